@@ -1,0 +1,5 @@
+"""python -m intop."""
+
+from intop.cli import main
+
+main()

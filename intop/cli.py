@@ -1,0 +1,470 @@
+"""The command line: parse, wire, call, print, exit code. Nothing is decided here.
+
+Heavy libraries are imported in the commands that need them, so that `--help` is instant.
+"""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from intop import __version__
+from intop.errors import IntopError, UsageError
+
+if TYPE_CHECKING:
+    from intop.config import Study
+    from intop.domain.cluster import LabSpec
+    from intop.domain.results import Verdict
+    from intop.pipeline.context import Context
+    from intop.pipeline.tuning import Tuned
+    from intop.store import Campaign, Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NO_GAIN = 3
+INTERRUPTED = 130
+
+
+class _Command(click.Command):
+    """A command whose epilog keeps its lines: examples are there to be copied."""
+
+    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.epilog:
+            formatter.write("\n" + self.epilog.rstrip() + "\n")
+
+
+class _Group(click.Group):
+    command_class = _Command
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.epilog:
+            _Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
+
+
+_Group.group_class = _Group
+
+
+def _examples(*lines: str) -> str:
+    return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _config_option(command: F) -> F:
+    return click.option(
+        "--config",
+        "-c",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="INTOP_CONFIG",
+        help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
+    )(command)
+
+
+def _json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
+        command
+    )
+
+
+def _arch_option(command: F) -> F:
+    return click.option(
+        "--arch", type=click.Choice(["x86", "arm"]), help="Only this architecture."
+    )(command)
+
+
+def _workload_option(command: F) -> F:
+    return click.option(
+        "--workload", type=click.Choice(["slt", "dlt"]), help="Only this workload."
+    )(command)
+
+
+def _stage_options(command: F) -> F:
+    return _config_option(_arch_option(_workload_option(_json_option(command))))
+
+
+def _samples_option(command: F) -> F:
+    return click.option(
+        "--samples",
+        type=click.IntRange(min=4),
+        help="How many configurations to measure, in place of the file's number.",
+    )(command)
+
+
+def _new_option(command: F) -> F:
+    return click.option(
+        "--new", is_flag=True, help="Start a new campaign; earlier ones stay in the store."
+    )(command)
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_examples(
+        "intop lab up && intop tune && intop lab down    the whole study on this machine",
+        "intop doctor -c cluster.toml                    can my own clusters be measured?",
+        "intop collect --arch arm                        one stage, one architecture",
+        "intop compare x86 arm",
+    )
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain.",
+)
+@click.version_option(__version__, prog_name="intop")
+def cli() -> None:
+    """Tune the Linux kernel parameters of Nginx clusters, and prove the result by measurement.
+
+    The stages screen, collect, train, search and verify can be run one by one; tune runs them all.
+    Each can be interrupted and picks up where it stopped. Hosts are always given back as they were.
+    """
+
+
+# -- the embedded cluster ------------------------------------------------------------------------
+
+
+@cli.group()
+def lab() -> None:
+    """The embedded cluster: real nginx and sshd in network namespaces of this machine."""
+
+
+@lab.command(epilog=_examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
+@_config_option
+@_arch_option
+def up(config: Path | None, arch: str | None) -> None:
+    """Bring the study's embedded clusters up."""
+    from intop.lab import cluster
+
+    for spec in _labs(_study(config), arch):
+        _say(f"lab {spec.name}: starting")
+        made = cluster.up(spec)
+        _say(f"lab {spec.name} is up: {made.url}, {made.link}")
+
+
+@lab.command(epilog=_examples("intop lab status", "intop lab status --json"))
+@_config_option
+@_json_option
+def status(config: Path | None, as_json: bool) -> None:
+    """Say how the embedded clusters are; those of other studies too."""
+    from intop.lab import cluster
+    from intop.report.machine import to_json
+
+    names = {spec.name for spec in _labs(_study(config), None)} | set(cluster.running())
+    found = [cluster.status(name) for name in sorted(names)]
+    if as_json:
+        _print(to_json(found))
+        return
+    for one in found:
+        where = f", {one.url}" if one.url else ""
+        _print(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
+        for problem in one.problems:
+            _print(f"  {problem}")
+
+
+@lab.command(epilog=_examples("intop lab down", "intop lab down --all"))
+@_config_option
+@click.option("--all", "every", is_flag=True, help="Those of other studies too.")
+def down(config: Path | None, every: bool) -> None:
+    """Take the embedded clusters down, also what a crash has left of them."""
+    from intop.lab import cluster
+
+    names = cluster.running() if every else [s.name for s in _labs(_study(config), None)]
+    for name in names:
+        removed = cluster.down(name)
+        _say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
+
+
+# -- the stages ----------------------------------------------------------------------------------
+
+
+@cli.command(epilog=_examples("intop doctor", "intop doctor --arch arm --json"))
+@_config_option
+@_arch_option
+@_json_option
+def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
+    """Check that every host can be reached, read and measured. Changes nothing."""
+    from intop.hosts.ssh import connect
+    from intop.pipeline.context import chosen_archs, cluster_of
+    from intop.pipeline.doctor import examine
+    from intop.report import doctor as report
+    from intop.report.machine import to_json
+
+    study = _study(config)
+    found = [
+        examine(cluster_of(study, name), study.catalogue, connect)
+        for name in chosen_archs(study, arch)
+    ]
+    if as_json:
+        _print(to_json(found))
+    else:
+        from intop.report.text import show
+
+        show(*(report.examined(one) for one in found))
+    if any(one.problems for one in found):
+        sys.exit(1)
+
+
+@cli.command(
+    epilog=_examples("intop screen", "intop screen --arch x86 --workload slt --samples 60")
+)
+@_stage_options
+@_samples_option
+@_new_option
+def screen(samples: int | None, new: bool, **options: Any) -> None:
+    """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
+    from intop.pipeline.sampling import screen as stage
+    from intop.report import text
+
+    _run_stage(lambda task: stage(task, samples), text.ranking, new=new, **options)
+
+
+@cli.command(
+    epilog=_examples(
+        "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
+    )
+)
+@_stage_options
+@_samples_option
+@_new_option
+def collect(samples: int | None, new: bool, **options: Any) -> None:
+    """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
+    from intop.pipeline.sampling import collect as stage
+    from intop.report import text
+
+    _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
+
+
+@cli.command(epilog=_examples("intop train", "intop train --workload dlt --json"))
+@_stage_options
+def train(**options: Any) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM)."""
+    from intop.pipeline.modelling import train as stage
+    from intop.report import text
+
+    _run_stage(stage, text.errors, **options)
+
+
+@cli.command(epilog=_examples("intop search", "intop search --workload dlt"))
+@_stage_options
+def search(**options: Any) -> None:
+    """Search the models by a genetic algorithm for promising configurations."""
+    from intop.pipeline.modelling import search as stage
+    from intop.report import text
+
+    _run_stage(stage, text.search, **options)
+
+
+@cli.command(epilog=_examples("intop verify", "intop verify --arch x86 --workload slt"))
+@_stage_options
+def verify(**options: Any) -> None:
+    """Measure the finalists against the default, and give a verdict."""
+    from intop.pipeline.verifying import verify as stage
+    from intop.report import text
+
+    _exit_by(_run_stage(stage, text.verdict, **options))
+
+
+@cli.command(
+    epilog=_examples("intop compare x86 arm", "intop compare x86 arm --workload slt --json")
+)
+@click.argument("one", type=click.Choice(["x86", "arm"]))
+@click.argument("other", type=click.Choice(["x86", "arm"]))
+@_config_option
+@_workload_option
+@_json_option
+def compare(one: str, other: str, config: Path | None, workload: str | None, as_json: bool) -> None:
+    """Lay two architectures side by side, from measured trials only."""
+    from intop.pipeline.comparing import compare as stage
+    from intop.report import text
+    from intop.report.machine import to_json
+
+    if one == other:
+        raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
+    with _context(config, None, workload) as context:
+        found = stage(context, one, other)
+    if as_json:
+        _print(to_json(found))
+    else:
+        text.show(*(text.comparison(c) for c in found))
+
+
+@cli.command(
+    epilog=_examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
+)
+@_stage_options
+@_new_option
+@click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
+def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
+    """Run all stages, from screening to the verdict. Resumable.
+
+    Where the store has a campaign of this study already, it asks whether to go on with that one.
+    """
+    from intop.pipeline.tuning import tune as stage
+    from intop.report import text
+    from intop.report.machine import to_json
+
+    if new and resume:
+        raise UsageError("--new and --resume exclude each other")
+
+    def done(tuned: "Tuned") -> None:
+        if not as_json:
+            title = f"{tuned.arch} {tuned.workload}"
+            text.show(
+                text.ranking(title, tuned.ranking),
+                text.errors(title, tuned.training),
+                text.search(title, tuned.search),
+                text.verdict(title, tuned.verdict),
+            )
+
+    def choose(store: "Store", study: "Study") -> "Campaign":
+        return _campaign_to_tune(store, study, new=new, resume=resume)
+
+    with _context(**options, choose=choose) as context:
+        found = stage(context, done)
+    if as_json:
+        _print(to_json(found))
+    else:
+        _print("Verdicts")
+        for one in found:
+            _print(f"  {one.arch} {one.workload}: {text.verdict_sentence(one.verdict)}")
+    _exit_by([one.verdict for one in found])
+
+
+# -- wiring --------------------------------------------------------------------------------------
+
+
+def _study(config: Path | None) -> "Study":
+    from intop.config import default_path, load_study
+
+    return load_study(config or default_path())
+
+
+def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
+    from intop.domain.cluster import LabSpec
+    from intop.pipeline.context import chosen_archs
+
+    chosen = [study.clusters[name] for name in chosen_archs(study, arch)]
+    labs = [c for c in chosen if isinstance(c, LabSpec)]
+    if not labs:
+        raise UsageError(f'{study.path} has no embedded cluster: a [cluster.x86] with lab = "..."')
+    return labs
+
+
+@contextmanager
+def _context(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    choose: "Callable[[Store, Study], Campaign] | None" = None,
+) -> Iterator["Context"]:
+    from intop.hosts.ssh import connect
+    from intop.pipeline.campaigns import latest_or_new
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
+    from intop.report.progress import progress
+    from intop.store import opened
+
+    study = _study(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened(study.store) as store:
+        # Asked before the progress display takes the terminal.
+        campaign = (choose or latest_or_new)(store, study)
+        with progress() as shown:
+            yield Context(
+                study=study,
+                store=store,
+                campaign=campaign,
+                connect=connect,
+                progress=shown,
+                archs=archs,
+                workloads=workloads,
+            )
+
+
+def _run_stage(
+    stage: Callable[[Any], Any],
+    text_of: Callable[[str, Any], Any],
+    *,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    new: bool = False,
+) -> list[Any]:
+    """Run one stage for all that was asked for, and print what it found."""
+    from intop.pipeline import campaigns
+    from intop.report.machine import to_json
+    from intop.report.text import show
+
+    choose = campaigns.new if new else campaigns.latest_or_new
+    found: dict[str, Any] = {}
+    with _context(config, arch, workload, choose) as context:
+        for task in context.subjects():
+            found[task.title] = stage(task)
+    if as_json:
+        _print(to_json(found))
+    else:
+        show(*(text_of(title, result) for title, result in found.items()))
+    return list(found.values())
+
+
+def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
+    """The campaign that a user wants. Raises UsageError when nobody is there to ask."""
+    from intop.pipeline import campaigns
+
+    latest = store.latest(study.name)
+    if new or latest is None:
+        return campaigns.new(store, study)
+    if resume:
+        return latest
+    state = "is finished" if latest.finished_at else "is not finished"
+    told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
+    _say(told + ".")
+    answer = click.prompt(
+        "Resume it, start anew beside it, or quit?",
+        type=click.Choice(["resume", "new", "quit"]),
+        default="resume",
+        err=True,
+    )
+    if answer == "quit":
+        sys.exit(0)
+    return latest if answer == "resume" else campaigns.new(store, study)
+
+
+def _exit_by(verdicts: "list[Verdict]") -> None:
+    """Exit with 3 when not one verdict is a gain."""
+    if not any(v.outcome == "gain" for v in verdicts):
+        sys.exit(NO_GAIN)
+
+
+def _print(text: str) -> None:
+    click.echo(text)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _interrupt(_signal: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """The entry point: errors become one message and an exit code."""
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupt)
+    try:
+        # Without click's own handling; the code of --help and --version comes back as a value.
+        code = cli(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except IntopError as error:
+        _say(f"intop: {error}")
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _say(
+            "intop: stopped. The hosts are as they were found, and everything that was measured "
+            "is stored: the same command goes on from here"
+        )
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,495 @@
+"""configs/*.toml to domain types. Every problem of a file is reported at once, with its place.
+
+pydantic checks types and ranges here, at the border; the domain's constructors check the rest.
+"""
+
+import platform
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from intop.domain.cluster import MACHINES, Cluster, HostAddress, LabSpec, Link, Role
+from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
+from intop.domain.space import (
+    Constraint,
+    Exclusion,
+    Order,
+    Requirement,
+    parameter_columns,
+)
+from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
+from intop.errors import ConfigurationError
+from intop.resources import shipped
+
+T = TypeVar("T")
+Place = tuple[str | int, ...]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All parameters that intop knows, and what must hold between them."""
+
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One configuration file: what to tune, where, under which load, with which budget.
+
+    `clusters` by architecture; an embedded one is a LabSpec until it is up.
+    """
+
+    name: str
+    path: str
+    store: str
+    seed: int
+    catalogue: Catalogue
+    clusters: Mapping[str, Cluster | LabSpec]
+    workloads: Mapping[WorkloadName, Workload]
+    budget: Budget
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _HostModel(_Model):
+    hostname: str = Field(min_length=1, pattern=r"^[^-\s]\S*$")
+    name: str | None = Field(default=None, min_length=1)
+    port: Port = 22
+    user: str = Field(default="root", min_length=1)
+    key_file: str | None = None
+    known_hosts: str | None = None
+    sudo: bool = False
+    state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
+    lease_s: Annotated[float, Field(ge=3, le=3600)] = 30.0
+    jump: "_HostModel | None" = None
+
+    def address(self, role: Role) -> HostAddress:
+        return HostAddress(
+            name=self.name or self.hostname,
+            role=role,
+            hostname=self.hostname,
+            port=self.port,
+            user=self.user,
+            key_file=self.key_file,
+            known_hosts=self.known_hosts,
+            jump=self.jump.address(role) if self.jump else None,
+            sudo=self.sudo,
+            state_dir=self.state_dir,
+            lease_s=self.lease_s,
+        )
+
+
+class _LinkModel(_Model):
+    rate_mbit: Positive
+    burst_kb: Count = 32
+    limit_kb: Count = 100
+
+
+class _LabModel(_Model):
+    lab: str
+    link: _LinkModel | None = None
+    machines: tuple[str, ...] = ()
+
+
+class _ClusterModel(_Model):
+    load_generator: _HostModel
+    load_balancer: _HostModel
+    backends: tuple[_HostModel, ...] = Field(min_length=1)
+    url: str = Field(pattern=r"^https?://[^/\s]+$")
+    nginx_restart: str = Field(min_length=1)
+    static_paths: tuple[Annotated[str, Field(pattern=r"^/\S*$")], ...] = Field(min_length=1)
+    dynamic_path: str = Field(pattern=r"^/\S*$")
+    link: str = "not described"
+    machines: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "_ClusterModel":
+        names = [h.name or h.hostname for h in self._hosts()]
+        if twice := {n for n in names if names.count(n) > 1}:
+            raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
+        return self
+
+    def _hosts(self) -> tuple[_HostModel, ...]:
+        return (self.load_generator, self.load_balancer, *self.backends)
+
+
+class _WorkloadModel(_Model):
+    rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
+    connections: Annotated[int, Field(ge=1, le=100_000)]
+    threads: Annotated[int, Field(ge=1, le=1024)]
+    duration_s: Annotated[int, Field(ge=1, le=3600)]
+    warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
+    timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
+
+    @model_validator(mode="after")
+    def _whole_threads(self) -> "_WorkloadModel":
+        if self.connections % self.threads:
+            raise ValueError(
+                f"connections ({self.connections}) must be a multiple of threads ({self.threads})"
+            )
+        return self
+
+
+class _BudgetModel(_Model):
+    screen_trials: Annotated[int, Field(ge=4)] = 100
+    keep: Count = 20
+    collect_trials: Annotated[int, Field(ge=4)] = 200
+    sentinel_every: Annotated[int, Field(ge=2)] = 8
+    folds: Annotated[int, Field(ge=2, le=20)] = 4
+    tuning_trials: Count = 20
+    tuning_timeout_s: Positive = 60.0
+    population: Annotated[int, Field(ge=4)] = 200
+    generations: Count = 100
+    patience: Count = 15
+    finalists: Count = 3
+    pick_rounds: Count = 3
+    judge_pairs: Annotated[int, Field(ge=3)] = 10
+    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    settle_limit_s: Positive = 90.0
+    max_time_wait: Count = 4000
+    max_failures: Count = 10
+    retries: Annotated[int, Field(ge=0)] = 2
+    max_steal: Fraction = 0.1
+
+
+class _StudyModel(_Model):
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
+    store: str = "intop.db"
+    seed: Annotated[int, Field(ge=0)] = 1
+    catalogue: str | None = None
+
+
+class _FileModel(_Model):
+    study: _StudyModel
+    budget: _BudgetModel = _BudgetModel()
+    workload: dict[WorkloadName, _WorkloadModel] = Field(min_length=1)
+    cluster: dict[Literal["x86", "arm", "native"], dict[str, Any]] = Field(min_length=1)
+
+
+class _ComponentModel(_Model):
+    name: str = Field(min_length=1)
+    low: int
+    high: int
+
+
+class _ParameterModel(_Model):
+    key: str = Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")
+    kind: Kind
+    unit: str
+    scope: Scope
+    risk: Risk
+    mechanism: str = Field(min_length=1)
+    document: str = Field(min_length=1)
+    low: int | None = None
+    high: int | None = None
+    components: tuple[_ComponentModel, ...] = ()
+    choices: tuple[str, ...] = ()
+    scale: Scale | None = None
+    choices_from: str | None = None
+    choices_from_in_namespace: str | None = None
+    ram_fraction: Fraction | None = None
+    note: str = ""
+
+    def parameter(self) -> Parameter:
+        """Raises ValueError when the fields don't fit the kind."""
+        numeric = self.kind in ("integer", "vector")
+        if numeric and self.scale is None:
+            raise ValueError("scale is missing")
+        if (self.kind == "integer") != (self.low is not None and self.high is not None):
+            raise ValueError("low and high belong to an integer, and only there")
+        components = [Component(name=c.name, low=c.low, high=c.high) for c in self.components]
+        if self.low is not None and self.high is not None:
+            components = [Component(name="", low=self.low, high=self.high)]
+        same = self.model_dump(
+            include=set(_SAME_FIELDS) - ({"choices"} if self.kind == "boolean" else set())
+        )
+        if self.kind == "boolean":
+            same["choices"] = ("0", "1")
+        return Parameter(components=tuple(components), scale=self.scale or "linear", **same)
+
+
+_SAME_FIELDS = [
+    "key",
+    "kind",
+    "unit",
+    "scope",
+    "risk",
+    "mechanism",
+    "document",
+    "choices",
+    "choices_from",
+    "choices_from_in_namespace",
+    "ram_fraction",
+    "note",
+]
+
+
+class _IncreasingModel(_Model):
+    kind: Literal["increasing"]
+    key: str
+    gap: Annotated[int, Field(ge=0)] = 0
+    why: str = Field(min_length=1)
+
+
+class _LessModel(_Model):
+    kind: Literal["less"]
+    low: str
+    high: str
+    why: str = Field(min_length=1)
+
+
+class _RequiresModel(_Model):
+    kind: Literal["requires"]
+    key: str
+    values: tuple[str, ...] = Field(min_length=1)
+    needs: str
+    to_be: tuple[str, ...] = Field(min_length=1)
+    why: str = Field(min_length=1)
+
+
+class _ExclusiveModel(_Model):
+    kind: Literal["exclusive"]
+    keys: tuple[str, ...] = Field(min_length=2)
+    why: str = Field(min_length=1)
+
+
+_ConstraintModel = Annotated[
+    _IncreasingModel | _LessModel | _RequiresModel | _ExclusiveModel, Field(discriminator="kind")
+]
+
+
+def default_path() -> Path:
+    """The configuration of this folder, or else the embedded lab's."""
+    own = Path("intop.toml")
+    return own if own.is_file() else shipped("configs") / "lab.toml"
+
+
+def load_study(path: Path) -> Study:
+    """The study in a file. Raises ConfigurationError with a line for each problem."""
+    source = _Source.read(path)
+    found = source.check(lambda: _FileModel.model_validate(source.data), ())
+    clusters: dict[str, Cluster | LabSpec] = {}
+    for name, table in _tables(source.data.get("cluster")):
+        arch = native_arch() if name == "native" else name
+        if arch in clusters:
+            source.problem(("cluster", name), f"this machine is {arch}, which stands here already")
+        made = source.check(lambda t=table, a=arch: _cluster(t, a), ("cluster", name))  # type: ignore[misc]
+        if made is not None:
+            clusters[arch] = made
+    wanted = found.study.catalogue if found else None
+    catalogue_path = path.parent / wanted if wanted else shipped("configs") / "parameters.toml"
+    catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
+    if found is None or catalogue is None or source.problems:
+        raise ConfigurationError(source.problems)
+    return Study(
+        name=found.study.name,
+        path=str(path),
+        store=found.study.store,
+        seed=found.study.seed,
+        catalogue=catalogue,
+        clusters=clusters,
+        workloads={
+            name: Workload(name=name, **found.workload[name].model_dump())
+            for name in WORKLOADS
+            if name in found.workload
+        },
+        budget=Budget(**found.budget.model_dump()),
+    )
+
+
+def load_catalogue(path: Path) -> Catalogue:
+    """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
+    source = _Source.read(path)
+    parameters: dict[str, Parameter] = {}
+    if source.data.get("schema") != 1:
+        source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
+    for unknown in set(source.data) - {"schema", "parameter", "constraint"}:
+        source.problem((unknown,), "is not a known table")
+    for index, entry in enumerate(_list(source.data.get("parameter"))):
+        place = ("parameter", index)
+        made = source.check(
+            lambda e=entry: _ParameterModel.model_validate(e).parameter(),  # type: ignore[misc]
+            place,
+        )
+        if made is not None and made.key in parameters:
+            source.problem((*place, "key"), f"{made.key} stands there twice")
+        elif made is not None:
+            parameters[made.key] = made
+    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
+    constraints: list[Constraint] = []
+    for index, entry in enumerate(_list(source.data.get("constraint"))):
+        place = ("constraint", index)
+        constraint = source.check(
+            lambda e=entry: _constraint(adapter.validate_python(e), parameters),  # type: ignore[misc]
+            place,
+        )
+        if constraint is not None:
+            constraints.append(constraint)
+    if source.problems:
+        raise ConfigurationError(source.problems)
+    return Catalogue(tuple(parameters.values()), tuple(constraints))
+
+
+def native_arch() -> str:
+    """The architecture of this machine, `x86` or `arm`."""
+    machine = platform.machine()
+    return next((arch for arch, machines in MACHINES.items() if machine in machines), machine)
+
+
+def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
+    if "lab" in table:
+        lab = _LabModel.model_validate(table)
+        link = Link(**lab.link.model_dump()) if lab.link else None
+        return LabSpec(name=lab.lab, arch=arch, link=link, machines=lab.machines)
+    model = _ClusterModel.model_validate(table)
+    return Cluster(
+        arch=arch,
+        load_generator=model.load_generator.address("load-generator"),
+        load_balancer=model.load_balancer.address("load-balancer"),
+        backends=tuple(b.address("backend") for b in model.backends),
+        url=model.url,
+        nginx_restart=model.nginx_restart,
+        static_paths=model.static_paths,
+        dynamic_path=model.dynamic_path,
+        link=model.link,
+        machines=model.machines,
+    )
+
+
+def _constraint(model: Any, parameters: Mapping[str, Parameter]) -> Constraint:
+    """Raises ValueError for a key or a choice that the catalogue doesn't have."""
+    if isinstance(model, _ExclusiveModel):
+        for key in model.keys:
+            _known(key, parameters)
+        return Exclusion(keys=model.keys, why=model.why)
+    if isinstance(model, _RequiresModel):
+        _known_choices(model.key, model.values, parameters)
+        _known_choices(model.needs, model.to_be, parameters)
+        return Requirement(
+            key=model.key, values=model.values, needs=model.needs, to_be=model.to_be, why=model.why
+        )
+    columns = {c.name for p in parameters.values() for c in parameter_columns(p) if c.component}
+    if isinstance(model, _IncreasingModel):
+        parameter = _known(model.key, parameters)
+        names = tuple(c.name for c in parameter_columns(parameter))
+        return Order(columns=names, gap=model.gap, why=model.why)
+    for name in (model.low, model.high):
+        if name not in columns:
+            raise ValueError(f"{name} is not a number of the catalogue")
+    return Order(columns=(model.low, model.high), why=model.why)
+
+
+def _known(key: str, parameters: Mapping[str, Parameter]) -> Parameter:
+    if key not in parameters:
+        raise ValueError(f"{key} is not in the catalogue")
+    return parameters[key]
+
+
+def _known_choices(key: str, choices: Iterable[str], parameters: Mapping[str, Parameter]) -> None:
+    offered = _known(key, parameters).choices
+    for choice in choices:
+        if choice not in offered:
+            raise ValueError(f"{choice!r} is no choice of {key}")
+
+
+def _tables(data: object) -> list[tuple[str, Mapping[str, Any]]]:
+    """The tables of a table; what else is wrong with it, the model says."""
+    if not isinstance(data, dict):
+        return []
+    return [(name, value) for name, value in data.items() if isinstance(value, dict)]
+
+
+def _list(data: object) -> Sequence[Any]:
+    return data if isinstance(data, list) else []
+
+
+class _Source:
+    """A TOML file and the problems found in it so far."""
+
+    def __init__(self, path: Path, text: str, data: Mapping[str, Any]) -> None:
+        self.path = path
+        self.data = data
+        self.problems: list[str] = []
+        self._lines = text.splitlines()
+
+    @classmethod
+    def read(cls, path: Path) -> "_Source":
+        """Raises ConfigurationError when there is no such file, or it is not TOML."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            return cls(path, text, tomllib.loads(text))
+        except OSError as error:
+            raise ConfigurationError([f"{path}: can't be read: {error.strerror}"]) from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigurationError([f"{path}: is not TOML: {error}"]) from error
+
+    def problem(self, place: Place, what: str) -> None:
+        """Note a problem at a place such as ("cluster", "arm", "url")."""
+        line = self._line_of(place)
+        where = f"{self.path}:{line}" if line else str(self.path)
+        words = ".".join(str(part) for part in place)
+        self.problems.append(f"{where}: {words}: {what}" if words else f"{where}: {what}")
+
+    def check(self, make: Callable[[], T], place: Place) -> T | None:
+        """What `make` makes, or None when it finds problems, which are noted."""
+        try:
+            return make()
+        except ConfigurationError as error:
+            self.problems += error.problems
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
+                got = "" if detail["type"] == "missing" else f" (got {_short(detail['input'])})"
+                self.problem((*place, *inner), f"{_plain(detail['msg'])}{got}")
+        except ValueError as error:
+            self.problem(place, str(error))
+        return None
+
+    def _line_of(self, place: Place) -> int | None:
+        """The line of a place: its table's header, and below it the key if that is found."""
+        best: int | None = None
+        start, end = 0, len(self._lines)
+        names = [p for p in place if isinstance(p, str)]
+        indexes = [p for p in place if isinstance(p, int)]
+        for depth in range(len(names), 0, -1):
+            header = re.escape(".".join(names[:depth]))
+            pattern = re.compile(rf"\s*\[\[?\s*{header}\s*\]")
+            hits = [n for n, line in enumerate(self._lines) if pattern.match(line)]
+            if hits:
+                nth = indexes[0] if indexes and indexes[0] < len(hits) else 0
+                start, best = hits[nth] + 1, hits[nth] + 1
+                names = names[depth:]
+                break
+        for number in range(start, end):
+            line = self._lines[number]
+            if best is not None and line.lstrip().startswith("["):
+                break
+            if names and re.match(rf"\s*{re.escape(names[0])}\s*[=.]", line):
+                return number + 1
+        return best
+
+
+_UNION_TAGS = ("increasing", "less", "requires", "exclusive")
+
+
+def _plain(message: str) -> str:
+    """Pydantic's message without its prefix, starting small."""
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

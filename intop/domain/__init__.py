@@ -1,0 +1,1 @@
+"""What intop talks about: parameters, spaces, trials, statistics. No input or output."""

@@ -1,0 +1,114 @@
+"""Clusters: a load generator, the load balancer under test and its backends."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Role = Literal["load-generator", "load-balancer", "backend"]
+
+MACHINES: Mapping[str, tuple[str, ...]] = {
+    "x86": ("x86_64", "i686"),
+    "arm": ("aarch64", "armv8l", "armv7l"),
+}
+"""`uname -m` of the machines that belong to an architecture."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostAddress:
+    """How one host is reached over SSH.
+
+    `state_dir` is the folder on the host where the guard keeps its snapshot; it must be the
+    host's own, and survive the session. `lease_s` is how long the host waits for a sign of life
+    before it restores itself. `sudo` runs every command through `sudo -n`.
+    """
+
+    name: str
+    role: Role
+    hostname: str
+    port: int = 22
+    user: str = "root"
+    key_file: str | None = None
+    known_hosts: str | None = None
+    jump: "HostAddress | None" = None
+    sudo: bool = False
+    state_dir: str = "/var/lib/intop"
+    lease_s: float = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """The shape of the load balancer's link: a token bucket before a short buffer.
+
+    `rate_mbit` in Mbit/s; `burst_kb` and `limit_kb` (the buffer) in KB of 1,024 bytes.
+    """
+
+    rate_mbit: float
+    burst_kb: int = 32
+    limit_kb: int = 100
+
+    def __post_init__(self) -> None:
+        if self.rate_mbit <= 0 or self.burst_kb <= 0 or self.limit_kb <= 0:
+            raise ValueError(f"link: rate, burst and limit must be above zero, got {self}")
+
+    def __str__(self) -> str:
+        return f"tbf {self.rate_mbit:g} Mbit/s, burst {self.burst_kb} KB, limit {self.limit_kb} KB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """One cluster of an architecture, `x86` or `arm`.
+
+    `url` is the load balancer as the load generator sees it, without a path. `nginx_restart`
+    is the command that makes the load balancer's nginx open its listening sockets anew.
+    `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
+    load balancer's link in words; trials of different links are never compared silently.
+    """
+
+    arch: str
+    load_generator: HostAddress
+    load_balancer: HostAddress
+    backends: tuple[HostAddress, ...]
+    url: str
+    nginx_restart: str
+    static_paths: tuple[str, ...]
+    dynamic_path: str
+    link: str = "not described"
+    machines: tuple[str, ...] = field(default=())
+
+    @property
+    def hosts(self) -> tuple[HostAddress, ...]:
+        """All hosts, the load generator first."""
+        return (self.load_generator, self.load_balancer, *self.backends)
+
+
+_LAB_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,7}[a-z0-9])?")
+
+
+def lab_name_problem(name: str) -> str | None:
+    """Why this can't be a lab's name: `intop-NAME` is an interface, of 15 characters at most."""
+    if _LAB_NAME.fullmatch(name):
+        return None
+    return (
+        f"lab name {name!r}: one to nine of a-z, 0-9 and hyphen are allowed, "
+        "the hyphen neither first nor last"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabSpec:
+    """What an embedded lab shall be. `link` shapes what its load balancer sends; None: nothing.
+
+    `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`.
+    """
+
+    name: str = "lab"
+    arch: str = "x86"
+    link: Link | None = None
+    machines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if problem := lab_name_problem(self.name):
+            raise ValueError(problem)
+        if self.arch not in MACHINES:
+            raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")

@@ -1,0 +1,148 @@
+"""Latency histograms: sparse counts of latencies at HdrHistogram's resolution.
+
+Latencies are whole microseconds up to 1 h with 3 significant digits: exact below 2,048 us, then
+1,024 buckets for each power of two. A bucket is named by its highest value, as HdrHistogram does,
+so that a percentile is never reported lower than it was.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+MAX_US = 3_600_000_000
+"""Highest latency that can be recorded (us): 1 h."""
+
+_SIGNIFICANT_DIGITS = 3
+_EXACT_BITS = 11  # 2 * 10**3 distinct values need 11 bits: every value below 2**11 is a bucket
+
+
+def _width_us(value_us: int) -> int:
+    """Number of microseconds that share a bucket with this value."""
+    return 1 << max(0, value_us.bit_length() - _EXACT_BITS)
+
+
+def bucket_us(value_us: int) -> int:
+    """The highest latency (us) in the bucket of this one."""
+    return value_us | (_width_us(value_us) - 1)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of latencies: `counts[i]` were in the bucket whose highest value is `values_us[i]`.
+
+    Build one with `from_pairs`. ValueError if the values aren't ascending buckets from 0 to
+    `MAX_US`, or a count isn't positive.
+    """
+
+    values_us: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values_us) != len(self.counts):
+            raise ValueError(f"{len(self.values_us)} values but {len(self.counts)} counts")
+        previous = -1
+        for value, count in zip(self.values_us, self.counts, strict=True):
+            if not previous < value <= bucket_us(MAX_US):
+                raise ValueError(f"latency {value} us: not ascending, or not in 0..{MAX_US}")
+            if value != bucket_us(value):
+                raise ValueError(f"latency {value} us is not the highest value of its bucket")
+            if count < 1:
+                raise ValueError(f"count {count} of latency {value} us is not positive")
+            previous = value
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[int, int]]) -> Histogram:
+        """From (latency in us, count) in any order; equal buckets add up.
+
+        ValueError if a latency is outside 0..`MAX_US` or a count isn't positive.
+        """
+        counts: dict[int, int] = {}
+        for value, count in pairs:
+            if count < 1 or not 0 <= value <= bucket_us(MAX_US):
+                raise ValueError(f"({value}, {count}): not a latency in us and a positive count")
+            top = bucket_us(value)
+            counts[top] = counts.get(top, 0) + count
+        ordered = sorted(counts.items())
+        return cls(tuple(value for value, _ in ordered), tuple(count for _, count in ordered))
+
+    def merge(self, *others: Histogram) -> Histogram:
+        """All counts of this histogram and the others: `Histogram.merge(*histograms)`."""
+        histograms = (self, *others)
+        return Histogram.from_pairs(pair for each in histograms for pair in each.pairs())
+
+    def pairs(self) -> Iterable[tuple[int, int]]:
+        """(latency in us, count), ascending."""
+        return zip(self.values_us, self.counts, strict=True)
+
+    @cached_property
+    def _cumulative(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.counts))
+
+    @property
+    def total(self) -> int:
+        """Number of latencies recorded."""
+        return self._cumulative[-1] if self.counts else 0
+
+    def percentile_ms(self, q: float) -> float:
+        """The smallest recorded latency (ms) at or below which q % of all latencies lie.
+
+        ValueError if q is outside 0..100 or nothing was recorded.
+        """
+        if not 0 <= q <= 100:
+            raise ValueError(f"percentile {q} is not in 0..100")
+        self._require_counts()
+        # Rounding first: 99.9 % of 1,000 is 999.0000000000001 in binary, and must stay rank 999.
+        rank = max(1, math.ceil(round(q * self.total / 100, 6)))
+        return self.values_us[bisect_left(self._cumulative, rank)] / 1000
+
+    @property
+    def max_ms(self) -> float:
+        """The highest latency (ms), rounded up to its bucket. ValueError if there is none."""
+        self._require_counts()
+        return self.values_us[-1] / 1000
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean latency (ms), each at the middle of its bucket. ValueError if there is none."""
+        self._require_counts()
+        weighted = sum(_middle_us(value) * count for value, count in self.pairs())
+        return weighted / self.total / 1000
+
+    def _require_counts(self) -> None:
+        if not self.counts:
+            raise ValueError("no latency was recorded")
+
+    def to_text(self) -> str:
+        """HdrHistogram's compressed V2 encoding in base64, readable by other Hdr tools."""
+        # Imported here: with ctypes and base64 it costs more than the rest of this module.
+        from hdrh.histogram import HdrHistogram
+
+        encoded = HdrHistogram(1, MAX_US, _SIGNIFICANT_DIGITS)
+        for value, count in self.pairs():
+            encoded.record_value(value, count)
+        return str(encoded.encode().decode("ascii"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Histogram:
+        """What `to_text` wrote. ValueError if the text isn't an HdrHistogram in base64."""
+        from hdrh.histogram import HdrHistogram
+
+        try:
+            decoded = HdrHistogram.decode(text)
+        except Exception as error:  # hdrh raises a family of its own, besides zlib's and base64's
+            raise ValueError(f"not an HdrHistogram in base64: {text[:40]!r} ({error})") from error
+        counts = ((index, decoded.get_count_at_index(index)) for index in range(decoded.counts_len))
+        return cls.from_pairs(
+            (decoded.get_value_from_index(index), int(count)) for index, count in counts if count
+        )
+
+
+def _middle_us(value_us: int) -> int:
+    """Middle (us) of a bucket, given its highest value, as HdrHistogram computes it."""
+    width = _width_us(value_us)
+    return value_us - width + 1 + width // 2

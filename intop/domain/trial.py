@@ -1,0 +1,134 @@
+"""Trials: configurations that were measured, with everything that was seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
+
+Stage = Literal["screen", "collect", "pick", "judge"]
+TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
+Status = Literal["ok", "overloaded", "disturbed", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What must be equal for two trials to be comparable.
+
+    `machine` and `kernel` are the load balancer's; `script` is the fingerprint of the Lua files.
+    """
+
+    arch: str
+    machine: str
+    kernel: str
+    cpu: str
+    nginx: str
+    load_tool: str
+    workload: str
+    script: str
+    rate_rps: float
+    connections: int
+    threads: int
+    duration_s: int
+    timeout_s: int
+    link: str
+
+    def differences(self, other: "Conditions") -> list[str]:
+        """One line for each condition that differs, naming it and both values."""
+        return [
+            f"{f.name}: {getattr(self, f.name)} against {getattr(other, f.name)}"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(other, f.name)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrial:
+    """One place in a stage's plan. `index` is its place in the order of measurement."""
+
+    index: int
+    role: TrialRole
+    configuration: Configuration
+    label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostMetrics:
+    """One host's reference metrics over a trial.
+
+    `cpu`, `steal` are fractions of its CPU time (0 to 1); `memory_mib` is memory in use at the
+    end; the others are counts within the trial, `time_wait` the sockets in that state at its end.
+    """
+
+    cpu: float
+    steal: float
+    memory_mib: float
+    time_wait: int
+    listen_overflows: int
+    listen_drops: int
+    retransmits: int
+    cpu_pressure: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A configuration that was measured. `histogram` is None only when it failed.
+
+    `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
+    the status is not `ok`. `started_at` is UTC in ISO 8601.
+    """
+
+    planned: PlannedTrial
+    stage: Stage
+    attempt: int
+    status: Status
+    detail: str
+    conditions: Conditions
+    started_at: str
+    seconds: float
+    seed: int
+    tool_version: str
+    histogram: Histogram | None = None
+    achieved_rps: float = 0.0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was measured."""
+        return self.planned.configuration
+
+    @property
+    def usable(self) -> bool:
+        """Whether the trial says something about its configuration."""
+        return self.status in ("ok", "overloaded") and self.histogram is not None
+
+    @property
+    def p99_ms(self) -> float:
+        """The 99th percentile of the time from when a request was due to its answer, in ms.
+
+        What everything is judged by. A request that failed counts as one that took the whole
+        timeout: quick errors are no good latency. Where the rate was missed under wrk, which
+        measures from the moment of sending, the backlog at the 99th percentile of the run is
+        added: it grows steadily from nothing to duration x (1 - achieved / asked). wrk2 has it in
+        its histogram already. Raises ValueError for a failed trial.
+        """
+        if self.histogram is None:
+            raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
+        failures = sum(self.errors.values())
+        all_requests = self.histogram
+        if failures:
+            slowest = (self.conditions.timeout_s * 1_000_000, failures)
+            all_requests = all_requests.merge(Histogram.from_pairs([slowest]))
+        backlog_ms = 0.0
+        if self.status == "overloaded" and self.conditions.load_tool.startswith("wrk "):
+            missed = max(0.0, 1 - self.achieved_rps / self.conditions.rate_rps)
+            backlog_ms = 0.99 * missed * self.conditions.duration_s * 1000
+        return all_requests.percentile_ms(99.0) + backlog_ms
+
+    def percentile_ms(self, percent: float) -> float:
+        """A percentile of the histogram alone, in ms. Raises ValueError for a failed trial."""
+        if self.histogram is None:
+            raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
+        return self.histogram.percentile_ms(percent)

@@ -1,0 +1,58 @@
+"""Workloads: the load that a cluster is measured under."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+WorkloadName = Literal["slt", "dlt"]
+WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A constant rate of requests: `slt` for static files, `dlt` for generated content.
+
+    `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
+    trial and `warmup_s` the uncounted ones before them.
+    """
+
+    name: WorkloadName
+    rate_rps: float
+    connections: int
+    threads: int
+    duration_s: int
+    warmup_s: int
+    timeout_s: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much one study may measure and compute, for each architecture and workload.
+
+    `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
+    default) is measured after every `sentinel_every` of them. `keep` parameters survive the
+    screening. `finalists` are compared in `pick_rounds` rounds; the best of them meets the
+    default in `judge_pairs` fresh pairs. `tuning_trials` and `tuning_timeout_s` limit the
+    hyper-parameter search of one family in one fold. After `max_failures` failed trials a stage
+    stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
+    than `max_steal` of the CPU time was taken by other machines.
+    """
+
+    screen_trials: int
+    keep: int
+    collect_trials: int
+    sentinel_every: int
+    folds: int
+    tuning_trials: int
+    tuning_timeout_s: float
+    population: int
+    generations: int
+    patience: int
+    finalists: int
+    pick_rounds: int
+    judge_pairs: int
+    level: float
+    settle_limit_s: float
+    max_time_wait: int
+    max_failures: int
+    retries: int
+    max_steal: float

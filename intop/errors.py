@@ -1,0 +1,82 @@
+"""The error tree. The command line catches `IntopError` once and turns it into an exit code.
+
+IntopError                    exit code 1: the work failed
+├── UsageError                exit code 2: what was asked for can't be done as it stands
+│   └── ConfigurationError    a file says something wrong; lists every problem with its place
+├── HostError                 something on another machine; names the host
+│   ├── UnreachableError      no connection, or it was lost
+│   ├── CommandError          a command ended with a non-zero exit code
+│   ├── RefusedValueError     the kernel did not take a value that was written
+│   └── HostLockedError       another session holds the host
+├── LoadOutputError           the load tool's output is not what our script prints
+├── LabError                  the embedded cluster can't be made, found or removed
+├── ResultMissingError        a stage needs what an earlier stage has not stored yet
+├── IncomparableError         data measured under different conditions would be mixed
+└── BaselineError             the default configuration itself can't be measured
+"""
+
+from collections.abc import Sequence
+
+
+class IntopError(Exception):
+    """Something a user can act on: the message says what, where, and what to type next."""
+
+    exit_code = 1
+
+
+class UsageError(IntopError):
+    """The request can't be carried out as it stands."""
+
+    exit_code = 2
+
+
+class ConfigurationError(UsageError):
+    """A file is wrong. `problems` has one line for each place."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class HostError(IntopError):
+    """Something went wrong on the host called `host`."""
+
+    def __init__(self, host: str, message: str) -> None:
+        self.host = host
+        super().__init__(f"{host}: {message}")
+
+
+class UnreachableError(HostError):
+    """No SSH connection to the host, or it was lost."""
+
+
+class CommandError(HostError):
+    """A remote command failed."""
+
+
+class RefusedValueError(HostError):
+    """The kernel did not take a value: it refused the write or read back as something else."""
+
+
+class HostLockedError(HostError):
+    """Another intop session holds the host."""
+
+
+class LoadOutputError(IntopError):
+    """The load tool printed something other than our script's one JSON line."""
+
+
+class LabError(IntopError):
+    """The embedded cluster can't be made, found or removed."""
+
+
+class ResultMissingError(IntopError):
+    """A stage needs a result that is not in the store yet."""
+
+
+class IncomparableError(IntopError):
+    """Data from different conditions would be mixed."""
+
+
+class BaselineError(IntopError):
+    """The default configuration can't be measured, so no trial would mean anything."""

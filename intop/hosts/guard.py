@@ -1,0 +1,170 @@
+"""The guard: changes to a host that the host itself undoes when we go silent.
+
+The work is done by `guard.sh` on the host; this module holds its lease and speaks with it.
+"""
+
+import getpass
+import os
+import secrets
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+
+from intop.domain.configuration import Configuration
+from intop.errors import (
+    CommandError,
+    HostError,
+    HostLockedError,
+    RefusedValueError,
+    UnreachableError,
+)
+from intop.hosts.host import Completed, Host, output
+from intop.hosts.sysctl import parse_values, path_of
+
+HELD, NOT_OURS = 75, 76
+"""Exit codes of guard.sh."""
+
+TAKEOVER_GRACE_S = 10.0
+
+
+class GuardedHost:
+    """A host whose snapshot is taken and whose watchdog is armed."""
+
+    def __init__(self, host: Host, token: str, snapshot: Mapping[str, str]) -> None:
+        self._host = host
+        self._token = token
+        self.snapshot = dict(snapshot)
+        self._current = dict(snapshot)
+
+    def apply(self, configuration: Configuration) -> None:
+        """Make the host have this configuration, every other guarded key its snapshot value.
+
+        Raises RefusedValueError when a value reads back as something else, ValueError for a key
+        that is not guarded, UnreachableError when the watchdog has taken the host back.
+        """
+        unknown = set(configuration.values) - set(self.snapshot)
+        if unknown:
+            raise ValueError(f"not guarded: {', '.join(sorted(unknown))}")
+        wanted = {**self.snapshot, **configuration.values}
+        changes = {k: v for k, v in wanted.items() if self._current[k] != v}
+        if not changes:
+            return
+        lines = "".join(f"{path_of(key)} {value}\n" for key, value in changes.items())
+        done = _call(self._host, "write", self._token, stdin=lines)
+        _check(self._host, done)
+        read_back = parse_values(done.stdout)
+        self._current |= read_back
+        for key, value in changes.items():
+            got = read_back.get(key)
+            if got != value:
+                raise RefusedValueError(
+                    self._host.address.name,
+                    f"{key} was set to {value!r} and reads back as {got!r}",
+                )
+
+    def renew(self) -> None:
+        """Give a sign of life. Raises HostError when the lease is lost."""
+        _check(self._host, _call(self._host, "renew", self._token))
+
+
+@contextmanager
+def guarded(
+    host: Host, keys: Iterable[str], *, say: Callable[[str], None] = lambda _: None
+) -> Iterator[GuardedHost]:
+    """Hold the host's lock for these keys; at the end every one of them is as it was found.
+
+    The lease is renewed from a thread of ours, and lapses `lease_s` after our death. `say` hears
+    why it takes longer. Raises HostLockedError when another session holds the host and keeps it.
+    """
+    address = host.address
+    script = resources.files("intop.hosts").joinpath("guard.sh").read_text()
+    host.put(address.state_dir, {"guard.sh": script})
+    token = secrets.token_hex(8)
+    snapshot = _begin(host, token, sorted(set(keys)), say)
+    session = GuardedHost(host, token, snapshot)
+    stop = threading.Event()
+    renewing = threading.Thread(
+        target=_renew_until, args=(session, address.lease_s, stop), daemon=True
+    )
+    renewing.start()
+    try:
+        yield session
+    finally:
+        stop.set()
+        renewing.join(timeout=address.lease_s)
+        _end(host, token)
+
+
+def status(host: Host) -> str:
+    """What the guard on a host has to say: who holds it, what its watchdog did."""
+    folder = shlex.quote(host.address.state_dir)
+    return output(host, f"[ ! -f {folder}/guard.sh ] || sh {folder}/guard.sh {folder} status")
+
+
+def _begin(host: Host, token: str, keys: list[str], say: Callable[[str], None]) -> dict[str, str]:
+    address = host.address
+    lease = str(int(address.lease_s))
+    owner = f"{getpass.getuser()}@{socket.gethostname()} (process {os.getpid()})"
+    paths = "".join(f"{path_of(key)}\n" for key in keys)
+    deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
+    told = False
+    while True:
+        done = _call(host, "begin", token, lease, owner, stdin=paths)
+        if done.exit_code != HELD:
+            break
+        if not told:
+            say(f"{address.name} is {done.stdout.strip()}; waiting for that lease to lapse")
+            told = True
+        if time.monotonic() > deadline:
+            raise HostLockedError(
+                address.name, f"{done.stdout.strip()}. End that session first, or wait for it"
+            )
+        time.sleep(1)
+    _check(host, done)
+    snapshot = parse_values(done.stdout)
+    if missing := [key for key in keys if key not in snapshot]:
+        _end(host, token)
+        raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
+    return snapshot
+
+
+def _end(host: Host, token: str) -> None:
+    done = _call(host, "end", token)
+    if done.exit_code == NOT_OURS:
+        raise UnreachableError(
+            host.address.name,
+            "its watchdog has restored it before we were done, since it heard nothing from us",
+        )
+    if done.exit_code != 0:
+        raise HostError(
+            host.address.name,
+            f"not everything is as it was found; as root, type there:\n{done.stdout}",
+        )
+
+
+def _renew_until(session: GuardedHost, lease_s: float, stop: threading.Event) -> None:
+    while not stop.wait(lease_s / 3):
+        try:
+            session.renew()
+        except HostError:
+            # The next write finds the lock gone and says so, in the thread that can act on it.
+            return
+
+
+def _call(host: Host, verb: str, *words: str, stdin: str = "") -> Completed:
+    folder = host.address.state_dir
+    command = shlex.join(["sh", f"{folder}/guard.sh", folder, verb, *words])
+    return host.run(command, stdin=stdin)
+
+
+def _check(host: Host, done: Completed) -> None:
+    if done.exit_code == NOT_OURS:
+        raise UnreachableError(host.address.name, done.stderr.strip())
+    if done.exit_code != 0:
+        raise CommandError(
+            host.address.name, f"guard.sh ended with {done.exit_code}: {done.stderr.strip()}"
+        )

@@ -1,0 +1,49 @@
+"""What a host is to the rest of us: a place where commands run and files can be put."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from intop.domain.cluster import HostAddress
+from intop.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended by itself."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Host(Protocol):
+    """A connected host. Commands are POSIX sh, and every word in them is already quoted."""
+
+    @property
+    def address(self) -> HostAddress:
+        """Where it is and what it is called."""
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        """Run a command to its end. Raises UnreachableError, or CommandError after `timeout_s`."""
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        """Write texts to files by name in `directory`, which is made when it is missing."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+Connect = Callable[[HostAddress], Host]
+
+
+def output(host: Host, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> str:
+    """Standard output of a command that must succeed. Raises CommandError when it doesn't."""
+    completed = host.run(command, stdin=stdin, timeout_s=timeout_s)
+    if completed.exit_code != 0:
+        said = (completed.stderr or completed.stdout).strip() or "nothing"
+        short = command if len(command) <= 100 else command[:100] + " ..."
+        raise CommandError(
+            host.address.name, f"exit code {completed.exit_code} of `{short}`, which said: {said}"
+        )
+    return completed.stdout

@@ -1,0 +1,305 @@
+"""The load generators wrk2 and wrk: which one is there, its command line, and what it printed.
+
+Both run the scripts in `lua/`, hold a constant rate and correct for coordinated omission. wrk2
+paces itself (-R) and throws its calibration away; wrk is paced by the scripts and counts from the
+start. Nothing here does input or output, except that `script_fingerprint` reads two files.
+"""
+
+import hashlib
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from intop.domain.histogram import Histogram
+from intop.errors import LoadOutputError
+
+ToolName = Literal["wrk2", "wrk"]
+Script = Literal["slt", "dlt"]
+
+PATHS_FILE = "paths.txt"
+"""The static paths of slt, one a line, next to the scripts on the load generator."""
+
+SHARED_SCRIPT = "intop.lua"
+SCHEMA = 1
+"""Of the JSON line; the scripts and this module change it together."""
+
+ERROR_KINDS = ("connect", "read", "write", "timeout", "status")
+MAX_SEED = 2**32 - 1
+MAX_THREADS = 1024
+
+CALIBRATION_S = 10.0
+"""wrk2 resets its histogram this long after the last connection of a thread was started."""
+CONNECT_INTERVAL_S = 0.005
+"""wrk2 starts the connections of one thread this far apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTool:
+    """A load generator on some host: `version` is what it says of itself."""
+
+    name: ToolName
+    path: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """One run of a load generator.
+
+    `rate_rps` in requests/s over all connections (whole numbers only: it is rounded);
+    `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for.
+    `timeout_s` must exceed any latency of interest, since wrk drops slower answers from its
+    histogram. ValueError where a tool would silently do something else.
+    """
+
+    script: Script
+    url: str
+    rate_rps: float
+    connections: int
+    threads: int
+    duration_s: float
+    seed: int
+    timeout_s: float = 10.0
+    dynamic_path: str = "/dynamic"
+
+    def __post_init__(self) -> None:
+        if self.script not in ("slt", "dlt"):
+            raise ValueError(f"script {self.script!r} is neither slt nor dlt")
+        if self.url.startswith("-"):
+            raise ValueError(f"url {self.url!r} would be read as an option")
+        for name in ("rate_rps", "duration_s", "timeout_s"):
+            _require_positive(name, getattr(self, name))
+        if round(self.rate_rps) < 1:
+            raise ValueError(f"rate_rps {self.rate_rps} is less than one request a second")
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"threads {self.threads} is not in 1..{MAX_THREADS}")
+        if self.connections < 1 or self.connections % self.threads:
+            raise ValueError(
+                f"connections {self.connections} is not a multiple of threads {self.threads}: "
+                "the tools would leave out the remainder"
+            )
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"seed {self.seed} is not in 0..{MAX_SEED}")
+        if self.connections / self.rate_rps >= self.timeout_s:
+            raise ValueError(
+                f"{self.connections} connections at {self.rate_rps:g} requests/s are idle for "
+                f"longer than timeout_s {self.timeout_s:g}, which wrk2 counts as timeouts"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadResult:
+    """What one run measured.
+
+    `requests` were answered (with any status) in the counted `duration_s`, at `achieved_rps`.
+    `run_requests`, `run_duration_s`, `bytes` and `errors` (by kind, see `ERROR_KINDS`) are those
+    of the whole run, so with wrk2 they include the calibration: divide errors by `run_requests`.
+    `histogram` holds the counted latencies, corrected for coordinated omission. With wrk the
+    correction adds latencies, so that its total may exceed `requests`.
+    """
+
+    requests: int
+    duration_s: float
+    run_requests: int
+    run_duration_s: float
+    bytes: int
+    errors: Mapping[str, int]
+    histogram: Histogram
+    achieved_rps: float
+
+
+def _require_positive(name: str, number: float) -> None:
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} {number} is not a positive number")
+
+
+# Which tool ---------------------------------------------------------------------------------------
+
+FIND_TOOL = r"""
+for name in wrk2 wrk; do
+    path=$(command -v "$name") || continue
+    printf 'tool %s\n' "$path"
+    "$path" -v </dev/null 2>&1 | sed 's/^/| /'
+done
+:
+"""
+"""POSIX sh: a line `tool PATH` for each candidate, then its version and help after `| `."""
+
+
+def identify(path: str, help_text: str) -> LoadTool:
+    """The tool at `path` from what it prints for `-v`. LoadOutputError if it is neither.
+
+    wrk2's build is called `wrk` too and gives a version of wrk; only its -R tells them apart.
+    """
+    version = re.search(r"^wrk (\S+) \[", help_text, re.MULTILINE)
+    if version is None or "Usage: wrk" not in help_text:
+        raise LoadOutputError(f"{path} is neither wrk2 nor wrk; it printed:\n{_tail(help_text)}")
+    is_wrk2 = re.search(r"^\s*-R\b", help_text, re.MULTILINE)
+    return LoadTool(name="wrk2" if is_wrk2 else "wrk", path=path, version=version[1])
+
+
+def parse_found(text: str) -> LoadTool | None:
+    """The best tool among those that `FIND_TOOL` printed: a wrk2 before a wrk, None if neither."""
+    tools = [
+        tool for part in re.split(r"^tool ", text, flags=re.MULTILINE)[1:] if (tool := _found(part))
+    ]
+    return min(tools, key=lambda tool: tool.name != "wrk2", default=None)
+
+
+def _found(part: str) -> LoadTool | None:
+    """The tool of one part of `FIND_TOOL`'s output; None for a binary that doesn't run here."""
+    path, *lines = part.splitlines()
+    try:
+        return identify(path, "\n".join(line.removeprefix("| ") for line in lines))
+    except LoadOutputError:
+        return None
+
+
+# Command ------------------------------------------------------------------------------------------
+
+
+def calibration_s(tool: LoadTool, load: Load) -> float:
+    """Seconds at the start of a run that the tool doesn't count."""
+    if tool.name == "wrk":
+        return 0.0
+    return CALIBRATION_S + load.connections // load.threads * CONNECT_INTERVAL_S
+
+
+def planned_run_s(tool: LoadTool, load: Load) -> int:
+    """Seconds of the whole run as given to -d, rounded up: both tools take whole seconds only."""
+    return math.ceil(calibration_s(tool, load) + load.duration_s)
+
+
+def command(tool: LoadTool, load: Load, directory: str) -> str:
+    """The shell command that runs the load in the directory of the uploaded scripts.
+
+    Without the script both tools would run their default request (wrk: at full speed), hence the
+    `cat` first: it ends the command with a message that names the missing file.
+    """
+    script = f"{load.script}.lua"
+    paced_by_tool = tool.name == "wrk2"
+    rate = str(round(load.rate_rps))
+    words = [tool.path, "-t", str(load.threads), "-c", str(load.connections)]
+    words += ["-d", str(planned_run_s(tool, load)), "--timeout", str(math.ceil(load.timeout_s))]
+    words += ["-R", rate] if paced_by_tool else []
+    words += ["-s", script, load.url, "--"]
+    words += ["--seed", str(load.seed), "--threads", str(load.threads)]
+    words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
+    words += [] if paced_by_tool else ["--pace", "--rate", rate]
+    needed = shlex.join([script, SHARED_SCRIPT])
+    return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {shlex.join(words)}"
+
+
+# Output -------------------------------------------------------------------------------------------
+
+
+def parse_output(text: str, tool: LoadTool, load: Load) -> LoadResult:
+    """What the run measured, from all that the tool printed to stdout.
+
+    LoadOutputError, with the last lines of the output, if the JSON line is missing, broken, or of
+    another script, or if wrk2 was not calibrated.
+    """
+    try:
+        return _result(_json_line(text), _uncounted_s(text, tool, load), tool, load)
+    except ValueError as error:
+        raise LoadOutputError(f"{tool.path}: {error}; last lines:\n{_tail(text)}") from error
+
+
+def _json_line(text: str) -> dict[str, Any]:
+    """The one JSON object. ValueError if there is none, more than one, or a broken one."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    if len(lines) != 1:
+        raise ValueError(f"expected one line of JSON, found {len(lines)}")
+    try:
+        data: dict[str, Any] = json.loads(lines[0])
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the line of JSON is broken ({error})") from error
+    return data
+
+
+def _uncounted_s(text: str, tool: LoadTool, load: Load) -> float:
+    """Seconds of the run before counting began. ValueError if wrk2 never began to count.
+
+    A thread of wrk2 that got no answer in 10 s puts its calibration off, or never finishes it.
+    """
+    calibrated = len(re.findall(r"^\s*Thread calibration:", text, re.MULTILINE))
+    if tool.name == "wrk2" and calibrated != load.threads:
+        raise ValueError(f"wrk2 calibrated {calibrated} of {load.threads} threads")
+    return calibration_s(tool, load)
+
+
+def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: Load) -> LoadResult:
+    """The result from the JSON object. ValueError if it isn't what our scripts print."""
+    found = (data.get("schema"), data.get("script"))
+    if found != (SCHEMA, load.script):
+        raise ValueError(f"schema and script are {found}, not {(SCHEMA, load.script)}")
+    run_requests = _whole(data, "requests")
+    run_duration_s = _whole(data, "duration_us") / 1e6
+    duration_s = run_duration_s - uncounted_s
+    if duration_s <= 0:
+        raise ValueError(f"the run took {run_duration_s:.3f} s and {uncounted_s:.3f} s don't count")
+    histogram = _histogram(data.get("histogram"))
+    # wrk2's number of requests includes the calibration, its histogram does not and has exactly
+    # one latency for each answer. wrk's histogram has further ones from its correction.
+    requests = histogram.total if tool.name == "wrk2" else run_requests
+    return LoadResult(
+        requests=requests,
+        duration_s=duration_s,
+        run_requests=run_requests,
+        run_duration_s=run_duration_s,
+        bytes=_whole(data, "bytes"),
+        errors=_errors(data.get("errors")),
+        histogram=histogram,
+        achieved_rps=requests / duration_s,
+    )
+
+
+def _whole(data: Mapping[str, Any], key: str) -> int:
+    """A whole number from 0 on. ValueError naming the key if it is something else."""
+    number = data.get(key)
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{key} is {number!r}, not a whole number")
+    return number
+
+
+def _errors(data: object) -> dict[str, int]:
+    """Errors by kind. ValueError if it isn't an object with all of them."""
+    if not isinstance(data, dict):
+        raise ValueError(f"errors is {data!r}, not an object")  # noqa: TRY004 - it is input
+    return {kind: _whole(data, kind) for kind in ERROR_KINDS}
+
+
+def _histogram(data: object) -> Histogram:
+    """The histogram from a list of pairs. ValueError if it is something else."""
+    if not isinstance(data, list):
+        raise ValueError(f"histogram is {data!r}, not a list")  # noqa: TRY004 - it is input
+    for pair in data:
+        if not (isinstance(pair, list) and [type(number) for number in pair] == [int, int]):
+            raise ValueError(f"histogram has {pair!r}, not a latency and a count")
+    return Histogram.from_pairs((value, count) for value, count in data)
+
+
+def _tail(text: str, lines: int = 8, width: int = 200) -> str:
+    """The last lines of an output for a message, long ones cut."""
+    kept = [line[:width] for line in text.splitlines() if line.strip()][-lines:]
+    return "\n".join(kept) or "(nothing was printed)"
+
+
+# Scripts ------------------------------------------------------------------------------------------
+
+
+def script_fingerprint(directory: Path, script: str) -> str:
+    """First 16 hex digits of the SHA-256 over a script and the shared part. OSError if missing.
+
+    Loads of different scripts must not be compared, so this goes with each trial.
+    """
+    digest = hashlib.sha256()
+    for name in (f"{script}.lua", SHARED_SCRIPT):
+        content = (directory / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,86 @@
+"""One measurement: settle the cluster, put it under load, read what happened."""
+
+import shlex
+import time
+from dataclasses import dataclass
+
+from intop.domain.trial import HostMetrics
+from intop.domain.workload import Workload
+from intop.errors import CommandError
+from intop.hosts.host import output
+from intop.hosts.load import Load, LoadResult, LoadTool, command, parse_output, planned_run_s
+from intop.hosts.metrics import TIME_WAIT, between, read_counters
+from intop.hosts.rig import Rig
+
+RESTART_LIMIT_S = 60.0
+LOAD_GRACE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A load that ran to its end, and what its hosts did meanwhile."""
+
+    result: LoadResult
+    metrics: dict[str, HostMetrics]
+
+
+def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
+    """Bring the cluster into a defined state; returns what it could not settle, or "".
+
+    The load balancer's nginx opens its sockets anew (somaxconn is read then), the kernel forgets
+    what it learned about its peers, and every host's sockets in TIME_WAIT drop to
+    `max_time_wait`, waiting at most `limit_s` for them. Raises CommandError when nginx does not
+    come back.
+    """
+    output(rig.load_balancer, rig.cluster.nginx_restart, timeout_s=RESTART_LIMIT_S)
+    output(rig.load_balancer, "PATH=$PATH:/sbin:/usr/sbin; ip tcp_metrics flush")
+    deadline = time.monotonic() + limit_s
+    while True:
+        waiting = rig.on_all(lambda host: int(output(host, TIME_WAIT).strip() or 0))
+        worst = max(waiting, key=lambda name: waiting[name])
+        if waiting[worst] <= max_time_wait:
+            return ""
+        if time.monotonic() > deadline:
+            return f"{worst} still has {waiting[worst]} sockets in TIME_WAIT"
+        time.sleep(0.5)
+
+
+def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measurement:
+    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError."""
+    counted = _load(rig, workload, workload.duration_s, seed)
+    if tool.name == "wrk" and workload.warmup_s > 0:
+        # wrk2 needs none: it does not count its calibration.
+        warmup = _load(rig, workload, workload.warmup_s, seed + 1)
+        _run(rig, tool, warmup)
+    before = rig.on_all(read_counters)
+    text = _run(rig, tool, counted)
+    after = rig.on_all(read_counters)
+    metrics = {name: between(before[name], after[name]) for name in before}
+    return Measurement(parse_output(text, tool, counted), metrics)
+
+
+def _load(rig: Rig, workload: Workload, duration_s: float, seed: int) -> Load:
+    return Load(
+        script=workload.name,
+        url=rig.cluster.url,
+        rate_rps=workload.rate_rps,
+        connections=workload.connections,
+        threads=workload.threads,
+        duration_s=duration_s,
+        seed=seed % 2**32,
+        timeout_s=workload.timeout_s,
+        dynamic_path=rig.cluster.dynamic_path,
+    )
+
+
+def _run(rig: Rig, tool: LoadTool, load: Load) -> str:
+    seconds = planned_run_s(tool, load)
+    # The load ends by itself, even when our connection is gone and nobody reads its output.
+    bounded = f"timeout {seconds + int(LOAD_GRACE_S)} sh -c {shlex.quote(command(tool, load, rig.load_directory))}"
+    done = rig.load_generator.run(bounded, timeout_s=seconds + LOAD_GRACE_S + 10)
+    if done.exit_code != 0:
+        raise CommandError(
+            rig.load_generator.address.name,
+            f"{tool.name} ended with {done.exit_code}: {(done.stderr or done.stdout).strip()[-500:]}",
+        )
+    return done.stdout

@@ -1,0 +1,106 @@
+"""A cluster with its connections open: what the stages measure on."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from intop.domain.cluster import MACHINES, Cluster
+from intop.domain.probing import HostFacts
+from intop.errors import CommandError, HostError
+from intop.hosts.facts import facts
+from intop.hosts.host import Connect, Host, output
+from intop.hosts.load import FIND_TOOL, PATHS_FILE, LoadTool, parse_found
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rig:
+    """The hosts of one cluster, the load generator first and the load balancer second."""
+
+    cluster: Cluster
+    hosts: tuple[Host, ...]
+
+    @property
+    def load_generator(self) -> Host:
+        """The host that sends the load."""
+        return self.hosts[0]
+
+    @property
+    def load_balancer(self) -> Host:
+        """The host that is tuned."""
+        return self.hosts[1]
+
+    @property
+    def load_directory(self) -> str:
+        """Where the scripts lie on the load generator."""
+        return f"{self.load_generator.address.state_dir}/load"
+
+    def on_all(self, work: Callable[[Host], T]) -> dict[str, T]:
+        """The results of `work` by host name, done on all hosts at once."""
+        with ThreadPoolExecutor(len(self.hosts)) as pool:
+            results = list(pool.map(work, self.hosts))
+        return {h.address.name: r for h, r in zip(self.hosts, results, strict=True)}
+
+
+@contextmanager
+def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
+    """The cluster's hosts, connected one after the other; closed at the end.
+
+    Raises UnreachableError for the first host that can't be reached.
+    """
+    with ExitStack() as stack:
+        hosts: list[Host] = []
+        for address in cluster.hosts:
+            host = connect(address)
+            stack.callback(host.close)
+            hosts.append(host)
+        yield Rig(cluster, tuple(hosts))
+
+
+def balancer_facts(rig: Rig) -> HostFacts:
+    """What the load balancer is. Raises HostError when its machine is not of the architecture."""
+    found = facts(rig.load_balancer)
+    arch = rig.cluster.arch
+    accepted = rig.cluster.machines or MACHINES.get(arch, ())
+    if found.machine not in accepted:
+        raise HostError(
+            rig.load_balancer.address.name,
+            f"is a {found.machine} machine, and cluster {arch} accepts {', '.join(accepted)}. "
+            f"Correct the configuration, or name it in machines of that cluster",
+        )
+    return found
+
+
+def load_tool(rig: Rig) -> LoadTool:
+    """The load tool on the load generator, wrk2 before wrk. Raises CommandError if it has none."""
+    host = rig.load_generator
+    tool = parse_found(output(host, FIND_TOOL))
+    if tool is None:
+        raise CommandError(
+            host.address.name,
+            "has neither wrk2 nor wrk on its PATH. On Debian and Ubuntu: apt-get install wrk",
+        )
+    return tool
+
+
+def upload_scripts(rig: Rig, directory: Path) -> None:
+    """Put the Lua scripts and the list of static paths on the load generator."""
+    files = {path.name: path.read_text() for path in sorted(directory.glob("*.lua"))}
+    files[PATHS_FILE] = "".join(f"{path}\n" for path in rig.cluster.static_paths)
+    rig.load_generator.put(rig.load_directory, files)
+
+
+def clock_offsets(rig: Rig) -> dict[str, float]:
+    """Each host's clock minus ours, in s, to within the time that asking took."""
+
+    def offset(host: Host) -> float:
+        before = time.time()
+        theirs = float(output(host, "date +%s.%N"))
+        return theirs - (before + time.time()) / 2
+
+    return rig.on_all(offset)

@@ -1,0 +1,61 @@
+"""Sysctl keys, their paths below /proc/sys, and reading them in bulk."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from intop.domain.parameter import normalised
+from intop.domain.probing import Reading
+from intop.hosts.host import Host, output
+
+KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
+"""What a key looks like; nothing else ever becomes part of a remote path."""
+
+
+def path_of(key: str) -> str:
+    """The path below /proc/sys. Raises ValueError for what is not a key."""
+    if not KEY.fullmatch(key):
+        raise ValueError(f"not a sysctl key: {key!r}")
+    return key.replace(".", "/")
+
+
+def parse_values(text: str) -> dict[str, str]:
+    """Values by key from lines of path, tab, value, as the guard prints them."""
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        path, separator, value = line.partition("\t")
+        if separator:
+            values[path.replace("/", ".")] = normalised(value)
+    return values
+
+
+PROBE = """
+while read -r path; do
+    file=/proc/sys/$path
+    if [ ! -e "$file" ]; then printf '%s\\tmissing\\t\\n' "$path"
+    elif ! value=$(cat "$file" 2>/dev/null); then printf '%s\\tunreadable\\t\\n' "$path"
+    elif [ -w "$file" ]; then printf '%s\\twritable\\t%s\\n' "$path" "$value"
+    else printf '%s\\treadable\\t%s\\n' "$path" "$value"
+    fi
+done
+"""
+
+Access = Literal["missing", "unreadable", "readable", "writable"]
+ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")
+
+
+def probe(host: Host, keys: Iterable[str]) -> dict[str, Reading]:
+    """What the host says of each key. Nothing is written. Raises CommandError."""
+    lines = "".join(f"{path_of(key)}\n" for key in sorted(set(keys)))
+    return parse_probe(output(host, PROBE, stdin=lines))
+
+
+def parse_probe(text: str) -> dict[str, Reading]:
+    """Readings by key from the lines that `PROBE` prints."""
+    readings: dict[str, Reading] = {}
+    for line in text.splitlines():
+        path, access, value = (line.split("\t", 2) + ["", ""])[:3]
+        for known in ACCESS:
+            if access == known:
+                readings[path.replace("/", ".")] = Reading(known, normalised(value))
+    return readings

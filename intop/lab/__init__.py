@@ -1,0 +1,1 @@
+"""The embedded cluster: real nginx and sshd in network namespaces of this machine."""

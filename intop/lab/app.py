@@ -1,0 +1,148 @@
+"""The backends' application: a report computed and rendered anew for every request.
+
+`/dynamic?r=NUMBER` picks, by the number, how many orders are read, grouped and sorted, and how
+many of them the page lists. The same number gives the same page; another number gives another
+amount of work (about 0.2 to 1.5 ms) and another size (2 to 80 KB, 27 KB on average).
+
+Started by the lab as a program of its own, so it imports only what it needs.
+"""
+
+import argparse
+import grp
+import os
+import pwd
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+PATH = "/dynamic"
+MOST_DIGITS = 18
+LEAST_ROWS, MORE_ROWS = 14, 670
+LEAST_READ, MORE_READ = 200, 1800
+CUSTOMERS = ("Ada & Sons", "Bloggs <Ltd>", "Çelik", 'Dorothy "Dot" Vaughan', "O'Neill", "Fjord AS")
+PLACES = ("Aarhus", "Brno", "Cork", "Delft", "Évora", "Fürth", "Gdynia", "Hull", "Ivalo")
+MASK = (1 << 64) - 1
+
+Order = tuple[int, str, str, int, int]
+"""Number, customer, place, pieces, price of a piece in cents."""
+
+
+def mixed(number: int) -> int:
+    """64 bits that look random and depend only on `number` (splitmix64)."""
+    bits = (number + 0x9E3779B97F4A7C15) & MASK
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
+    return bits ^ (bits >> 31)
+
+
+def orders(count: int) -> list[Order]:
+    """The table that the reports read, in place of a database."""
+    table = []
+    for number in range(count):
+        bits = mixed(number)
+        customer = CUSTOMERS[bits % len(CUSTOMERS)]
+        place = PLACES[(bits >> 8) % len(PLACES)]
+        table.append((number, customer, place, 1 + (bits >> 16) % 40, 99 + (bits >> 24) % 90_000))
+    return table
+
+
+ORDERS = orders(2 * (LEAST_READ + MORE_READ))
+
+
+def amounts(number: int) -> tuple[int, int, int]:
+    """How many orders the report reads, from which one on, and how many rows it lists."""
+    bits = mixed(number)
+    share = (bits & 0xFFFF) / 0x10000
+    rows = LEAST_ROWS + int(MORE_ROWS * share * share)  # many short pages, few long ones
+    read = max(rows, LEAST_READ + (bits >> 16) % MORE_READ)
+    return read, (bits >> 32) % (len(ORDERS) - read), rows
+
+
+def page(number: int) -> bytes:
+    """The report for `number`: totals by place, and the largest orders."""
+    read, first, rows = amounts(number)
+    chosen = ORDERS[first : first + read]
+    totals: dict[str, int] = {}
+    for _, _, place, pieces, cents in chosen:
+        totals[place] = totals.get(place, 0) + pieces * cents
+    largest = sorted(chosen, key=lambda order: order[3] * order[4], reverse=True)[:rows]
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>Report {number}</title></head><body>\n<h1>Report {number}</h1>\n"
+        f"<p>{len(chosen)} orders, the {len(largest)} largest are listed.</p>\n<ul>\n"
+    )
+    parts = [head]
+    for place, cents in sorted(totals.items(), key=lambda total: total[1], reverse=True):
+        parts.append(f"<li>{escape(place)}: {cents / 100:.2f}</li>\n")
+    parts.append("</ul>\n<table>\n")
+    for order, customer, place, pieces, cents in largest:
+        parts.append(
+            f'<tr><td class="number">{order}</td><td>{escape(customer)}</td>'
+            f"<td>{escape(place)}</td><td>{pieces}</td>"
+            f"<td>{cents / 100:.2f}</td><td>{pieces * cents / 100:.2f}</td></tr>\n"
+        )
+    parts.append("</table>\n</body></html>\n")
+    return "".join(parts).encode()
+
+
+def number_of(query: str) -> int | None:
+    """The number of a query such as `r=17`; None when it has none, or something else."""
+    values = parse_qs(query).get("r", [])
+    if len(values) != 1 or not (values[0].isascii() and values[0].isdigit()):
+        return None
+    return int(values[0]) if len(values[0]) <= MOST_DIGITS else None
+
+
+def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    """The WSGI application."""
+    if environ.get("PATH_INFO") != PATH:
+        status, body = "404 Not Found", b"only /dynamic is here\n"
+    elif (number := number_of(environ.get("QUERY_STRING", ""))) is None:
+        status, body = "400 Bad Request", b"expected /dynamic?r=NUMBER\n"
+    else:
+        status, body = "200 OK", page(number)
+    kind = "text/html" if status == "200 OK" else "text/plain"
+    start_response(
+        status,
+        [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body)))],
+    )
+    return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+
+def become(user: str) -> None:
+    """Give up root for good; the socket is open by now."""
+    entry = pwd.getpwnam(user)
+    os.setgroups([group.gr_gid for group in grp.getgrall() if user in group.gr_mem])
+    os.setgid(entry.pw_gid)
+    os.setuid(entry.pw_uid)
+
+
+def main() -> None:
+    """Serve until a signal ends it."""
+    from waitress.server import create_server
+
+    parser = argparse.ArgumentParser(prog="python -m intop.lab.app", description=__doc__)
+    parser.add_argument("--socket", required=True, help="the Unix socket to serve on")
+    parser.add_argument("--user", help="the user to run as, once the socket is open")
+    options = parser.parse_args()
+    server: Any = create_server(
+        application,
+        unix_socket=options.socket,
+        unix_socket_perms="666",
+        threads=4,
+        backlog=4096,
+        connection_limit=4096,
+        asyncore_use_poll=True,  # select() ends at 1,024 connections
+        ident=None,
+    )
+    if options.user:
+        become(options.user)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

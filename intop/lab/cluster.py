@@ -1,0 +1,378 @@
+"""The embedded cluster as a whole: up, found again, looked at, and down without a trace.
+
+A lab is complete when its `lab.json` is there, which is written last. Whatever else is found of
+a lab (a namespace, an interface, a folder) is half-made: `up` clears it and begins anew.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, Literal
+
+from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
+from intop.errors import LabError, UsageError
+from intop.lab import app, content, network, processes, servers
+from intop.lab.commands import require_programs, require_root, wait_until
+
+STATE_FOLDER = Path("/run/intop/lab")
+PRIVILEGE_MARKER = STATE_FOLDER.parent / "made-run-sshd"
+LOCK_LIMIT_S = 60.0
+RECOVERY_LIMIT_S = 8.0
+"""How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew."""
+
+ROLES: dict[str, Role] = {
+    "lg": "load-generator",
+    "lb": "load-balancer",
+    "b1": "backend",
+    "b2": "backend",
+    "b3": "backend",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabStatus:
+    """`problems` says what is wrong with a damaged lab, `network` where the lab lives."""
+
+    name: str
+    state: Literal["up", "damaged", "down"]
+    spec: LabSpec | None = None
+    network: str | None = None
+    url: str | None = None
+    processes: int = 0
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """What `down` found and removed; false when there was nothing."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    processes: int = 0
+    state: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.namespaces or self.links or self.processes or self.state)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab with its addresses: what `lab.json` holds."""
+
+    spec: LabSpec
+    subnet: IPv4Network
+
+
+# -- what a user asks for ------------------------------------------------------------------------
+
+
+def up(spec: LabSpec) -> Cluster:
+    """Bring the lab up, or find it up already. It is complete, or nothing of it stays."""
+    require_root()
+    require_programs()
+    with _locked():
+        found = _read(spec.name)
+        if found is not None and _answers(found):
+            if found.spec != spec:
+                raise LabError(
+                    f"lab {spec.name} is up with {_described(found.spec)}, "
+                    f"asked for is {_described(spec)}: take it down first (intop lab down)"
+                )
+            return _cluster(found)
+        try:
+            _remove(spec.name)
+            lab = Lab(spec, network.choose_subnet(_taken_subnets()))
+            folders = _folders(spec.name)
+            servers.make_privilege_folder(PRIVILEGE_MARKER)
+            servers.prepare(spec.name, folders, lab.subnet)
+            network.build(spec.name, lab.subnet, spec.link)
+            servers.start_all(spec.name, folders, lab.subnet)
+            _write(lab)
+        except BaseException:  # Ctrl-C too: half a lab is of no use to anybody
+            _remove(spec.name)
+            _tidy()
+            raise
+        return _cluster(lab)
+
+
+def cluster(name: str) -> Cluster:
+    """The running lab as a cluster."""
+    require_root()
+    _check_name(name)
+    lab = _read(name)
+    if lab is None or len(network.existing_namespaces(name)) < len(network.namespaces(name)):
+        raise LabError(f"lab {name} is not up: start it with intop lab up")
+    return _cluster(lab)
+
+
+def status(name: str) -> LabStatus:
+    """Ask every part of the lab; changes nothing."""
+    require_root()
+    _check_name(name)
+    if not _traces(name):
+        return LabStatus(name=name, state="down")
+    count = len(processes.members(name, str(_folders(name).root)))
+    lab = _read(name)
+    if lab is None:
+        problem = "it was not finished: intop lab up builds it anew, intop lab down removes it"
+        return LabStatus(name=name, state="damaged", processes=count, problems=(problem,))
+    problems = _problems(lab)
+    return LabStatus(
+        name=name,
+        state="damaged" if problems else "up",
+        spec=lab.spec,
+        network=str(lab.subnet),
+        url=f"http://{network.address(lab.subnet, 'lb')}",
+        processes=count,
+        problems=tuple(problems),
+    )
+
+
+def running() -> list[str]:
+    """The names of all labs that exist on this machine, half-made ones included."""
+    require_root()
+    return _names()
+
+
+def down(name: str) -> Removed:
+    """Remove all that is left of the lab, whatever state it is in."""
+    require_root()
+    _check_name(name)
+    with _locked():
+        removed = _remove(name)
+        _tidy()
+    return removed
+
+
+# -- the state on disk ---------------------------------------------------------------------------
+
+
+def to_json(lab: Lab) -> str:
+    """The text of `lab.json`; addresses are there for people, they follow from the subnet."""
+    state = {
+        "spec": asdict(lab.spec),
+        "subnet": str(lab.subnet),
+        "addresses": {host: network.address(lab.subnet, host) for host in network.HOSTS},
+    }
+    return json.dumps(state, indent=2) + "\n"
+
+
+def from_json(text: str) -> Lab:
+    """Raises ValueError, KeyError or TypeError for a text of another version."""
+    state: dict[str, Any] = json.loads(text)
+    spec = state["spec"]
+    link = None if spec["link"] is None else Link(**spec["link"])
+    return Lab(
+        LabSpec(**{**spec, "link": link, "machines": tuple(spec["machines"])}),
+        IPv4Network(state["subnet"]),
+    )
+
+
+def _folders(name: str) -> servers.Folders:
+    return servers.Folders(STATE_FOLDER / name)
+
+
+def _state_file(name: str) -> Path:
+    return _folders(name).root / "lab.json"
+
+
+def _write(lab: Lab) -> None:
+    file = _state_file(lab.spec.name)
+    draft = file.with_suffix(".draft")
+    servers.write(draft, to_json(lab))
+    draft.replace(file)
+
+
+def _read(name: str) -> Lab | None:
+    """None when the lab is not complete, or another version of intop made it."""
+    try:
+        return from_json(_state_file(name).read_text())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _check_name(name: str) -> None:
+    if problem := lab_name_problem(name):
+        raise UsageError(problem)
+
+
+def _names() -> list[str]:
+    names = {network.lab_of_namespace(entry) for entry in network.all_namespaces()}
+    names |= set(network.labs_with_links())
+    if STATE_FOLDER.is_dir():
+        names |= {entry.name for entry in STATE_FOLDER.iterdir() if entry.is_dir()}
+    return sorted(name for name in names if name and lab_name_problem(name) is None)
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One `up` or `down` at a time on this machine, so that no two choose the same subnet.
+
+    The lock is on the folder of all labs. `down` removes that folder when it is empty, so
+    whoever waited looks again whether it still holds the folder that is there.
+    """
+    deadline = time.monotonic() + LOCK_LIMIT_S
+    while True:
+        servers.make_folder(STATE_FOLDER, 0o711)
+        try:
+            descriptor = os.open(STATE_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if processes.identity(STATE_FOLDER) == _identity(descriptor):
+                yield
+                return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"another intop lab command has been at work for {LOCK_LIMIT_S:g} s "
+                    f"(it holds {STATE_FOLDER}): wait for it, or end it"
+                ) from None
+            time.sleep(0.05)
+        finally:
+            os.close(descriptor)
+
+
+def _identity(descriptor: int) -> processes.Identity:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+# -- looking -------------------------------------------------------------------------------------
+
+
+def _traces(name: str) -> bool:
+    return bool(
+        network.existing_namespaces(name)
+        or network.has_machine_link(name)
+        or _folders(name).root.exists()
+    )
+
+
+def _taken_subnets() -> list[IPv4Network]:
+    labs = (_read(name) for name in _names())
+    return [*network.machine_routes(), *(lab.subnet for lab in labs if lab is not None)]
+
+
+def _problems(lab: Lab) -> list[str]:
+    name = lab.spec.name
+    present = network.existing_namespaces(name)
+    problems = [f"namespace {n} is missing" for n in network.namespaces(name) if n not in present]
+    if not network.has_machine_link(name):
+        problems.append(f"interface {network.machine_link(name)} is missing")
+    if problems:
+        return problems
+    try:
+        shape = network.queueing(name)
+    except LabError as error:
+        return [str(error)]
+    if (lab.spec.link is not None) != shape.startswith("qdisc tbf"):
+        wanted = lab.spec.link or "no shaping"
+        problems.append(f"lb: the link has {shape or 'no queueing'!r}, expected {wanted}")
+    return problems + servers.problems(_folders(name), lab.subnet)
+
+
+def _answers(lab: Lab) -> bool:
+    """Whether the lab is whole, now or within moments."""
+
+    def problem() -> str | None:
+        return next(iter(_problems(lab)), None)
+
+    try:
+        wait_until(problem, limit_s=RECOVERY_LIMIT_S)
+    except LabError:
+        return False
+    return True
+
+
+def _described(spec: LabSpec) -> str:
+    return f"{spec.link or 'an unshaped link'} as {spec.arch}"
+
+
+def _cluster(lab: Lab) -> Cluster:
+    folders = _folders(lab.spec.name)
+
+    def host(part: str) -> HostAddress:
+        return HostAddress(
+            name=f"{lab.spec.name}-{part}",
+            role=ROLES[part],
+            hostname=network.address(lab.subnet, part),
+            key_file=str(folders.client_key),
+            known_hosts=str(folders.known_hosts),
+            state_dir=str(folders.host_state(part)),
+            lease_s=15.0,
+        )
+
+    return Cluster(
+        arch=lab.spec.arch,
+        load_generator=host("lg"),
+        load_balancer=host(servers.BALANCER),
+        backends=tuple(host(part) for part in servers.BACKENDS),
+        url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
+        nginx_restart=f"sh {folders.restart_script(servers.BALANCER)}",
+        static_paths=content.static_paths(),
+        dynamic_path=app.PATH,
+        link=str(lab.spec.link or "unshaped"),
+        machines=lab.spec.machines,
+    )
+
+
+# -- removing ------------------------------------------------------------------------------------
+
+
+def _remove(name: str) -> Removed:
+    """End processes, then delete namespaces and the link, then the state; look again after."""
+    folder = _folders(name).root
+    state = folder.exists()
+    ended: set[int] = set()
+    links: list[str] = []
+    gone: list[str] = []
+
+    def members() -> set[int]:
+        return processes.members(name, str(folder))
+
+    def left() -> str | None:
+        ended.update(processes.end(members))
+        try:
+            links.extend(network.remove_machine_link(name))
+            gone.extend(network.remove_namespaces(name))
+        except LabError as error:  # busy for a moment: somebody enters a namespace just now
+            return str(error)
+        # A command of a killed `up` may have been under way: only a second look is proof.
+        if network.existing_namespaces(name) or network.has_machine_link(name) or members():
+            return f"lab {name} does not go away: something makes it anew"
+        return None
+
+    # Without lab.json nobody takes what is being removed for a complete lab.
+    _state_file(name).unlink(missing_ok=True)
+    wait_until(left, limit_s=10)
+    if state:
+        shutil.rmtree(folder)
+    return Removed(
+        name=name,
+        namespaces=tuple(gone),
+        links=tuple(links),
+        processes=len(ended),
+        state=state,
+    )
+
+
+def _tidy() -> None:
+    """Remove what the labs share, once no lab is left."""
+    if _names():
+        return
+    servers.remove_privilege_folder(PRIVILEGE_MARKER, sshd_runs=processes.runs("sshd"))
+    for folder in (STATE_FOLDER, STATE_FOLDER.parent):
+        try:
+            folder.rmdir()
+        except OSError:
+            return  # somebody else's files are in it

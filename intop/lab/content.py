@@ -1,0 +1,114 @@
+"""The static files that the backends serve: the same bytes on every machine and every day."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+KB = 1024
+SIZES_KB: Mapping[str, float] = {
+    "index.html": 14,
+    "about.html": 6,
+    "news/archive.html": 38,
+    "news/today.html": 22,
+    "css/site.css": 28,
+    "css/print.css": 3,
+    "js/app.js": 88,
+    "js/menu.js": 9,
+    "js/chart.js": 64,
+    "data/prices.json": 18,
+    "data/places.json": 46,
+    "img/logo.svg": 4,
+    "img/map.svg": 26,
+    "img/icon-1.png": 2,
+    "img/icon-2.png": 5,
+    "img/banner.png": 56,
+    "img/photo-1.jpg": 120,
+    "img/photo-2.jpg": 96,
+    "img/photo-3.jpg": 72,
+    "img/thumb-1.jpg": 7,
+    "img/thumb-2.jpg": 11,
+    "img/thumb-3.jpg": 16,
+    "fonts/text.woff2": 34,
+    "fonts/title.woff2": 41,
+}
+"""Paths and sizes, 2 to 120 KB, 34 KB on average: a page's parts, few of them large."""
+
+_MAGIC: Mapping[str, bytes] = {
+    "png": b"\x89PNG\r\n\x1a\n",
+    "jpg": b"\xff\xd8\xff\xe0",
+    "woff2": b"wOF2",
+}
+"""How the formats begin that are compressed already; random bytes follow."""
+
+_WORDS = (
+    *("queue", "latency", "window", "buffer", "packet", "backlog", "socket", "segment"),
+    *("carrier", "harbour", "timber", "orchard", "kettle", "window-sill", "copper", "granite"),
+    *("meadow", "river", "lantern", "compass", "voyage", "market", "ledger"),
+)
+
+
+def static_files() -> dict[str, bytes]:
+    """Path (without a leading slash) to bytes."""
+    return {path: _file(path, round(size * KB)) for path, size in SIZES_KB.items()}
+
+
+def static_paths() -> tuple[str, ...]:
+    """The paths of all files, as a request names them."""
+    return tuple(f"/{path}" for path in SIZES_KB)
+
+
+def write_static_files(folder: Path) -> None:
+    """Write all files below `folder`, readable for the web server's own user."""
+    for path, content in static_files().items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(0o644)
+    for inner in (folder, *(entry for entry in folder.rglob("*") if entry.is_dir())):
+        inner.chmod(0o755)
+
+
+def _file(path: str, size: int) -> bytes:
+    source = random.Random(path)
+    kind = path.rpartition(".")[2]
+    if kind in _MAGIC:
+        return _MAGIC[kind] + source.randbytes(size - len(_MAGIC[kind]))
+    before, after = _FRAMES[kind]
+    lines = []
+    room = size - len(before) - len(after)
+    while room > 0:
+        line = _line(kind, source)[:room]
+        # What cuts the last line short must not cut a construct open.
+        line = line if len(line) < room else " " * (room - 1) + "\n"
+        lines.append(line)
+        room -= len(line)
+    return (before + "".join(lines) + after).encode("ascii")
+
+
+_FRAMES: Mapping[str, tuple[str, str]] = {
+    "html": (
+        '<!doctype html>\n<html lang="en"><head><title>intop lab</title></head><body>\n',
+        "</body></html>\n",
+    ),
+    "css": ("/* intop lab */\n", "/* end */\n"),
+    "js": ('"use strict";\nconst parts = [];\n', "export { parts };\n"),
+    "json": ("[\n", '{"end": true}]\n'),
+    "svg": ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 999 999">\n', "</svg>\n"),
+}
+
+
+def _line(kind: str, source: random.Random) -> str:
+    word, other = source.choice(_WORDS), source.choice(_WORDS)
+    number, more = source.randrange(1000), source.randrange(1000)
+    match kind:
+        case "html":
+            text = " ".join(source.choices(_WORDS, k=12))
+            return f'<p class="{word}-{number}">{text}.</p>\n'
+        case "css":
+            return f".{word}-{number} .{other} {{ margin: {more}px; padding: {number}px }}\n"
+        case "js":
+            return f'parts.push({{ name: "{word}-{other}", at: {number}, size: {more} }});\n'
+        case "json":
+            return f'{{"name": "{word} {other}", "number": {number}, "value": {more}.5}},\n'
+        case _:
+            return f'<circle cx="{number}" cy="{more}" r="{len(word)}" class="{other}"/>\n'

@@ -1,0 +1,178 @@
+"""The lab's network: six namespaces of this machine, one of them the switch, and their links.
+
+Every namespace of a lab is `intop-LAB-PART`, where PART has no hyphen, so the name of a
+namespace tells its lab without doubt also where one lab is called `a` and another `a-lb`.
+Only one end of one link is visible in the machine's own namespace: `intop-LAB`.
+"""
+
+import json
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Network, ip_network
+from pathlib import Path
+from typing import Any
+
+from intop.domain.cluster import Link, lab_name_problem
+from intop.errors import LabError
+from intop.lab.commands import run
+
+NAMESPACE_FOLDER = Path("/run/netns")
+HOSTS: Mapping[str, int] = {"lg": 10, "lb": 20, "b1": 31, "b2": 32, "b3": 33}
+"""The hosts of a lab, and the last number of their addresses."""
+CONTROLLER = 1
+"""The last number of the machine's own address in the lab's network."""
+SWITCH = "sw"
+INTERFACE = "eth0"
+"""A host's only interface, inside its namespace."""
+POOL = IPv4Network("198.18.0.0/15")
+"""Reserved for benchmarks (RFC 2544): nothing on the internet lives there."""
+
+
+def namespace(lab: str, part: str) -> str:
+    """The namespace of one part: a host, or the switch."""
+    return f"intop-{lab}-{part}"
+
+
+def namespaces(lab: str) -> tuple[str, ...]:
+    """All namespaces of a lab."""
+    return tuple(namespace(lab, part) for part in (SWITCH, *HOSTS))
+
+
+def lab_of_namespace(name: str) -> str | None:
+    """The lab that a namespace belongs to; None for somebody else's namespace."""
+    start, _, part = name.rpartition("-")
+    lab = start.removeprefix("intop-")
+    if part in (SWITCH, *HOSTS) and start.startswith("intop-") and lab_name_problem(lab) is None:
+        return lab
+    return None
+
+
+def machine_link(lab: str) -> str:
+    """The controller's way into the lab: an interface in the machine's own namespace."""
+    return f"intop-{lab}"
+
+
+def address(subnet: IPv4Network, host: str) -> str:
+    """A host's address in the lab's network."""
+    return str(subnet[HOSTS[host]])
+
+
+def choose_subnet(taken: Iterable[IPv4Network]) -> IPv4Network:
+    """The first /24 of the pool that overlaps with nothing that is taken."""
+    used = tuple(taken)
+    for subnet in POOL.subnets(new_prefix=24):
+        if not any(subnet.overlaps(other) for other in used):
+            return subnet
+    raise LabError(f"no /24 of {POOL} is free for a lab: the machine's routes cover all of them")
+
+
+def parse_routes(text: str) -> list[IPv4Network]:
+    """The destinations that `ip -json route` prints, without the default route."""
+    routes: list[dict[str, Any]] = json.loads(text or "[]")
+    destinations = (ip_network(route["dst"]) for route in routes if route["dst"] != "default")
+    return [to for to in destinations if isinstance(to, IPv4Network) and to.prefixlen > 0]
+
+
+def machine_routes() -> list[IPv4Network]:
+    """Where the machine can go already, by any of its routing tables."""
+    return parse_routes(run(["ip", "-4", "-json", "route", "show", "table", "all"]))
+
+
+def wiring(lab: str, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
+    """The `ip -batch` lines for each namespace, in order; None is the machine's own."""
+    bits = subnet.prefixlen
+    switch = ["link set lo up", "link add name br0 type bridge", "link set br0 up"]
+    for host in HOSTS:
+        switch += [
+            f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}",
+            f"link set {host} master br0 up",
+        ]
+    machine = [
+        f"link add name {machine_link(lab)} type veth peer name ctl netns {namespace(lab, SWITCH)}",
+        f"address add {subnet[CONTROLLER]}/{bits} dev {machine_link(lab)}",
+        f"link set {machine_link(lab)} up",
+    ]
+    steps: list[tuple[str | None, list[str]]] = [
+        (namespace(lab, SWITCH), switch),
+        (None, machine),
+        (namespace(lab, SWITCH), ["link set ctl master br0 up"]),
+    ]
+    for host in HOSTS:
+        lines = [
+            "link set lo up",
+            f"address add {address(subnet, host)}/{bits} dev {INTERFACE}",
+            f"link set {INTERFACE} up",
+        ]
+        steps.append((namespace(lab, host), lines))
+    return steps
+
+
+def shaping(link: Link) -> list[str]:
+    """The queueing discipline of a shaped link, as `tc` takes it."""
+    rate = f"{round(link.rate_mbit * 1e6)}bit"
+    return ["tbf", "rate", rate, "burst", f"{link.burst_kb}kb", "limit", f"{link.limit_kb}kb"]
+
+
+def inside(lab: str, part: str, *arguments: str) -> list[str]:
+    """The command that runs `arguments` inside a namespace of the lab."""
+    return ["ip", "netns", "exec", namespace(lab, part), *arguments]
+
+
+def build(lab: str, subnet: IPv4Network, link: Link | None) -> None:
+    """Make namespaces and links, shape what the load balancer sends."""
+    for name in namespaces(lab):
+        run(["ip", "netns", "add", name])
+    for inside_of, lines in wiring(lab, subnet):
+        where = [] if inside_of is None else ["-netns", inside_of]
+        run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
+    if link is not None:
+        where = ["-netns", namespace(lab, "lb")]
+        run(["tc", *where, "qdisc", "add", "dev", INTERFACE, "root", *shaping(link)])
+    # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
+    run(inside(lab, "lg", "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
+
+
+def queueing(lab: str) -> str:
+    """What `tc` says of the load balancer's interface: `noqueue` when it is not shaped."""
+    where = ["-netns", namespace(lab, "lb")]
+    return run(["tc", *where, "qdisc", "show", "dev", INTERFACE, "root"]).strip()
+
+
+def all_namespaces() -> list[str]:
+    """The names of all network namespaces of this machine, whoever made them."""
+    try:
+        return sorted(entry.name for entry in NAMESPACE_FOLDER.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def existing_namespaces(lab: str) -> list[str]:
+    """The names of a lab's namespaces that exist on this machine."""
+    return [name for name in all_namespaces() if name in namespaces(lab)]
+
+
+def has_machine_link(lab: str) -> bool:
+    """Whether the controller's way into the lab exists."""
+    return any(name == machine_link(lab) for _, name in socket.if_nameindex())
+
+
+def labs_with_links() -> list[str]:
+    """Labs that have an interface in the machine's own namespace."""
+    names = (name for _, name in socket.if_nameindex() if name.startswith("intop-"))
+    labs = (name.removeprefix("intop-") for name in names)
+    return [lab for lab in labs if lab_name_problem(lab) is None]
+
+
+def remove_machine_link(lab: str) -> list[str]:
+    """Delete the link's end on this machine, and with it the other end."""
+    if not has_machine_link(lab):
+        return []
+    run(["ip", "link", "delete", machine_link(lab)])
+    return [machine_link(lab)]
+
+
+def remove_namespaces(lab: str) -> Iterator[str]:
+    """Delete the lab's namespaces, which must be without processes by now; name each."""
+    for name in existing_namespaces(lab):
+        run(["ip", "netns", "delete", name])
+        yield name

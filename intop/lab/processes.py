@@ -1,0 +1,119 @@
+"""The processes of a lab: found by the network namespace they live in, and ended."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from intop.errors import LabError
+from intop.lab import network
+
+PROC = Path("/proc")
+Identity = tuple[int, int]
+"""Device and inode of a namespace: equal for two processes in the same one."""
+
+
+def identity(path: Path) -> Identity | None:
+    """None when there is nothing, or the process has ended and waits for its parent."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def namespace_of(pid: int | str) -> Identity | None:
+    """The network namespace that a process lives in."""
+    return identity(PROC / str(pid) / "ns/net")
+
+
+def arguments(pid: int) -> list[str]:
+    """The command line of a process; empty when it has ended."""
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def command_name(pid: int) -> str:
+    """The name of a process's program; empty when it is gone."""
+    try:
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def all_processes() -> Iterator[int]:
+    """The ids of all processes of this machine."""
+    return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+
+
+def runs(command: str) -> bool:
+    """Whether a program of this name runs; one that has ended and waits for its parent doesn't."""
+    return any(command_name(pid) == command and namespace_of(pid) for pid in all_processes())
+
+
+def members(lab: str, state_dir: str) -> set[int]:
+    """The lab's processes.
+
+    - those in its namespaces;
+    - an `ip` that is about to enter or make one of them (an `up` that was killed leaves it);
+    - those in a namespace whose name was deleted under them, where one of them was started
+      with a path of the lab's own state directory.
+    """
+    mine = {
+        found
+        for name in network.existing_namespaces(lab)
+        if (found := identity(network.NAMESPACE_FOLDER / name))
+    }
+    named = {
+        found
+        for entry in network.all_namespaces()
+        if (found := identity(network.NAMESPACE_FOLDER / entry))
+    }
+    machine = namespace_of("self")
+    where = {
+        pid: found for pid in all_processes() if pid != os.getpid() and (found := namespace_of(pid))
+    }
+    nameless = {
+        found
+        for pid, found in where.items()
+        if found not in named
+        and found != machine
+        and any(f"{state_dir}/" in argument for argument in arguments(pid))
+    }
+    inside = {pid for pid, found in where.items() if found in mine | nameless}
+    own_names = set(network.namespaces(lab))
+    entering = {
+        pid
+        for pid in where.keys() - inside
+        if command_name(pid) == "ip" and own_names & set(arguments(pid))
+    }
+    return inside | entering
+
+
+def end(find: Callable[[], set[int]], *, patience_s: float = 3.0) -> set[int]:
+    """Ask all that `find` finds to end, force those that don't; return all that were found."""
+    seen: set[int] = set()
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()
+        deadline = time.monotonic() + patience_s
+        while left := find():
+            for pid in left - told:
+                _tell(pid, kind)
+            told |= left
+            seen |= left
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        else:
+            return seen
+    raise LabError(f"processes {sorted(left)} of the lab don't end, not even by SIGKILL")
+
+
+def _tell(pid: int, kind: signal.Signals) -> None:
+    try:
+        os.kill(pid, kind)
+    except ProcessLookupError:
+        return  # it ended between being found and being told

@@ -1,0 +1,237 @@
+"""The lab's servers: sshd on every host, nginx on four of them, an application behind three.
+
+`prepare` writes keys, content and configurations, `start_all` starts the programs inside the
+namespaces, `problems` asks each of them for an answer.
+"""
+
+import grp
+import http.client
+import pwd
+import resource
+import socket
+import sys
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from intop.errors import LabError
+from intop.lab import app, content, network, texts
+from intop.lab.commands import find_program, last_lines, run, start, wait_until
+
+BALANCER = "lb"
+BACKENDS = ("b1", "b2", "b3")
+WEB_HOSTS = (BALANCER, *BACKENDS)
+OPEN_FILES = 65536
+PRIVILEGE_FOLDER = Path("/run/sshd")
+"""sshd insists on this empty folder; a machine without a running sshd may lack it."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where things are below a lab's state directory."""
+
+    root: Path
+
+    @property
+    def keys(self) -> Path:
+        """The client's key, the hosts' keys, and who is known by them."""
+        return self.root / "keys"
+
+    @property
+    def client_key(self) -> Path:
+        """The key that opens every host of the lab."""
+        return self.keys / "client"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The hosts' keys, for the client."""
+        return self.keys / "known_hosts"
+
+    @property
+    def content(self) -> Path:
+        """The static files, which the backends share."""
+        return self.root / "content"
+
+    def host(self, host: str) -> Path:
+        """Configurations, logs and sockets of one host's servers."""
+        return self.root / f"host-{host}"
+
+    def host_state(self, host: str) -> Path:
+        """What a host keeps of its own; the namespaces share the machine's file system."""
+        return self.host(host) / "state"
+
+    def restart_script(self, host: str) -> Path:
+        """The program that (re)starts a host's nginx."""
+        return self.host(host) / "nginx-restart"
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def write(file: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file that never, not for a moment, has wider permissions than `mode`."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(text)
+    file.chmod(mode)
+
+
+def make_folder(folder: Path, mode: int) -> None:
+    """Make a folder with exactly these permissions, whatever the umask."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(mode)
+
+
+def web_user() -> tuple[str, str]:
+    """An account without rights for nginx's workers and the application, and its group."""
+    for user in ("www-data", "nginx", "nobody"):
+        try:
+            return user, grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
+        except KeyError:
+            continue
+    raise LabError("none of the users www-data, nginx, nobody exists: adduser --system www-data")
+
+
+def open_files_limit() -> int:
+    """What nginx's workers may open: root in a container can't go beyond the hard limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+
+
+def make_keys(folders: Folders, subnet: IPv4Network, lab: str) -> None:
+    """One key for the client, one for each host, and the files that make them known."""
+    make_folder(folders.keys, 0o700)
+    for name in ("client", *(f"host-{host}" for host in network.HOSTS)):
+        key = ["-t", "ed25519", "-N", "", "-C", f"intop-{lab}-{name}", "-f", name]
+        run(["ssh-keygen", "-q", *key[:-1], str(folders.keys / name)])
+    write(folders.keys / "authorized_keys", (folders.keys / "client.pub").read_text())
+    known = (
+        texts.known_hosts_line(
+            network.address(subnet, host), (folders.keys / f"host-{host}.pub").read_text()
+        )
+        for host in network.HOSTS
+    )
+    write(folders.known_hosts, "".join(known))
+
+
+def prepare(lab: str, folders: Folders, subnet: IPv4Network) -> None:
+    """Write keys, content and configurations. Workers may pass through, only root may list."""
+    make_folder(folders.root, 0o711)
+    make_keys(folders, subnet, lab)
+    content.write_static_files(folders.content)
+    try:
+        use_pam = texts.password_is_locked(Path("/etc/shadow").read_text())
+    except OSError:
+        use_pam = False
+    user = " ".join(web_user())
+    files = open_files_limit()
+    for host in network.HOSTS:
+        folder = folders.host(host)
+        make_folder(folder, 0o711)
+        make_folder(folders.host_state(host), 0o700)
+        make_folder(folder / "home", 0o700)
+        address = network.address(subnet, host)
+        sshd = texts.sshd_config(address, folder, folders.keys, host, use_pam=use_pam)
+        write(folder / "sshd.conf", sshd)
+    for host in WEB_HOSTS:
+        folder = folders.host(host)
+        if host == BALANCER:
+            backends = [network.address(subnet, backend) for backend in BACKENDS]
+            text = texts.balancer_config(folder, user, backends, open_files=files)
+        else:
+            text = texts.backend_config(folder, user, folders.content, open_files=files)
+        write(folder / "nginx.conf", text)
+        nginx = find_program("nginx") or "nginx"
+        write(folders.restart_script(host), texts.restart_script(nginx, folder), 0o700)
+
+
+# -- starting ------------------------------------------------------------------------------------
+
+
+def start_all(lab: str, folders: Folders, subnet: IPv4Network, *, limit_s: float = 20) -> None:
+    """Start all servers detached from this process, and wait until each of them answers."""
+    user, _ = web_user()
+    for host in BACKENDS:  # Python takes longest to start
+        folder = folders.host(host)
+        program = [sys.executable, "-m", "intop.lab.app"]
+        options = ["--socket", str(folder / "app.sock"), "--user", user]
+        start(
+            network.inside(lab, host, "setsid", "--fork", *program, *options),
+            log=folder / "app.log",
+            folder=str(Path(__file__).resolve().parents[2]),
+        )
+    sshd = find_program("sshd") or "sshd"  # sshd starts itself again and wants its full path
+    for host in network.HOSTS:
+        folder = folders.host(host)
+        options = ["-f", str(folder / "sshd.conf"), "-E", str(folder / "sshd.log")]
+        start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
+    for host in WEB_HOSTS:
+        script = ["sh", str(folders.restart_script(host))]
+        start(network.inside(lab, host, *script), log=folders.host(host) / "nginx-restart.log")
+    wait_until(lambda: first_problem(folders, subnet), limit_s=limit_s)
+
+
+def first_problem(folders: Folders, subnet: IPv4Network) -> str | None:
+    """None when everything answers."""
+    return next(iter(problems(folders, subnet)), None)
+
+
+def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
+    """What does not answer, each with the last lines of its log."""
+    found = []
+    for host in BACKENDS:
+        web = network.address(subnet, host)
+        if said := _http_problem(web, f"{app.PATH}?r=1"):
+            log = last_lines(folders.host(host) / "app.log")
+            found.append(f"{host}: the application {said}{log}")
+    for host in WEB_HOSTS:
+        if said := _http_problem(network.address(subnet, host), content.static_paths()[0]):
+            log = last_lines(folders.host(host) / "nginx.log")
+            found.append(f"{host}: nginx {said}{log}")
+    for host in network.HOSTS:
+        if said := _ssh_problem(network.address(subnet, host)):
+            log = last_lines(folders.host(host) / "sshd.log")
+            found.append(f"{host}: sshd {said}{log}")
+    return found
+
+
+def _http_problem(address: str, path: str) -> str | None:
+    connection = http.client.HTTPConnection(address, 80, timeout=2)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+    except (OSError, http.client.HTTPException) as problem:
+        return f"does not answer at http://{address}{path}: {problem}"
+    finally:
+        connection.close()
+    return None if answer.status == 200 else f"answers {answer.status} at http://{address}{path}"
+
+
+def _ssh_problem(address: str) -> str | None:
+    try:
+        with socket.create_connection((address, 22), timeout=2) as connection:
+            greeting = connection.recv(64)
+    except OSError as problem:
+        return f"does not answer at {address}: {problem}"
+    return None if greeting.startswith(b"SSH-") else f"says {greeting!r} at {address}"
+
+
+# -- sshd's folder -------------------------------------------------------------------------------
+
+
+def make_privilege_folder(marker: Path) -> None:
+    """Make /run/sshd when it is missing, and remember that it is ours to remove."""
+    if PRIVILEGE_FOLDER.is_dir():
+        return
+    write(marker, "made by intop lab up\n")
+    PRIVILEGE_FOLDER.mkdir(mode=0o755)
+
+
+def remove_privilege_folder(marker: Path, *, sshd_runs: bool) -> None:
+    """Undo it, unless an sshd was started on the machine meanwhile and needs it now."""
+    if not marker.exists():
+        return
+    if not sshd_runs and PRIVILEGE_FOLDER.is_dir() and not any(PRIVILEGE_FOLDER.iterdir()):
+        PRIVILEGE_FOLDER.rmdir()
+    marker.unlink()

@@ -1,0 +1,191 @@
+"""The configurations of the lab's servers, as functions from facts to text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from intop.lab import app
+
+
+def sshd_config(address: str, folder: Path, keys: Path, host: str, *, use_pam: bool) -> str:
+    """Root enters with the lab's key and in no other way.
+
+    The host has a home of its own: root's dot files on this machine may print, and take long.
+    """
+    return f"""\
+Port 22
+AddressFamily inet
+ListenAddress {address}
+HostKey {keys}/host-{host}
+AuthorizedKeysFile {keys}/authorized_keys
+PidFile {folder}/sshd.pid
+AllowUsers root
+PermitRootLogin prohibit-password
+AuthenticationMethods publickey
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitUserRC no
+SetEnv HOME={folder}/home
+UsePAM {"yes" if use_pam else "no"}
+UseDNS no
+StrictModes yes
+MaxSessions 200
+MaxStartups 200
+LoginGraceTime 20
+AllowTcpForwarding yes
+X11Forwarding no
+PrintMotd no
+Subsystem sftp internal-sftp
+"""
+
+
+def _nginx_main(folder: Path, user: str, open_files: int) -> str:
+    temp = "".join(
+        f"    {kind}_temp_path {folder}/temp-{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    # One worker each: four nginx, three applications and the load share the machine's cores.
+    return f"""\
+user {user};
+worker_processes 1;
+worker_rlimit_nofile {open_files};
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log error;
+events {{
+    worker_connections 16384;
+}}
+http {{
+{temp}    access_log off;
+    server_tokens off;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_timeout 65;
+"""
+
+
+def balancer_config(folder: Path, user: str, backends: Sequence[str], *, open_files: int) -> str:
+    """The load balancer's nginx.conf: keep-alive on both sides, answers buffered in memory.
+
+    `max_fails=0`: a backend taken out for ten seconds after an overloaded trial would be felt
+    in the next one. `backlog`: above any value that net.core.somaxconn is given, or that would
+    look inert.
+    """
+    servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
+    return f"""\
+{_nginx_main(folder, user, open_files)}    upstream backends {{
+{servers}        keepalive 64;
+    }}
+    server {{
+        listen 80 backlog=65535;
+        location / {{
+            proxy_pass http://backends;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_buffer_size 16k;
+            proxy_buffers 16 16k;
+        }}
+    }}
+}}
+"""
+
+
+def backend_config(folder: Path, user: str, static: Path, *, open_files: int) -> str:
+    """A backend's nginx.conf: files from `static`, `/dynamic` from the application's socket."""
+    return f"""\
+{_nginx_main(folder, user, open_files)}    types {{
+        text/html html;
+        text/css css;
+        text/javascript js;
+        application/json json;
+        image/svg+xml svg;
+        image/png png;
+        image/jpeg jpg;
+        font/woff2 woff2;
+    }}
+    open_file_cache max=1000 inactive=60s;
+    upstream application {{
+        server unix:{folder}/app.sock max_fails=0;
+        keepalive 16;
+    }}
+    server {{
+        listen 80 backlog=65535;
+        root {static};
+        location / {{
+            expires 1h;
+        }}
+        location = {app.PATH} {{
+            proxy_pass http://application;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $host;
+            proxy_buffer_size 16k;
+            proxy_buffers 16 16k;
+        }}
+    }}
+}}
+"""
+
+
+def restart_script(nginx: str, folder: Path) -> str:
+    """A shell script that ends every nginx of its network namespace and starts it anew.
+
+    It finds them by namespace, not by the pid file, so a crash of nginx doesn't confuse it.
+    """
+    return f"""\
+#!/bin/sh
+# Restart this host's nginx, so that it opens its listening sockets anew (somaxconn is read then).
+# Written by intop lab up. Exits with 1 and says why when nginx doesn't come up.
+folder={folder}
+
+running() {{
+    for process in /proc/[0-9]*; do
+        [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+        read -r name <"$process/comm" || continue
+        if [ "$name" = nginx ]; then echo "${{process#/proc/}}"; fi
+    done 2>/dev/null
+}}
+
+stop() {{ # signal, times to look (20 ms each)
+    pids=$(running)
+    [ -z "$pids" ] && return 0
+    kill "-$1" $pids 2>/dev/null
+    looks=0
+    while [ -n "$(running)" ]; do
+        [ "$looks" -ge "$2" ] && return 1
+        looks=$((looks + 1))
+        sleep 0.02
+    done
+}}
+
+fail() {{
+    echo "nginx-restart: $1" >&2
+    tail -n 5 "$folder/nginx.log" >&2
+    exit 1
+}}
+
+stop TERM 150 || stop KILL 150 || fail "nginx does not end"
+rm -f "$folder/nginx.pid"
+{nginx} -e "$folder/nginx.log" -c "$folder/nginx.conf" || fail "nginx did not start"
+looks=0
+until [ -s "$folder/nginx.pid" ]; do
+    [ "$looks" -ge 150 ] && fail "nginx wrote no pid file"
+    looks=$((looks + 1))
+    sleep 0.02
+done
+"""
+
+
+def known_hosts_line(address: str, public_key: str) -> str:
+    """The line for a host on port 22; the key's comment is left out."""
+    kind, key = public_key.split()[:2]
+    return f"{address} {kind} {key}\n"
+
+
+def password_is_locked(shadow: str, user: str = "root") -> bool:
+    """Whether /etc/shadow locks the account: sshd then lets it in only by way of PAM."""
+    for line in shadow.splitlines():
+        name, _, rest = line.partition(":")
+        if name == user:
+            return rest.startswith("!")
+    return False

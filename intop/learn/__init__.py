@@ -1,0 +1,1 @@
+"""Mathematics over trials: designs, screening, surrogate models, the genetic search."""

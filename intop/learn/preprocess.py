@@ -1,0 +1,61 @@
+"""What stands before every regressor: normalisation, feature selection and PCA.
+
+All three are steps of the regressor's own pipeline, so that they are fitted on training rows
+only and their settings are hyper-parameters like any others.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intop.domain.space import Matrix
+
+if TYPE_CHECKING:
+    from optuna import Trial
+
+Hyperparameters = dict[str, float | int | str | bool]
+
+NO_PCA = 0.0
+
+
+def suggest(trial: "Trial") -> Hyperparameters:
+    """`kept_percent` of the features; `pca_variance`, the share that PCA keeps (0: no PCA)."""
+    return {
+        "kept_percent": trial.suggest_categorical("kept_percent", (25, 50, 75, 100)),
+        "pca_variance": trial.suggest_categorical("pca_variance", (NO_PCA, 0.8, 0.95)),
+    }
+
+
+def pipeline(regressor: Any, hyperparameters: Hyperparameters) -> Any:
+    """An unfitted scikit-learn Pipeline that ends in `regressor`."""
+    from sklearn.decomposition import PCA
+    from sklearn.feature_selection import SelectPercentile
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    variance = float(hyperparameters["pca_variance"])
+    condense = "passthrough" if variance == NO_PCA else PCA(variance, svd_solver="full")
+    percent = int(hyperparameters["kept_percent"])
+    return Pipeline(
+        [
+            ("normalise", StandardScaler()),
+            ("select", SelectPercentile(relevance, percentile=percent)),
+            ("condense", condense),
+            ("model", regressor),
+        ]
+    )
+
+
+def relevance(features: Matrix, target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How strongly each feature alone acts on the target: the F value of a line or of a bow.
+
+    A line alone would drop a parameter whose best value lies in the middle of its range. A
+    constant feature has 0.
+    """
+    from sklearn.feature_selection import f_regression
+
+    bowed = (features - features.mean(axis=0)) ** 2
+    line, _ = f_regression(features, target)
+    bow, _ = f_regression(bowed, target)
+    return np.asarray(np.maximum(line, bow), dtype=np.float64)

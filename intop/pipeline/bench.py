@@ -1,0 +1,187 @@
+"""The bench: one connected cluster with its load balancer under guard, where trials are made."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from intop import __version__
+from intop.domain.configuration import DEFAULT
+from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
+from intop.domain.space import Space
+from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
+from intop.domain.validity import Validity, judge
+from intop.errors import (
+    CommandError,
+    IncomparableError,
+    LoadOutputError,
+    RefusedValueError,
+    UnreachableError,
+)
+from intop.hosts import sysctl
+from intop.hosts.guard import GuardedHost, guarded
+from intop.hosts.load import LoadTool, script_fingerprint
+from intop.hosts.measure import Measurement, measure, settle
+from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
+from intop.pipeline.context import Task
+from intop.resources import shipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Where the trials of one task are measured."""
+
+    task: Task
+    rig: Rig
+    tool: LoadTool
+    guard: GuardedHost
+    probed: Probed
+    conditions: Conditions
+
+    def trial(self, planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
+        """Apply, read back, settle, measure, restore.
+
+        What goes wrong because of the configuration makes the trial a failed one; a lost
+        connection, which may have any cause, a disturbed one.
+        """
+        started, clock = datetime.now(UTC), time.monotonic()
+        seed = self.task.seed(stage, _block(planned), attempt)
+        measurement: Measurement | None = None
+        unsettled = ""
+        try:
+            try:
+                self.guard.apply(planned.configuration)
+                unsettled = self._settle()
+                measurement = measure(self.rig, self.tool, self.task.workload, seed=seed)
+            finally:
+                self.guard.apply(DEFAULT)
+            validity = self._validity(measurement)
+        except UnreachableError as error:
+            validity, measurement = Validity("disturbed", str(error)), None
+        except (CommandError, LoadOutputError, RefusedValueError) as error:
+            validity, measurement = Validity("failed", str(error)), None
+        return Trial(
+            planned=planned,
+            stage=stage,
+            attempt=attempt,
+            status=validity.status,
+            detail="; ".join(part for part in (validity.detail, unsettled) if part),
+            conditions=self.conditions,
+            started_at=started.isoformat(timespec="seconds"),
+            seconds=time.monotonic() - clock,
+            seed=seed,
+            tool_version=__version__,
+            histogram=measurement.result.histogram if measurement else None,
+            achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
+            errors=measurement.result.errors if measurement else {},
+            metrics=measurement.metrics if measurement else {},
+        )
+
+    def check_connections(self) -> None:
+        """Raises UnreachableError when a host, or our hold on the load balancer, is lost."""
+        self.rig.on_all(lambda host: host.run("true"))
+        self.guard.renew()
+
+    def _settle(self) -> str:
+        budget = self.task.context.study.budget
+        return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+
+    def _validity(self, measurement: Measurement) -> Validity:
+        result = measurement.result
+        return judge(
+            requests=result.run_requests,
+            achieved_rps=result.achieved_rps,
+            rate_rps=self.task.workload.rate_rps,
+            errors=result.errors,
+            metrics=measurement.metrics,
+            max_steal=self.task.context.study.budget.max_steal,
+        )
+
+
+@contextmanager
+def bench(task: Task) -> Iterator[Bench]:
+    """Connect, probe, take the guard; give everything back at the end.
+
+    Raises HostError for a host that can't be reached or used, IncomparableError when the cluster
+    is no longer what this campaign began on.
+    """
+    study = task.context.study
+    say = task.context.progress.say
+    with connected(task.cluster(), task.context.connect) as rig:
+        facts = balancer_facts(rig)
+        tool = load_tool(rig)
+        upload_scripts(rig, shipped("lua"))
+        readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
+        offered = _probed(task, Probe(facts=facts, readings=readings))
+        keys = [p.key for p in offered.space.parameters]
+        with guarded(rig.load_balancer, keys, say=say) as guard:
+            # The lock may have had to wait for a restore: only now are the values the host's own.
+            readings |= {k: Reading("writable", v) for k, v in guard.snapshot.items()}
+            probe = Probe(facts=facts, readings=readings)
+            conditions = _conditions(task, rig, facts, tool)
+            _check_same(task, conditions, probe)
+            task.store.put(task.subject, probe)
+            yield Bench(
+                task=task,
+                rig=rig,
+                tool=tool,
+                guard=guard,
+                probed=_probed(task, probe),
+                conditions=conditions,
+            )
+
+
+def stored_space(task: Task) -> Space | None:
+    """The space that the task's host was found to offer, or None before any stage ran."""
+    probe = task.store.get(task.subject, Probe)
+    return None if probe is None else _probed(task, probe).space
+
+
+def _probed(task: Task, probe: Probe) -> Probed:
+    catalogue = task.context.study.catalogue
+    return space_of(catalogue.parameters, catalogue.constraints, probe)
+
+
+def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Conditions:
+    workload = task.workload
+    return Conditions(
+        arch=rig.cluster.arch,
+        machine=facts.machine,
+        kernel=facts.kernel,
+        cpu=facts.cpu,
+        nginx=facts.nginx,
+        load_tool=f"{tool.name} {tool.version}",
+        workload=workload.name,
+        script=script_fingerprint(shipped("lua"), workload.name),
+        rate_rps=workload.rate_rps,
+        connections=workload.connections,
+        threads=workload.threads,
+        duration_s=workload.duration_s,
+        timeout_s=workload.timeout_s,
+        link=rig.cluster.link,
+    )
+
+
+def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
+    """Refuse to add trials to those of another cluster, load or set of defaults."""
+    trials = task.store.trials(task.subject)
+    before = task.store.get(task.subject, Probe)
+    if not trials or before is None:
+        return
+    differences = trials[-1].conditions.differences(conditions)
+    for key, reading in before.readings.items():
+        now = probe.readings.get(key, Reading("missing", "")).value
+        if now != reading.value:
+            differences.append(f"{key}: {reading.value or 'missing'} against {now or 'missing'}")
+    if differences:
+        raise IncomparableError(
+            f"{task.title}: this campaign's trials were made under other conditions "
+            f"(then against now):\n  " + "\n  ".join(differences) + "\n"
+            "Bring them back, or start anew with --new"
+        )
+
+
+def _block(planned: PlannedTrial) -> str:
+    """What shares a load: the sides of one round, else the trial alone."""
+    return planned.label.partition(": ")[0] or f"trial {planned.index}"

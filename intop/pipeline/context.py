@@ -1,0 +1,99 @@
+"""What every stage works with."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from intop.config import Study
+from intop.domain.cluster import Cluster, LabSpec
+from intop.domain.trial import Stage, Trial
+from intop.domain.workload import Workload
+from intop.errors import UsageError
+from intop.hosts.host import Connect
+from intop.report.progress import Progress
+from intop.store import Campaign, Store, Subject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
+
+    study: Study
+    store: Store
+    campaign: Campaign
+    connect: Connect
+    progress: Progress
+    archs: tuple[str, ...]
+    workloads: tuple[Workload, ...]
+
+    def subjects(self) -> Iterator["Task"]:
+        """Everything that was asked for: each architecture with each workload."""
+        for arch in self.archs:
+            for workload in self.workloads:
+                subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
+                yield Task(context=self, subject=subject, workload=workload)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One architecture under one workload."""
+
+    context: Context
+    subject: Subject
+    workload: Workload
+
+    @property
+    def title(self) -> str:
+        """Such as `x86 slt`."""
+        return f"{self.subject.arch} {self.workload.name}"
+
+    @property
+    def store(self) -> Store:
+        """Where its trials and results are."""
+        return self.context.store
+
+    def cluster(self) -> Cluster:
+        """The cluster to measure on. Raises LabError when it is a lab that isn't up."""
+        return cluster_of(self.context.study, self.subject.arch)
+
+    def seed(self, *parts: object) -> int:
+        """A seed (32 bits) that depends on the campaign's, the task and these words only."""
+        words = (self.subject.campaign.seed, self.title, *parts)
+        return zlib.crc32("/".join(map(str, words)).encode())
+
+    def trials(self, *stages: Stage) -> list[Trial]:
+        """The last attempt at each trial of these stages, in order of measurement."""
+        latest: dict[tuple[str, int], Trial] = {}
+        for trial in self.store.trials(self.subject, *stages):
+            latest[trial.stage, trial.planned.index] = trial
+        return list(latest.values())
+
+
+def cluster_of(study: Study, arch: str) -> Cluster:
+    """An architecture's cluster. Raises LabError when it is a lab that isn't up."""
+    from intop.lab.cluster import cluster
+
+    found = study.clusters[arch]
+    return cluster(found.name) if isinstance(found, LabSpec) else found
+
+
+def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
+    """The architectures asked for. Raises UsageError for one that the file doesn't have."""
+    if arch is None:
+        return tuple(study.clusters)
+    if arch not in study.clusters:
+        raise UsageError(
+            f"{study.path} has no cluster for {arch}; it has {', '.join(study.clusters)}. "
+            f"Add [cluster.{arch}] (see configs/cluster.example.toml)"
+        )
+    return (arch,)
+
+
+def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
+    """The workloads asked for. Raises UsageError for one that the file doesn't have."""
+    chosen = tuple(w for name, w in study.workloads.items() if workload in (None, name))
+    if not chosen:
+        raise UsageError(
+            f"{study.path} has no [workload.{workload}]; it has {', '.join(study.workloads)}"
+        )
+    return chosen

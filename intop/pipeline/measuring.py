@@ -1,0 +1,114 @@
+"""Carrying out a plan of trials: one after the other, each on disk before the next."""
+
+from collections.abc import Callable, Sequence
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.errors import BaselineError, IntopError
+from intop.pipeline.bench import Bench, bench
+from intop.pipeline.context import Task
+
+
+def with_sentinels(configurations: Sequence[Configuration], every: int) -> list[PlannedTrial]:
+    """The default first, then the configurations, the default again after every so many."""
+    plan = [PlannedTrial(index=0, role="baseline", configuration=DEFAULT)]
+    for count, configuration in enumerate(configurations, start=1):
+        plan.append(PlannedTrial(index=len(plan), role="design", configuration=configuration))
+        if count % every == 0:
+            plan.append(PlannedTrial(index=len(plan), role="sentinel", configuration=DEFAULT))
+    return plan
+
+
+def measure_plan(
+    task: Task, stage: Stage, make_plan: Callable[[Bench], list[PlannedTrial]]
+) -> list[Trial]:
+    """All trials of a stage: those that are in the store, and now the missing ones.
+
+    The plan is made once and stored, so that a resumed stage measures what it set out to.
+    Raises BaselineError when the default can't be measured, IntopError when too many fail.
+    """
+    plan = task.store.plan(task.subject, stage)
+    if plan and not _missing(task, stage, plan):
+        return task.trials(stage)
+    with bench(task) as ready:
+        if not plan:
+            plan = make_plan(ready)
+            task.store.write_plan(task.subject, stage, plan)
+        _carry_out(ready, stage, plan)
+    return task.trials(stage)
+
+
+def _carry_out(ready: Bench, stage: Stage, plan: Sequence[PlannedTrial]) -> None:
+    task = ready.task
+    missing = _missing(task, stage, plan)
+    progress = task.context.progress
+    progress.begin(f"{task.title}: {stage}", len(plan), len(plan) - len(missing))
+    try:
+        for planned in missing:
+            trial = _settled(ready, stage, planned)
+            progress.step(_told(trial))
+            if trial.status == "failed":
+                _after_failure(ready, stage, trial)
+    finally:
+        progress.end()
+
+
+def _settled(ready: Bench, stage: Stage, planned: PlannedTrial) -> Trial:
+    """The trial, measured again while it is disturbed and attempts are left; all are stored."""
+    task = ready.task
+    first = _attempts(task, stage).get(planned.index, 0)
+    for attempt in range(first, max(first, task.context.study.budget.retries) + 1):
+        trial = ready.trial(planned, stage, attempt)
+        task.store.add(task.subject, trial)
+        if trial.status != "disturbed":
+            break
+        task.context.progress.say(f"{task.title}: trial {planned.index} disturbed: {trial.detail}")
+        ready.check_connections()
+    return trial
+
+
+def _attempts(task: Task, stage: Stage) -> dict[int, int]:
+    """How many attempts at each trial are in the store."""
+    return {t.planned.index: t.attempt + 1 for t in task.trials(stage)}
+
+
+def _after_failure(ready: Bench, stage: Stage, trial: Trial) -> None:
+    task = ready.task
+    task.context.progress.say(f"{task.title}: trial {trial.planned.index} failed: {trial.detail}")
+    if trial.configuration.is_default:
+        raise BaselineError(
+            f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
+            f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
+        )
+    failures = sum(t.status == "failed" for t in task.trials(stage))
+    limit = task.context.study.budget.max_failures
+    if failures > limit:
+        raise IntopError(
+            f"{task.title}: {failures} trials of {stage} have failed, more than max_failures "
+            f"({limit}) allows; the last one: {trial.detail}"
+        )
+
+
+def _missing(task: Task, stage: Stage, plan: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    """What has no trial yet, or only one that is due again.
+
+    Due again is a disturbed trial with attempts left, and a default that failed: nothing can do
+    without it.
+    """
+    retries = task.context.study.budget.retries
+    done = {
+        t.planned.index
+        for t in task.trials(stage)
+        if t.usable
+        or (t.status == "disturbed" and t.attempt >= retries)
+        or (t.status == "failed" and not t.configuration.is_default)
+    }
+    return [p for p in plan if p.index not in done]
+
+
+def _told(trial: Trial) -> str:
+    who = "default" if trial.configuration.is_default else trial.configuration.digest
+    if trial.histogram is None:
+        return f"{who}: {trial.status}"
+    status = "" if trial.status == "ok" else f", {trial.status}"
+    return f"{who}: P99 {trial.p99_ms:.1f} ms{status}"

@@ -1,0 +1,98 @@
+"""train and search: models over the collected trials, and the candidates that they promise."""
+
+import os
+
+import numpy as np
+
+from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.errors import ResultMissingError
+from intop.learn.finalists import diverse
+from intop.learn.genetic import search as genetic_search
+from intop.learn.surrogate import FAMILIES, fit_trees
+from intop.learn.tuning import train_all
+from intop.pipeline.context import Task
+from intop.pipeline.sampling import collected, collected_space
+
+KEPT_CANDIDATES = 20
+
+
+def train(task: Task) -> Training:
+    """Tune all six families on the collected trials, and measure their held-out error."""
+    budget = task.context.study.budget
+    space, trials = collected_space(task), collected(task)
+    progress = task.context.progress
+    progress.begin(f"{task.title}: train", len(FAMILIES))
+    try:
+        outcome = train_all(
+            list(FAMILIES),
+            space.encode(space.values([t.configuration for t in trials])),
+            np.log([t.p99_ms for t in trials]),
+            np.array([t.configuration.digest for t in trials]),
+            folds=budget.folds,
+            trials=budget.tuning_trials,
+            timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
+            seed=task.seed("train"),
+            jobs=os.cpu_count() or 1,
+            progress=progress.step,
+        )
+    finally:
+        progress.end()
+    training = Training(
+        keys=tuple(p.key for p in space.parameters),
+        fitted=tuple(fitted for fitted, _ in outcome),
+        errors=tuple(error for _, error in outcome),
+        trials=len(trials),
+    )
+    task.store.put(task.subject, training)
+    return training
+
+
+def search(task: Task) -> Search:
+    """Search STM / DTM for the configurations with the lowest predicted P99.
+
+    The four tree models are searched one by one, as in the paper, and together; the candidates
+    are those of all four together. The models are fitted again from the stored trials and
+    hyper-parameters, which takes a second or two and needs no model files.
+    """
+    training = task.store.get(task.subject, Training)
+    if training is None:
+        raise ResultMissingError(
+            f"{task.title}: no models yet: intop train --arch {task.subject.arch} "
+            f"--workload {task.workload.name}"
+        )
+    budget = task.context.study.budget
+    space, trials = collected_space(task), collected(task)
+    values = space.values([t.configuration for t in trials])
+    logs = np.log([t.p99_ms for t in trials])
+    models = fit_trees(training.fitted, space.encode(values), logs, task.seed("search"))
+    names = [*models.models, "ensemble"]
+    start = space.genes(values[np.argsort(logs)[:10]])
+    progress = task.context.progress
+    progress.begin(f"{task.title}: search", len(names))
+    convergences: list[Convergence] = []
+    candidates: list[Candidate] = []
+    try:
+        for name in names:
+            found = genetic_search(
+                space,
+                models if name == "ensemble" else models.only(name),
+                model=name,
+                seed=task.seed("search", name),
+                population=budget.population,
+                generations=budget.generations,
+                patience=budget.patience,
+                start=start,
+            )
+            convergences.append(found.convergence)
+            candidates = list(found.candidates)
+            progress.step(name)
+    finally:
+        progress.end()
+    ranking = task.store.get(task.subject, Ranking)
+    weights = {i.key: i.mean for i in ranking.importances} if ranking else None
+    result = Search(
+        candidates=tuple(diverse(space, candidates, KEPT_CANDIDATES, weights=weights)),
+        convergences=tuple(convergences),
+    )
+    task.store.put(task.subject, result)
+    return result

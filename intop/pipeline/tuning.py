@@ -1,0 +1,53 @@
+"""tune: all stages after one another, each skipped when its result is there already."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.pipeline.context import Context, Task
+from intop.pipeline.modelling import search, train
+from intop.pipeline.sampling import collect, screen
+from intop.pipeline.verifying import verify
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Everything that one architecture's campaign found out under one workload."""
+
+    arch: str
+    workload: str
+    ranking: Ranking
+    training: Training
+    search: Search
+    verdict: Verdict
+
+
+def tune(context: Context, done: Callable[[Tuned], None]) -> list[Tuned]:
+    """All that was asked for, one architecture and workload after the other.
+
+    `done` hears of each as soon as its verdict is there.
+    """
+    results: list[Tuned] = []
+    for task in context.subjects():
+        results.append(_tuned(task))
+        done(results[-1])
+    context.store.finish(context.campaign)
+    return results
+
+
+def _tuned(task: Task) -> Tuned:
+    """The stages in reading order."""
+    get = task.store.get
+    ranking = get(task.subject, Ranking) or screen(task)
+    collect(task)
+    training = get(task.subject, Training) or train(task)
+    found = get(task.subject, Search) or search(task)
+    verdict = get(task.subject, Verdict) or verify(task)
+    return Tuned(
+        arch=task.subject.arch,
+        workload=task.workload.name,
+        ranking=ranking,
+        training=training,
+        search=found,
+        verdict=verdict,
+    )

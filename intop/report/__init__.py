@@ -1,0 +1,1 @@
+"""Results as text, for people and for machines. No arithmetic."""

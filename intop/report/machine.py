@@ -1,0 +1,55 @@
+"""Results as JSON, for programs."""
+
+import json
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from intop.domain.results import Verdict
+from intop.domain.trial import Trial
+
+
+def to_json(value: Any) -> str:
+    """Any result, or a mapping or list of results, as indented JSON."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Trial):
+        return _trial(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        if isinstance(value, Verdict):
+            plain["outcome"] = value.outcome
+        return plain
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    """A trial with its percentiles in place of the histogram."""
+    percentiles = (
+        {f"p{percent:g}_ms": trial.percentile_ms(percent) for percent in (50, 90, 99, 99.9)}
+        if trial.histogram
+        else {}
+    )
+    return {
+        "stage": trial.stage,
+        "index": trial.planned.index,
+        "attempt": trial.attempt,
+        "role": trial.planned.role,
+        "configuration": dict(trial.configuration.values),
+        "digest": trial.configuration.digest,
+        "status": trial.status,
+        "detail": trial.detail,
+        "started_at": trial.started_at,
+        "seconds": trial.seconds,
+        "judged_p99_ms": trial.p99_ms if trial.histogram else None,
+        **percentiles,
+        "achieved_rps": trial.achieved_rps,
+        "errors": dict(trial.errors),
+        "metrics": {name: asdict(m) for name, m in trial.metrics.items()},
+        "conditions": asdict(trial.conditions),
+    }

@@ -1,0 +1,152 @@
+"""Progress of long work on stderr: a live bar on a terminal, plain lines in a log file."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Protocol, TextIO
+
+LINE_EVERY_S = 20.0
+
+
+class Progress(Protocol):
+    """Where stages say what they do."""
+
+    def say(self, text: str) -> None:
+        """A message of its own line."""
+
+    def begin(self, title: str, total: int, done: int = 0) -> None:
+        """A piece of work of `total` steps starts, of which `done` were made earlier."""
+
+    def step(self, text: str = "") -> None:
+        """One step is made; `text` tells of it."""
+
+    def end(self) -> None:
+        """The piece of work is over."""
+
+
+class LineProgress:
+    """Lines without control characters; at most one in LINE_EVERY_S while steps go on."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._title = ""
+        self._total = self._done = self._before = 0
+        self._started = self._told = 0.0
+
+    def __enter__(self) -> "LineProgress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=self._stream, flush=True)
+
+    def begin(self, title: str, total: int, done: int = 0) -> None:
+        """Announce a piece of work."""
+        self._title, self._total, self._done, self._before = title, total, done, done
+        self._started = self._told = time.monotonic()
+        earlier = f", {done} of them done earlier" if done else ""
+        self.say(f"{title}: {total} steps{earlier}")
+
+    def step(self, text: str = "") -> None:
+        """Count a step, and print a line when the last one is long ago."""
+        self._done += 1
+        now = time.monotonic()
+        if self._done == self._total or now - self._told >= LINE_EVERY_S:
+            self._told = now
+            left = remaining_s(
+                self._done - self._before, self._total - self._done, now - self._started
+            )
+            detail = f" ({text})" if text else ""
+            self.say(f"{self._title}: {self._done}/{self._total}, {duration(left)} left{detail}")
+
+    def end(self) -> None:
+        """Nothing to tidy up."""
+
+
+class LiveProgress:
+    """A bar that is redrawn in place, by rich."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bars
+
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            # Of all steps so far: trials take about the same time each.
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[detail]}"),
+            console=Console(stderr=True),
+            speed_estimate_period=3600,
+            transient=True,
+        )
+        self._task: int | None = None
+
+    def __enter__(self) -> "LiveProgress":
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def begin(self, title: str, total: int, done: int = 0) -> None:
+        """Show a bar."""
+        self.end()
+        self._task = self._bars.add_task(title, total=total - done, detail="")
+
+    def step(self, text: str = "") -> None:
+        """Move the bar."""
+        if self._task is not None:
+            from rich.progress import TaskID
+
+            self._bars.update(TaskID(self._task), advance=1, detail=text)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._task is not None:
+            from rich.progress import TaskID
+
+            self._bars.remove_task(TaskID(self._task))
+            self._task = None
+
+
+def progress() -> LineProgress | LiveProgress:
+    """The one that fits: live on a terminal, lines elsewhere."""
+    return LiveProgress() if sys.stderr.isatty() else LineProgress()
+
+
+def remaining_s(done: int, left: int, elapsed_s: float) -> float:
+    """Seconds that `left` steps take when `done` took `elapsed_s`."""
+    return elapsed_s / max(done, 1) * left
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 45 s, 3 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,203 @@
+"""Results as text: tables and sentences for people. Formats, and computes nothing."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from intop.domain.comparison import Comparison, Side
+from intop.domain.results import (
+    Convergence,
+    ModelError,
+    Ranking,
+    Search,
+    Training,
+    Verdict,
+)
+from intop.domain.trial import Trial
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+NARROWEST = 100
+
+
+def show(*parts: RenderableType) -> None:
+    """Print to stdout: coloured on a terminal, plain and never cut in a file."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=max(NARROWEST, console.width), color_system=None)
+    for part in parts:
+        console.print(part)
+
+
+def ranking(title: str, found: Ranking) -> RenderableType:
+    """The chosen parameters by importance."""
+    table = new_table(
+        f"{title}: importance of parameters ({found.trials} trials)",
+        ("parameter", "left"),
+        ("share of log P99", "right"),
+        ("sd over seeds", "right"),
+        ("", "left"),
+    )
+    chosen = set(found.chosen)
+    top = max((i.mean for i in found.importances), default=0.0) or 1.0
+    for item in found.importances:
+        if item.key in chosen:
+            bar = "█" * round(20 * item.mean / top)
+            table.add_row(item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", bar)
+    rest = len(found.importances) - len(chosen)
+    return Group(table, Text(f"{rest} further parameters were ranked and left out."), "")
+
+
+def errors(title: str, training: Training) -> RenderableType:
+    """Held-out error by family."""
+    table = new_table(
+        f"{title}: error of the models on configurations they have not seen "
+        f"({training.trials} trials, {len(training.keys)} parameters)",
+        ("family", "left"),
+        ("MAPE", "right"),
+        ("R² of log P99", "right"),
+        ("rank correlation", "right"),
+        ("time", "right"),
+    )
+    for error in training.errors:
+        table.add_row(*_error_cells(error))
+    return Group(table, "")
+
+
+def _error_cells(error: ModelError) -> tuple[str, ...]:
+    return (
+        error.family,
+        f"{error.mape:.0f} %",
+        f"{error.r2:.2f}",
+        f"{error.spearman:.2f}",
+        f"{error.seconds:.1f} s",
+    )
+
+
+def search(title: str, found: Search) -> RenderableType:
+    """Convergence of the genetic algorithm, model by model."""
+    table = new_table(
+        f"{title}: search by genetic algorithm",
+        ("model", "left"),
+        ("generations to converge", "right"),
+        ("time", "right"),
+        ("best predicted P99", "right"),
+        ("best by generation", "left"),
+    )
+    for run in found.convergences:
+        table.add_row(
+            run.model,
+            str(run.converged_at),
+            f"{run.seconds:.1f} s",
+            f"{run.best_ms[-1]:.1f} ms",
+            sparkline(run),
+        )
+    return Group(table, Text("Predicted, not measured; what it is worth, the verdict says."), "")
+
+
+def sparkline(run: Convergence, width: int = 30) -> str:
+    """The best predicted P99 by generation, high to low, in at most `width` blocks."""
+    values = run.best_ms
+    step = max(1, -(-len(values) // width))
+    picked = values[::step]
+    low, high = min(picked), max(picked)
+    if high == low:
+        return BLOCKS[0] * len(picked)
+    return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
+
+
+def verdict(title: str, found: Verdict) -> RenderableType:
+    """The verdict in a sentence, and the configuration it is about."""
+    lines = [
+        f"{title}: {verdict_sentence(found)}",
+        f"  default {found.default_p99_ms:.1f} ms, tuned {found.tuned_p99_ms:.1f} ms "
+        f"(geometric means of P99 over {found.pairs} interleaved pairs; {found.origin})",
+    ]
+    lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
+    return Group(Text("\n".join(lines)), "")
+
+
+def verdict_sentence(found: Verdict) -> str:
+    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
+    interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
+    if found.failures:
+        return f"worse: the tuned side failed {found.failures} times"
+    if found.outcome == "gain":
+        return f"gain: P99 is {found.ratio:.2f} times lower ({interval})"
+    if found.outcome == "worse":
+        return f"worse: P99 is {1 / found.ratio:.2f} times higher (ratio's {interval})"
+    return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
+
+
+def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
+    """What the trials of a stage look like, by status."""
+    table = new_table(
+        f"{title}: trials",
+        ("", "left"),
+        ("trials", "right"),
+        ("lowest P99", "right"),
+        ("highest P99", "right"),
+        ("not ok", "left"),
+    )
+    for name, default in (("default", True), ("configurations", False)):
+        rows = [t for t in trials if t.configuration.is_default == default]
+        latencies = [t.p99_ms for t in rows if t.usable]
+        odd = [t.status for t in rows if t.status != "ok"]
+        counts = ", ".join(f"{odd.count(s)} {s}" for s in sorted(set(odd)))
+        low, high = (
+            (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
+        )
+        table.add_row(name, str(len(rows)), low, high, counts or "none")
+    return Group(table, "")
+
+
+def comparison(found: Comparison) -> RenderableType:
+    """Two architectures under one workload."""
+    one, other = found.sides
+    table = new_table(
+        f"{found.workload}: {one.arch} and {other.arch}",
+        ("measured", "left"),
+        (one.arch, "right"),
+        (other.arch, "right"),
+    )
+    for name, cells in _comparison_rows(found).items():
+        table.add_row(name, *cells)
+    notes = [Text(f"not the same on both sides: {warning}") for warning in found.warnings]
+    if found.rank_agreement is not None:
+        notes.append(Text(f"rank correlation of the importances: {found.rank_agreement:.2f}"))
+    return Group(table, *notes, "")
+
+
+def _comparison_rows(found: Comparison) -> dict[str, list[str]]:
+    def cells(name: str) -> list[str]:
+        return [_side_cell(side, name) for side in found.sides]
+
+    names = ("machine", "trials", "default P99", "tuned P99", "speed-up", "best model")
+    return {name: cells(name) for name in names}
+
+
+def _side_cell(side: Side, name: str) -> str:
+    verdict = side.verdict
+    best = min(side.training.errors, key=lambda e: e.mape) if side.training else None
+    return {
+        "machine": f"{side.conditions.machine}, {side.conditions.kernel}",
+        "trials": str(side.trials),
+        "default P99": f"{side.default_p99_ms:.1f} ms",
+        "tuned P99": f"{verdict.tuned_p99_ms:.1f} ms" if verdict else "not verified",
+        "speed-up": (
+            f"{verdict.ratio:.2f} ({verdict.ratio_low:.2f} to {verdict.ratio_high:.2f})"
+            if verdict
+            else "not verified"
+        ),
+        "best model": f"{best.family}, MAPE {best.mape:.0f} %" if best else "not trained",
+    }[name]
+
+
+def new_table(title: str, *columns: tuple[str, str]) -> Table:
+    """An empty table in our style; columns as (name, "left" or "right")."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE)
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left")
+    return table

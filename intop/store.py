@@ -1,0 +1,361 @@
+"""The store: campaigns, plans, trials and results in one SQL database.
+
+SQLite by default, any other database by its URL. A trial is committed before the next one
+begins, and found again by its campaign, architecture, workload, stage, place in the plan and
+attempt. Nothing is ever deleted: to start anew is a new campaign.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.exc import SQLAlchemyError
+
+from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Trial
+from intop.errors import IntopError, UsageError
+
+T = TypeVar("T")
+SCHEMA = 1
+
+_metadata = sa.MetaData()
+
+_meta = sa.Table("meta", _metadata, sa.Column("schema_version", sa.Integer, nullable=False))
+
+_campaign = sa.Table(
+    "campaign",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study", sa.String, nullable=False, index=True),
+    sa.Column("started_at", sa.String, nullable=False),
+    sa.Column("finished_at", sa.String),
+    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("tool_version", sa.String, nullable=False),
+)
+
+
+def _subject() -> list[sa.Column[Any]]:
+    """What a row is about."""
+    return [
+        sa.Column("campaign_id", sa.ForeignKey("campaign.id"), nullable=False),
+        sa.Column("arch", sa.String, nullable=False),
+        sa.Column("workload", sa.String, nullable=False),
+    ]
+
+
+_planned = sa.Table(
+    "planned",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("stage", sa.String, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("role", sa.String, nullable=False),
+    sa.Column("label", sa.String, nullable=False),
+    sa.Column("configuration", sa.Text, nullable=False),
+    sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
+)
+
+_trial = sa.Table(
+    "trial",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("planned_id", sa.ForeignKey("planned.id"), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("started_at", sa.String, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("tool_version", sa.String, nullable=False),
+    sa.Column("achieved_rps", sa.Float, nullable=False),
+    sa.Column("p99_ms", sa.Float),  # for people with an SQL prompt; read back from the histogram
+    sa.Column("histogram", sa.Text),
+    sa.Column("errors", sa.Text, nullable=False),
+    sa.Column("metrics", sa.Text, nullable=False),
+    sa.Column("conditions", sa.Text, nullable=False),
+    sa.UniqueConstraint("planned_id", "attempt"),
+)
+
+_result = sa.Table(
+    "result",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("created_at", sa.String, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.UniqueConstraint("campaign_id", "arch", "workload", "kind"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """One run of a study, which may take several sittings."""
+
+    id: int
+    study: str
+    started_at: str
+    finished_at: str | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a plan, a trial or a result is about."""
+
+    campaign: Campaign
+    arch: str
+    workload: str
+
+
+class Store:
+    """An open database. Every method is a transaction of its own."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def latest(self, study: str) -> Campaign | None:
+        """The newest campaign of a study."""
+        query = _campaign.select().where(_campaign.c.study == study)
+        with self._engine.connect() as connection:
+            row = connection.execute(query.order_by(_campaign.c.id.desc()).limit(1)).first()
+        return None if row is None else _campaign_of(row)
+
+    def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
+        """A new campaign of a study."""
+        values = {
+            "study": study,
+            "started_at": _now(),
+            "seed": seed,
+            "tool_version": tool_version,
+        }
+        with self._engine.begin() as connection:
+            connection.execute(_campaign.insert().values(values))
+        made = self.latest(study)
+        if made is None:
+            raise IntopError(f"campaign of {study} was written and can't be read back")
+        return made
+
+    def finish(self, campaign: Campaign) -> None:
+        """Note that a campaign has all that it was to have."""
+        update = _campaign.update().where(_campaign.c.id == campaign.id)
+        with self._engine.begin() as connection:
+            connection.execute(update.values(finished_at=_now()))
+
+    def plan(self, subject: Subject, stage: Stage) -> list[PlannedTrial]:
+        """A stage's plan, in the order of measurement; empty when there is none yet."""
+        query = _planned.select().where(*_about(_planned, subject), _planned.c.stage == stage)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(_planned.c.position)).all()
+        return [_planned_of(row) for row in rows]
+
+    def write_plan(self, subject: Subject, stage: Stage, plan: Iterable[PlannedTrial]) -> None:
+        """Store a stage's plan, all of it or nothing."""
+        rows = [
+            {
+                **_key(subject),
+                "stage": stage,
+                "position": p.index,
+                "role": p.role,
+                "label": p.label,
+                "configuration": p.configuration.to_json(),
+            }
+            for p in plan
+        ]
+        with self._engine.begin() as connection:
+            connection.execute(_planned.insert(), rows)
+
+    def add(self, subject: Subject, trial: Trial) -> None:
+        """Store one trial. It is on disk when this returns."""
+        planned = sa.select(_planned.c.id).where(
+            *_about(_planned, subject),
+            _planned.c.stage == trial.stage,
+            _planned.c.position == trial.planned.index,
+        )
+        values = {
+            "planned_id": planned.scalar_subquery(),
+            "attempt": trial.attempt,
+            "status": trial.status,
+            "detail": trial.detail,
+            "started_at": trial.started_at,
+            "seconds": trial.seconds,
+            "seed": trial.seed,
+            "tool_version": trial.tool_version,
+            "achieved_rps": trial.achieved_rps,
+            "p99_ms": trial.p99_ms if trial.histogram is not None else None,
+            "histogram": None if trial.histogram is None else trial.histogram.to_text(),
+            "errors": json.dumps(dict(trial.errors)),
+            "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
+            "conditions": json.dumps(asdict(trial.conditions)),
+        }
+        with self._engine.begin() as connection:
+            connection.execute(_trial.insert().values(values))
+
+    def trials(self, subject: Subject, *stages: Stage) -> list[Trial]:
+        """All attempts at the trials of these stages (default: all), in order of measurement."""
+        query = (
+            sa.select(_planned, _trial)
+            .join(_trial, _trial.c.planned_id == _planned.c.id)
+            .where(*_about(_planned, subject))
+            .order_by(_trial.c.id)
+        )
+        if stages:
+            query = query.where(_planned.c.stage.in_(stages))
+        with self._engine.connect() as connection:
+            return [_trial_of(row._mapping) for row in connection.execute(query)]  # noqa: SLF001
+
+    def put(self, subject: Subject, result: object) -> None:
+        """Store a result, a dataclass; a later one of the same type replaces it."""
+        kind = type(result).__name__
+        values = {
+            **_key(subject),
+            "kind": kind,
+            "created_at": _now(),
+            "document": TypeAdapter(type(result)).dump_json(result).decode(),
+        }
+        with self._engine.begin() as connection:
+            connection.execute(
+                _result.delete().where(*_about(_result, subject), _result.c.kind == kind)
+            )
+            connection.execute(_result.insert().values(values))
+
+    def get(self, subject: Subject, kind: type[T]) -> T | None:
+        """The result of a type, or None."""
+        query = sa.select(_result.c.document).where(
+            *_about(_result, subject), _result.c.kind == kind.__name__
+        )
+        with self._engine.connect() as connection:
+            text = connection.execute(query).scalar()
+        return None if text is None else TypeAdapter(kind).validate_json(text)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Store]:
+    """The store at a URL or in an SQLite file, made when it is missing.
+
+    Raises UsageError when it can't be opened or was made by another version of the schema.
+    """
+    engine = _engine(url)
+    try:
+        _prepare(engine, url)
+        yield Store(engine)
+    except SQLAlchemyError as error:
+        raise IntopError(f"the store {_shown(url)}: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+def _engine(url: str) -> sa.Engine:
+    if "://" not in url:
+        folder = Path(url).expanduser().absolute().parent
+        if not folder.is_dir():
+            raise UsageError(f"the store can't be made: there is no folder {folder}")
+        url = f"sqlite:///{Path(url).expanduser()}"
+    try:
+        engine = sa.create_engine(url)
+    except (SQLAlchemyError, ImportError) as error:
+        raise UsageError(f"{_shown(url)} is no store: {error}") from error
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _careful)
+    return engine
+
+
+def _careful(connection: Any, _record: object) -> None:
+    """SQLite: check references, keep every commit through a power cut, wait for a reader."""
+    for pragma in ("foreign_keys = ON", "journal_mode = WAL", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("PRAGMA busy_timeout = 10000")
+
+
+def _prepare(engine: sa.Engine, url: str) -> None:
+    try:
+        with engine.begin() as connection:
+            _metadata.create_all(connection)
+            found = connection.execute(sa.select(_meta.c.schema_version)).scalar()
+            if found is None:
+                connection.execute(_meta.insert().values(schema_version=SCHEMA))
+    except SQLAlchemyError as error:
+        raise UsageError(
+            f"the store {_shown(url)} can't be opened: {str(error).splitlines()[0]}"
+        ) from error
+    if found not in (None, SCHEMA):
+        raise UsageError(
+            f"the store {_shown(url)} has schema {found}, this intop needs {SCHEMA}: "
+            f"name another store in [study]"
+        )
+
+
+def _shown(url: str) -> str:
+    """The URL without its password."""
+    return sa.make_url(url).render_as_string() if "://" in url else url
+
+
+def _key(subject: Subject) -> dict[str, object]:
+    return {
+        "campaign_id": subject.campaign.id,
+        "arch": subject.arch,
+        "workload": subject.workload,
+    }
+
+
+def _about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:
+    return tuple(table.c[name] == value for name, value in _key(subject).items())
+
+
+def _campaign_of(row: Any) -> Campaign:
+    return Campaign(
+        id=row.id,
+        study=row.study,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        seed=row.seed,
+    )
+
+
+def _planned_of(row: Any) -> PlannedTrial:
+    return PlannedTrial(
+        index=row.position,
+        role=row.role,
+        configuration=Configuration.from_json(row.configuration),
+        label=row.label,
+    )
+
+
+def _trial_of(row: Any) -> Trial:
+    histogram = row[_trial.c.histogram]
+    return Trial(
+        planned=PlannedTrial(
+            index=row[_planned.c.position],
+            role=row[_planned.c.role],
+            configuration=Configuration.from_json(row[_planned.c.configuration]),
+            label=row[_planned.c.label],
+        ),
+        stage=row[_planned.c.stage],
+        attempt=row[_trial.c.attempt],
+        status=row[_trial.c.status],
+        detail=row[_trial.c.detail],
+        conditions=Conditions(**json.loads(row[_trial.c.conditions])),
+        started_at=row[_trial.c.started_at],
+        seconds=row[_trial.c.seconds],
+        seed=row[_trial.c.seed],
+        tool_version=row[_trial.c.tool_version],
+        histogram=None if histogram is None else Histogram.from_text(histogram),
+        achieved_rps=row[_trial.c.achieved_rps],
+        errors=json.loads(row[_trial.c.errors]),
+        metrics={
+            name: HostMetrics(**values)
+            for name, values in json.loads(row[_trial.c.metrics]).items()
+        },
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

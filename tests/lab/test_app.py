@@ -1,0 +1,71 @@
+"""The dynamic application, called directly."""
+
+from html.parser import HTMLParser
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from intop.lab import app
+
+
+def get(query: str, path: str = "/dynamic", method: str = "GET") -> tuple[str, bytes]:
+    answers: list[str] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
+        answers.append(status)
+        answers.append(dict(headers)["Content-Length"])
+
+    environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
+    body = b"".join(app.application(environ, start_response))
+    status, length = answers
+    assert method == "HEAD" or length == str(len(body))
+    return status, body
+
+
+def test_the_same_number_gives_the_same_page() -> None:
+    assert get("r=17") == get("r=17")
+    assert get("r=17") != get("r=18")
+
+
+def test_size_and_work_depend_on_the_number() -> None:
+    sizes_kb = [len(app.page(number)) / 1024 for number in range(600)]
+    assert 1.5 < min(sizes_kb) < 4
+    assert 70 < max(sizes_kb) < 85
+    assert 25 < mean(sizes_kb) < 30
+    reads = [app.amounts(number)[0] for number in range(600)]
+    assert max(reads) > 8 * min(reads)
+
+
+def test_a_page_lists_as_many_rows_as_its_number_says() -> None:
+    class Rows(HTMLParser):
+        rows = 0
+
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            self.rows += tag == "tr"
+
+    for number in (0, 1, 10**18 - 1):
+        parser = Rows()
+        parser.feed(app.page(number).decode())
+        assert parser.rows == app.amounts(number)[2]
+
+
+def test_fields_are_escaped() -> None:
+    text = b"".join(app.page(number) for number in range(50))
+    assert b"Bloggs &lt;Ltd&gt;" in text
+    assert b"<Ltd>" not in text
+
+
+@pytest.mark.parametrize(
+    "query", ["", "r=", "r=x", "r=-1", "r=1.5", "r=1&r=2", "q=1", "r=²", "r=" + "9" * 19]
+)
+def test_a_bad_number_is_a_bad_request(query: str) -> None:
+    assert get(query)[0] == "400 Bad Request"
+
+
+def test_another_path_is_not_found() -> None:
+    assert get("r=1", path="/other")[0] == "404 Not Found"
+
+
+def test_head_has_no_body() -> None:
+    assert get("r=1", method="HEAD") == ("200 OK", b"")

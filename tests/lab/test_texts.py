@@ -1,0 +1,78 @@
+"""The configurations that the lab writes, as texts."""
+
+from pathlib import Path
+
+from intop.lab import texts
+
+FOLDER = Path("/run/intop/lab/t/host-lb")
+KEYS = Path("/run/intop/lab/t/keys")
+
+
+def lines(text: str) -> set[str]:
+    return {line.strip() for line in text.splitlines()}
+
+
+def test_sshd_listens_on_its_own_address_and_takes_only_the_labs_key() -> None:
+    found = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=False))
+    assert found >= {
+        "ListenAddress 198.18.0.20",
+        f"HostKey {KEYS}/host-lb",
+        f"AuthorizedKeysFile {KEYS}/authorized_keys",
+        "PermitRootLogin prohibit-password",
+        "PasswordAuthentication no",
+        "UsePAM no",
+        "UseDNS no",
+        "StrictModes yes",
+        "Subsystem sftp internal-sftp",
+    }
+
+
+def test_sshd_uses_pam_where_the_account_is_locked() -> None:
+    found = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=True))
+    assert "UsePAM yes" in found
+
+
+def test_a_locked_root_is_seen_in_the_shadow_file() -> None:
+    assert texts.password_is_locked("bin:*:1::::::\nroot:!:19000:0:99999:7:::\n")
+    assert texts.password_is_locked("root:!$y$j9T$x:19000:0:99999:7:::\n")
+    assert not texts.password_is_locked("root:*:19000:0:99999:7:::\n")
+    assert not texts.password_is_locked("toor:!:19000:0:99999:7:::\n")
+
+
+def test_the_balancer_knows_all_backends_and_keeps_connections() -> None:
+    text = texts.balancer_config(FOLDER, "www-data www-data", ["1.1.1.1", "2.2.2.2"], open_files=9)
+    assert lines(text) >= {
+        "user www-data www-data;",
+        "worker_rlimit_nofile 9;",
+        "server 1.1.1.1:80 max_fails=0;",
+        "server 2.2.2.2:80 max_fails=0;",
+        "keepalive 64;",
+        "listen 80 backlog=65535;",
+        "proxy_http_version 1.1;",
+        'proxy_set_header Connection "";',
+        "access_log off;",
+    }
+
+
+def test_a_backend_serves_files_and_passes_the_dynamic_path_on() -> None:
+    text = texts.backend_config(FOLDER, "www-data www-data", Path("/content"), open_files=9)
+    assert lines(text) >= {
+        "root /content;",
+        "location = /dynamic {",
+        f"server unix:{FOLDER}/app.sock max_fails=0;",
+        "proxy_pass http://application;",
+    }
+
+
+def test_nginx_writes_nowhere_but_in_its_folder() -> None:
+    text = texts.balancer_config(FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9)
+    paths = [word.rstrip(";") for line in lines(text) for word in line.split() if word[0] == "/"]
+    files = [path for path in paths if path != "/"]
+    assert len(files) == 7
+    assert all(path.startswith(f"{FOLDER}/") for path in files)
+
+
+def test_known_hosts_leaves_the_comment_out() -> None:
+    assert texts.known_hosts_line("198.18.0.10", "ssh-ed25519 AAAA intop-t\n") == (
+        "198.18.0.10 ssh-ed25519 AAAA\n"
+    )

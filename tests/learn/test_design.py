@@ -1,0 +1,49 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.space import Space
+from intop.learn.design import latin_hypercube
+
+
+def test_gives_as_many_different_feasible_configurations_as_asked(
+    space: Space, is_feasible: Callable[[Configuration], bool]
+) -> None:
+    design = latin_hypercube(space, 150, seed=1)
+    assert len(design) == 150
+    assert len({configuration.digest for configuration in design}) == 150
+    assert all(is_feasible(configuration) for configuration in design)
+
+
+def test_an_unconstrained_number_has_one_value_in_each_stratum(space: Space) -> None:
+    design = latin_hypercube(space, 20, seed=2)
+    column = space.feature_names.index("net.core.netdev_budget")
+    places = space.encode(space.values(design))[:, column]
+    # Rounding to whole numbers may move a value to the edge of its stratum.
+    assert np.sort(places) == pytest.approx((np.arange(20) + 0.5) / 20, abs=0.5 / 20 + 0.001)
+
+
+def test_equal_rows_are_replaced(space: Space) -> None:
+    small = space.restricted(["net.ipv4.tcp_sack", "net.ipv4.tcp_fin_timeout"])
+    design = latin_hypercube(small, 200, seed=3)
+    assert len({configuration.digest for configuration in design}) == 200
+
+
+def test_a_small_space_gives_all_that_it_has(space: Space) -> None:
+    tiny = space.restricted(["net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_timestamps"])
+    design = latin_hypercube(tiny, 50, seed=4)
+    # Reuse without time stamps is forbidden, which leaves three of four.
+    assert len(design) == 3
+
+
+def test_the_seed_decides(space: Space) -> None:
+    assert latin_hypercube(space, 9, seed=5) == latin_hypercube(space, 9, seed=5)
+    assert latin_hypercube(space, 9, seed=5) != latin_hypercube(space, 9, seed=6)
+
+
+def test_none_and_fewer_than_none(space: Space) -> None:
+    assert latin_hypercube(space, 0, seed=1) == []
+    with pytest.raises(ValueError, match="got -1"):
+        latin_hypercube(space, -1, seed=1)

@@ -1,0 +1,183 @@
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.space import Matrix, Space
+from intop.learn.design import latin_hypercube
+from intop.learn.genetic import SearchResult, search
+
+SMALL = {"population": 30, "generations": 8}
+
+
+@pytest.fixture
+def bowl(space: Space) -> Callable[[Matrix], Matrix]:
+    """A smooth log P99 with its lowest value, 2.0, at a feasible configuration."""
+    genes = np.random.default_rng(31).random((1, len(space.columns)))
+    lowest = space.encode(space.decode(genes))[0]
+    return lambda features: 2.0 + ((features - lowest) ** 2).sum(axis=1)
+
+
+def without_time(result: SearchResult) -> SearchResult:
+    return replace(result, convergence=replace(result.convergence, seconds=0.0))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_finds_a_known_optimum(space: Space, bowl: Callable[[Matrix], Matrix], seed: int) -> None:
+    result = search(space, bowl, seed=seed)
+    assert result.candidates[0].predicted_p99_ms == pytest.approx(np.exp(2.0), rel=0.03)
+
+
+def test_every_configuration_is_feasible_and_new(
+    space: Space,
+    log_p99: Callable[[Matrix], Matrix],
+    is_feasible: Callable[[Configuration], bool],
+) -> None:
+    candidates = search(space, log_p99, seed=1, keep=100_000, patience=100).candidates
+    assert len(candidates) > 1000
+    assert all(is_feasible(candidate.configuration) for candidate in candidates)
+    assert len({c.configuration.digest for c in candidates}) == len(candidates)
+
+
+def test_candidates_come_in_the_order_of_their_own_prediction(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    result = search(space, bowl, seed=1, model="XGBoost", keep=25, **SMALL)
+    assert len(result.candidates) == 25
+    told = [candidate.predicted_p99_ms for candidate in result.candidates]
+    assert told == sorted(told)
+    values = space.values([candidate.configuration for candidate in result.candidates])
+    assert told == pytest.approx(np.exp(bowl(space.encode(values))).tolist())
+    assert {candidate.model for candidate in result.candidates} == {"XGBoost"}
+
+
+def test_convergence_tells_how_the_best_fell(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    result = search(space, bowl, seed=1, model="RFR", patience=5, generations=500)
+    history = result.convergence
+    assert history.model == "RFR"
+    assert list(history.best_ms) == sorted(history.best_ms, reverse=True)
+    assert history.best_ms[-1] == result.candidates[0].predicted_p99_ms
+    # Patience ended it, not the number of generations.
+    assert len(history.best_ms) - 1 == history.converged_at + 5
+    assert history.best_ms[history.converged_at] == pytest.approx(history.best_ms[-1], rel=0.0011)
+
+
+def test_without_anything_to_find_it_ends_after_its_patience(space: Space) -> None:
+    result = search(space, lambda f: np.full(len(f), 3.0), seed=1, patience=4)
+    assert len(result.convergence.best_ms) == 5
+    assert result.convergence.converged_at == 0
+
+
+def test_one_prediction_for_each_generation(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
+    calls: list[int] = []
+
+    def counted(features: Matrix) -> Matrix:
+        calls.append(len(features))
+        return bowl(features)
+
+    result = search(space, counted, seed=1, patience=50, **SMALL)
+    assert len(calls) == len(result.convergence.best_ms) == 9
+    assert max(calls) == 30
+
+
+def test_the_seed_decides_and_the_callers_generator_is_left_alone(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    random.seed(1)
+    state = random.getstate()
+    first = search(space, bowl, seed=7, **SMALL)
+    assert random.getstate() == state
+    random.seed(2)
+    assert without_time(search(space, bowl, seed=7, **SMALL)) == without_time(first)
+    assert without_time(search(space, bowl, seed=8, **SMALL)) != without_time(first)
+
+
+def test_a_given_start_is_where_it_begins(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
+    lowest = space.decode(np.random.default_rng(31).random((1, len(space.columns))))
+    result = search(space, bowl, seed=1, start=space.genes(lowest), **SMALL)
+    assert result.convergence.best_ms[0] == pytest.approx(np.exp(2.0), rel=1e-6)
+    with pytest.raises(ValueError, match=r"start must have 17 columns, got the shape \(1, 3\)"):
+        search(space, bowl, seed=1, start=np.ones((1, 3)))
+
+
+def test_excluded_configurations_do_not_come_back(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    first = search(space, bowl, seed=1, keep=10, **SMALL)
+    measured = [candidate.configuration for candidate in first.candidates[:4]]
+    second = search(space, bowl, seed=1, keep=6, exclude=measured, **SMALL)
+    assert second.candidates == first.candidates[4:]
+
+
+def test_a_space_of_names_only_can_be_searched(space: Space) -> None:
+    names = space.restricted(["net.ipv4.tcp_congestion_control", "net.ipv4.tcp_sack"])
+    result = search(names, lambda f: f.sum(axis=1), seed=1, **SMALL)
+    # All three are possible: what bbr needs is the default of a parameter outside of the space.
+    assert len(result.candidates) == 6
+    assert result.candidates[0].configuration.values["net.ipv4.tcp_sack"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda f: np.full(len(f), np.nan), "finite numbers"),
+        (lambda f: np.ones(3), r"30 finite numbers, got the shape \(3,\)"),
+    ],
+)
+def test_a_broken_prediction_is_refused(
+    space: Space, answer: Callable[[Matrix], Matrix], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        search(space, answer, seed=1, **SMALL)
+
+
+def test_sizes_that_make_no_search_are_refused(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    with pytest.raises(ValueError, match="population must be at least 4"):
+        search(space, bowl, seed=1, population=3)
+    with pytest.raises(ValueError, match="no parameter"):
+        search(space.restricted([]), bowl, seed=1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_says_and_writes_nothing(
+    space: Space,
+    bowl: Callable[[Matrix], Matrix],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (1, 2):
+        search(space, bowl, seed=seed, **SMALL)
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_search_costs_little_beyond_its_predictions(space: Space) -> None:
+    weights = np.linspace(0, 1, len(space.feature_names))
+    result = search(space, lambda f: f @ weights, seed=1, patience=1000)
+    assert len(result.convergence.best_ms) == 101
+    # 0.4 s on a quiet machine; ten times that would be another algorithm.
+    assert result.convergence.seconds < 4
+
+
+def test_the_memory_forgets_the_worst_first(
+    space: Space, bowl: Callable[[Matrix], Matrix], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = search(space, bowl, seed=1, keep=5, **SMALL)
+    monkeypatch.setattr("intop.learn.genetic.MOST_REMEMBERED", 60)
+    assert without_time(search(space, bowl, seed=1, keep=5, **SMALL)) == without_time(everything)
+
+
+def test_measured_trials_can_be_the_start(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
+    design = latin_hypercube(space, 100, seed=1)
+    result = search(space, bowl, seed=1, start=space.genes(space.values(design)), **SMALL)
+    assert result.candidates
