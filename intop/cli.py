@@ -87,7 +87,7 @@ def _stage_options(command: F) -> F:
 def _samples_option(command: F) -> F:
     return click.option(
         "--samples",
-        type=click.IntRange(min=4),
+        type=click.IntRange(min=8),
         help="How many configurations to measure, in place of the file's number.",
     )(command)
 
@@ -188,10 +188,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     from intop.report.machine import to_json
 
     study = _study(config)
-    found = [
-        examine(cluster_of(study, name), study.catalogue, connect)
-        for name in chosen_archs(study, arch)
-    ]
+    found = [examine(cluster_of(study, name), study, connect) for name in chosen_archs(study, arch)]
     if as_json:
         _print(to_json(found))
     else:

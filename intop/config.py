@@ -3,17 +3,24 @@
 pydantic checks types and ranges here, at the border; the domain's constructors check the rest.
 """
 
-import platform
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from intop.domain.cluster import MACHINES, Cluster, HostAddress, LabSpec, Link, Role
+from intop.domain.cluster import (
+    Cluster,
+    HostAddress,
+    LabSpec,
+    Link,
+    Role,
+    native_arch,
+)
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
 from intop.domain.space import (
     Constraint,
@@ -46,13 +53,15 @@ class Catalogue:
 class Study:
     """One configuration file: what to tune, where, under which load, with which budget.
 
-    `clusters` by architecture; an embedded one is a LabSpec until it is up.
+    `clusters` by architecture; an embedded one is a LabSpec until it is up. Parameters of a higher
+    risk than `max_risk` are left alone.
     """
 
     name: str
     path: str
     store: str
     seed: int
+    max_risk: Risk
     catalogue: Catalogue
     clusters: Mapping[str, Cluster | LabSpec]
     workloads: Mapping[WorkloadName, Workload]
@@ -143,9 +152,9 @@ class _WorkloadModel(_Model):
 
 
 class _BudgetModel(_Model):
-    screen_trials: Annotated[int, Field(ge=4)] = 100
+    screen_trials: Annotated[int, Field(ge=8)] = 100
     keep: Count = 20
-    collect_trials: Annotated[int, Field(ge=4)] = 200
+    collect_trials: Annotated[int, Field(ge=8)] = 200
     sentinel_every: Annotated[int, Field(ge=2)] = 8
     folds: Annotated[int, Field(ge=2, le=20)] = 4
     tuning_trials: Count = 20
@@ -168,6 +177,7 @@ class _StudyModel(_Model):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
     store: str = "intop.db"
     seed: Annotated[int, Field(ge=0)] = 1
+    max_risk: Risk = "medium"
     catalogue: str | None = None
 
 
@@ -285,7 +295,7 @@ def load_study(path: Path) -> Study:
         arch = native_arch() if name == "native" else name
         if arch in clusters:
             source.problem(("cluster", name), f"this machine is {arch}, which stands here already")
-        made = source.check(lambda t=table, a=arch: _cluster(t, a), ("cluster", name))  # type: ignore[misc]
+        made = source.check(partial(_cluster, table, arch), ("cluster", name))
         if made is not None:
             clusters[arch] = made
     wanted = found.study.catalogue if found else None
@@ -298,6 +308,7 @@ def load_study(path: Path) -> Study:
         path=str(path),
         store=found.study.store,
         seed=found.study.seed,
+        max_risk=found.study.max_risk,
         catalogue=catalogue,
         clusters=clusters,
         workloads={
@@ -312,40 +323,40 @@ def load_study(path: Path) -> Study:
 def load_catalogue(path: Path) -> Catalogue:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = _Source.read(path)
-    parameters: dict[str, Parameter] = {}
     if source.data.get("schema") != 1:
         source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
     for unknown in set(source.data) - {"schema", "parameter", "constraint"}:
         source.problem((unknown,), "is not a known table")
+    parameters = _parameters(source)
+    constraints = _constraints(source, parameters)
+    if source.problems:
+        raise ConfigurationError(source.problems)
+    return Catalogue(tuple(parameters.values()), constraints)
+
+
+def _parameters(source: "_Source") -> dict[str, Parameter]:
+    parameters: dict[str, Parameter] = {}
     for index, entry in enumerate(_list(source.data.get("parameter"))):
         place = ("parameter", index)
-        made = source.check(
-            lambda e=entry: _ParameterModel.model_validate(e).parameter(),  # type: ignore[misc]
-            place,
-        )
+        made = source.check(partial(_parameter, entry), place)
         if made is not None and made.key in parameters:
             source.problem((*place, "key"), f"{made.key} stands there twice")
         elif made is not None:
             parameters[made.key] = made
-    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
-    constraints: list[Constraint] = []
-    for index, entry in enumerate(_list(source.data.get("constraint"))):
-        place = ("constraint", index)
-        constraint = source.check(
-            lambda e=entry: _constraint(adapter.validate_python(e), parameters),  # type: ignore[misc]
-            place,
-        )
-        if constraint is not None:
-            constraints.append(constraint)
-    if source.problems:
-        raise ConfigurationError(source.problems)
-    return Catalogue(tuple(parameters.values()), tuple(constraints))
+    return parameters
 
 
-def native_arch() -> str:
-    """The architecture of this machine, `x86` or `arm`."""
-    machine = platform.machine()
-    return next((arch for arch, machines in MACHINES.items() if machine in machines), machine)
+def _parameter(entry: object) -> Parameter:
+    return _ParameterModel.model_validate(entry).parameter()
+
+
+def _constraints(source: "_Source", parameters: Mapping[str, Parameter]) -> tuple[Constraint, ...]:
+    entries = enumerate(_list(source.data.get("constraint")))
+    made = [
+        source.check(partial(_constraint, entry, parameters), ("constraint", index))
+        for index, entry in entries
+    ]
+    return tuple(constraint for constraint in made if constraint is not None)
 
 
 def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
@@ -368,8 +379,10 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
     )
 
 
-def _constraint(model: Any, parameters: Mapping[str, Parameter]) -> Constraint:
+def _constraint(entry: object, parameters: Mapping[str, Parameter]) -> Constraint:
     """Raises ValueError for a key or a choice that the catalogue doesn't have."""
+    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
+    model = adapter.validate_python(entry)
     if isinstance(model, _ExclusiveModel):
         for key in model.keys:
             _known(key, parameters)

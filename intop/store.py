@@ -219,7 +219,8 @@ class Store:
             **_key(subject),
             "kind": kind,
             "created_at": _now(),
-            "document": TypeAdapter(type(result)).dump_json(result).decode(),
+            # pydantic's own JSON turns an infinite error of a model into null.
+            "document": json.dumps(TypeAdapter(type(result)).dump_python(result)),
         }
         with self._engine.begin() as connection:
             connection.execute(

@@ -1,5 +1,6 @@
 """Clusters: a load generator, the load balancer under test and its backends."""
 
+import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,12 @@ MACHINES: Mapping[str, tuple[str, ...]] = {
     "arm": ("aarch64", "armv8l", "armv7l"),
 }
 """`uname -m` of the machines that belong to an architecture."""
+
+
+def native_arch() -> str:
+    """The architecture of this machine; its `uname -m` where that is neither x86 nor arm."""
+    machine = platform.machine()
+    return next((arch for arch, machines in MACHINES.items() if machine in machines), machine)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ Kind = Literal["integer", "boolean", "choice", "vector"]
 Scale = Literal["linear", "log"]
 Scope = Literal["namespace", "machine"]
 Risk = Literal["low", "medium", "high"]
+RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
 DENIED: dict[str, str] = {
     "kernel.randomize_va_space": "address space randomisation protects every process",
@@ -15,7 +16,7 @@ DENIED: dict[str, str] = {
     "kernel.dmesg_restrict": "hides kernel messages from attackers",
     "kernel.perf_event_paranoid": "limits who may observe the machine",
     "kernel.unprivileged_bpf_disabled": "keeps unprivileged code out of the kernel",
-    "kernel.unprivileged_userns_clone": "keeps unprivileged users out of the kernel's attack surface",
+    "kernel.unprivileged_userns_clone": "keeps users away from the kernel's less tested parts",
     "kernel.yama.*": "limits who may trace processes",
     "kernel.modules_disabled": "can't be undone without a reboot",
     "kernel.kexec_load_disabled": "can't be undone without a reboot",
@@ -103,15 +104,18 @@ class Parameter:
             if self.choices or not self.components:
                 raise ValueError(f"a parameter of kind {self.kind} has a range and no choices")
             if self.kind == "integer" and len(self.components) != 1:
-                raise ValueError("an integer has exactly one range")
-            if self.scale == "log" and any(c.low < 1 for c in self.components):
-                raise ValueError("a log scale needs low of at least 1")
+                raise ValueError(f"an integer has exactly one range, got {len(self.components)}")
+            lowest = min(c.low for c in self.components)
+            if self.scale == "log" and lowest < 1:
+                raise ValueError(f"a log scale needs low of at least 1, got {lowest}")
         elif self.components or len(self.choices) < 2:
             raise ValueError(f"a parameter of kind {self.kind} has two or more choices, no range")
         elif len(set(self.choices)) < len(self.choices):
-            raise ValueError("the same choice stands there twice")
+            raise ValueError(f"the same choice stands there twice: {', '.join(self.choices)}")
         if self.ram_fraction is not None and self.unit not in MEMORY_UNITS:
-            raise ValueError(f"ram_fraction needs one of the units {', '.join(MEMORY_UNITS)}")
+            raise ValueError(
+                f"ram_fraction needs one of the units {', '.join(MEMORY_UNITS)}, got {self.unit!r}"
+            )
 
     @property
     def is_numeric(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from intop.domain.parameter import MEMORY_UNITS, Component, Parameter
+from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk
 from intop.domain.space import Constraint, Exclusion, Space
 
 
@@ -65,13 +65,18 @@ def space_of(
     parameters: Iterable[Parameter],
     constraints: tuple[Constraint, ...],
     probe: Probe,
+    max_risk: Risk,
 ) -> Probed:
     """The parameters that this host can be tuned by, with its values as defaults."""
     facts, readings = probe.facts, probe.readings
     chosen: dict[str, Parameter] = {}
     refused: dict[str, str] = {}
     for parameter in parameters:
-        fitted = _fitted(parameter, facts, readings)
+        fitted: Parameter | str
+        if RISKS.index(parameter.risk) > RISKS.index(max_risk):
+            fitted = f"its risk is {parameter.risk}: max_risk in [study] is {max_risk}"
+        else:
+            fitted = _fitted(parameter, facts, readings)
         if isinstance(fitted, str):
             refused[parameter.key] = fitted
         else:
@@ -79,9 +84,13 @@ def space_of(
     for constraint in constraints:
         if isinstance(constraint, Exclusion):
             present = [key for key in constraint.keys if key in chosen]
-            for key in present[1:]:
-                del chosen[key]
-                refused[key] = f"writing it would zero its partner {present[0]}"
+            # The kernel shows the partner that is not in force as 0.
+            in_force = [k for k in constraint.keys if k in readings and readings[k].value != "0"]
+            kept = next((key for key in (*in_force, *present)), None)
+            for key in present:
+                if key != kept:
+                    del chosen[key]
+                    refused[key] = f"writing it would zero its partner {kept}"
     defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
     return Probed(Space(tuple(chosen.values()), constraints, defaults), refused)
 

@@ -14,6 +14,7 @@ vectorised, so that a whole population is one call.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,7 @@ class Column:
 
     @property
     def name(self) -> str:
+        """The key, with the component in brackets where there are several."""
         if self.component is None or not self.component.name:
             return self.parameter.key
         return f"{self.parameter.key}[{self.component.name}]"
@@ -96,9 +98,10 @@ class Space:
         missing = [p.key for p in self.parameters if p.key not in self.defaults]
         if missing:
             raise ValueError(f"no default is known for {', '.join(missing)}")
-        infeasible = self._violations(self.decode(np.full((1, len(self.columns)), 0.5)))
-        if infeasible:
-            raise ValueError(f"no configuration meets: {'; '.join(infeasible)}")
+        unmet = [o for o in self._orders if any(low > high for low, high in self._reaches(o))]
+        if unmet:
+            orders = "; ".join(" <= ".join(o.columns) for o in unmet)
+            raise ValueError(f"no configuration meets: {orders}")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -213,38 +216,53 @@ class Space:
         # A chain of orders (a <= b, b <= c) may need one pass for each of its links.
         for _ in range(len(self.constraints) + 1):
             before = values.copy()
+            for order in self._orders:
+                self._put_in_order(values, order)
             for constraint in self.constraints:
-                if isinstance(constraint, Order):
-                    self._put_in_order(values, constraint)
-                elif isinstance(constraint, Requirement):
+                if isinstance(constraint, Requirement):
                     self._meet(values, constraint)
             if np.array_equal(before, values):
                 break
         return values
 
     def _put_in_order(self, values: Matrix, order: Order) -> None:
-        names = order.columns
-        bounds = [self._bounds(name) for name in names]
-        if any(b is None for b in bounds):
-            return
-        known = [b for b in bounds if b is not None]
-        # Forward: each at least its predecessor. Backward: each at most its successor allows.
+        # Within their reach, raising each to its predecessor never gets beyond a successor.
         floor: Matrix | float = -np.inf
-        for name, (low, high) in zip(names, known, strict=True):
+        for name, (low, high) in zip(order.columns, self._reaches(order), strict=True):
             if name in self._position:
                 column = self._position[name]
-                values[:, column] = np.clip(np.maximum(values[:, column], floor), low, high)
+                values[:, column] = np.maximum(np.clip(values[:, column], low, high), floor)
                 floor = values[:, column] + order.gap
             else:
                 floor = low + order.gap
-        ceiling: Matrix | float = np.inf
-        for name, (low, _high) in zip(reversed(names), reversed(known), strict=True):
-            if name in self._position:
-                column = self._position[name]
-                values[:, column] = np.maximum(np.minimum(values[:, column], ceiling), low)
-                ceiling = values[:, column] - order.gap
-            else:
-                ceiling = low - order.gap
+
+    @cached_property
+    def _orders(self) -> tuple[Order, ...]:
+        """The orders that concern this space, and of which every partner is known."""
+        return tuple(
+            c
+            for c in self.constraints
+            if isinstance(c, Order)
+            and any(name in self._position for name in c.columns)
+            and all(self._bounds(name) is not None for name in c.columns)
+        )
+
+    @cached_property
+    def _reach(self) -> dict[str, tuple[float, float]]:
+        """What each column in an order can be: its range, as far as its partners allow."""
+        names = dict.fromkeys(name for order in self._orders for name in order.columns)
+        reach = {name: bounds for name in names if (bounds := self._bounds(name)) is not None}
+        # A chain of orders (a <= b, b <= c) may need one pass for each of its links.
+        for _ in self._orders:
+            for order in self._orders:
+                for a, b in pairwise(order.columns):
+                    reach[b] = max(reach[b][0], reach[a][0] + order.gap), reach[b][1]
+                for b, a in pairwise(reversed(order.columns)):
+                    reach[a] = reach[a][0], min(reach[a][1], reach[b][1] - order.gap)
+        return reach
+
+    def _reaches(self, order: Order) -> list[tuple[float, float]]:
+        return [self._reach[name] for name in order.columns]
 
     def _bounds(self, name: str) -> tuple[float, float] | None:
         """The range of a column, the default of a parameter outside of the space, or None."""
@@ -256,12 +274,15 @@ class Space:
         return None if default is None else (float(default), float(default))
 
     def _meet(self, values: Matrix, requirement: Requirement) -> None:
-        if requirement.key not in self._position:
-            return
-        column = self._position[requirement.key]
-        choices = self.columns[column].parameter.choices
+        column = self._position.get(requirement.key)
+        choices = () if column is None else self.columns[column].parameter.choices
         wanted = [choices.index(v) for v in requirement.values if v in choices]
-        active = np.isin(values[:, column], wanted)
+        if column is not None:
+            active = np.isin(values[:, column], wanted)
+        elif self.defaults.get(requirement.key) in requirement.values:
+            active = np.full(len(values), fill_value=True)
+        else:
+            return
         if requirement.needs in self._position:
             partner = self._position[requirement.needs]
             options = self.columns[partner].parameter.choices
@@ -273,28 +294,8 @@ class Space:
         elif self.defaults.get(requirement.needs) in (None, *requirement.to_be):
             return
         others = [i for i in range(len(choices)) if i not in wanted]
-        if others:
+        if column is not None and others:
             values[active, column] = others[0]
-
-    def _violations(self, values: Matrix) -> list[str]:
-        """The orders that a repaired row still breaks; a message for each."""
-        broken = []
-        for constraint in self.constraints:
-            if not isinstance(constraint, Order):
-                continue
-            ends = [self._ends(values, name) for name in constraint.columns]
-            pairs = [(a, b) for a, b in zip(ends, ends[1:], strict=False) if a is not None]
-            if any(b is not None and a is not None and a + constraint.gap > b for a, b in pairs):
-                inside = [n for n in constraint.columns if n in self._position]
-                if inside:
-                    broken.append(" <= ".join(constraint.columns))
-        return broken
-
-    def _ends(self, values: Matrix, name: str) -> float | None:
-        if name in self._position:
-            return float(values[0, self._position[name]])
-        bounds = self._bounds(name)
-        return None if bounds is None else bounds[0]
 
 
 def _place(column: Column, numbers: Matrix) -> Matrix:

@@ -50,10 +50,12 @@ class GuardedHost:
         if unknown:
             raise ValueError(f"not guarded: {', '.join(sorted(unknown))}")
         wanted = {**self.snapshot, **configuration.values}
-        changes = {k: v for k, v in wanted.items() if self._current[k] != v}
+        changes = {k: v for k, v in wanted.items() if self._current.get(k) != v}
         if not changes:
             return
         lines = "".join(f"{path_of(key)} {value}\n" for key, value in changes.items())
+        # Should we never hear how it went, the next call writes these again.
+        self._current = {k: v for k, v in self._current.items() if k not in changes}
         done = _call(self._host, "write", self._token, stdin=lines)
         _check(self._host, done)
         read_back = parse_values(done.stdout)

@@ -59,7 +59,11 @@ restore() {
 }
 
 expired() {
-    boot=$(cat "$lock/boot" 2>/dev/null)
+    # Without it, another session is just about to take the lock; unless it died there.
+    if ! boot=$(cat "$lock/boot" 2>/dev/null); then
+        [ $(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s))) -gt 60 ]
+        return
+    fi
     [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 0
     lease=$(cat "$lock/seconds" 2>/dev/null || echo 30)
     last=$(cat "$lock/lease" 2>/dev/null || cat "$lock/taken" 2>/dev/null || echo 0)
@@ -68,8 +72,23 @@ expired() {
 
 # Moves the lock away first, so that nobody can write under it any more, then restores.
 release() {
-    old=$dir/restoring.$$
-    mv "$lock" "$old" 2>/dev/null || return 1
+    mv "$lock" "$dir/restoring.$$" 2>/dev/null || return 1
+    put_back "$dir/restoring.$$"
+}
+
+# Ends what a killed restorer left undone. Fails while a living one is still at it: what is read
+# meanwhile is not the host's own.
+settled() {
+    for old in "$dir"/restoring.*; do
+        [ -d "$old" ] || continue
+        case $(tr '\0' ' ' 2>/dev/null < "/proc/${old##*.}/cmdline") in *guard.sh*) return 1 ;; esac
+        put_back "$old" >> "$dir/report" || :
+    done
+}
+
+# Restores from the lock that was moved to folder $1, and removes that.
+put_back() {
+    old=$1
     if [ "$(cat "$old/boot" 2>/dev/null)" = "$(cat /proc/sys/kernel/random/boot_id)" ]; then
         restore "$old"
         result=$?
@@ -94,6 +113,11 @@ begin)
         fi
         release >> "$dir/report" || :
         mkdir "$lock" || exit 75
+    fi
+    if ! settled; then
+        rmdir "$lock"
+        echo "being restored from an earlier session"
+        exit 75
     fi
     uptime_s > "$lock/taken"
     cat /proc/sys/kernel/random/boot_id > "$lock/boot"

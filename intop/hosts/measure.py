@@ -13,7 +13,7 @@ from intop.hosts.metrics import TIME_WAIT, between, read_counters
 from intop.hosts.rig import Rig
 
 RESTART_LIMIT_S = 60.0
-LOAD_GRACE_S = 60.0
+LOAD_GRACE_S = 60
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,12 @@ def _load(rig: Rig, workload: Workload, duration_s: float, seed: int) -> Load:
 def _run(rig: Rig, tool: LoadTool, load: Load) -> str:
     seconds = planned_run_s(tool, load)
     # The load ends by itself, even when our connection is gone and nobody reads its output.
-    bounded = f"timeout {seconds + int(LOAD_GRACE_S)} sh -c {shlex.quote(command(tool, load, rig.load_directory))}"
-    done = rig.load_generator.run(bounded, timeout_s=seconds + LOAD_GRACE_S + 10)
+    limit = str(seconds + LOAD_GRACE_S)
+    words = ["timeout", limit, "sh", "-c", command(tool, load, rig.load_directory)]
+    done = rig.load_generator.run(shlex.join(words), timeout_s=seconds + LOAD_GRACE_S + 10)
     if done.exit_code != 0:
+        said = (done.stderr or done.stdout).strip()[-500:]
         raise CommandError(
-            rig.load_generator.address.name,
-            f"{tool.name} ended with {done.exit_code}: {(done.stderr or done.stdout).strip()[-500:]}",
+            rig.load_generator.address.name, f"{tool.name} ended with {done.exit_code}: {said}"
         )
     return done.stdout

@@ -54,7 +54,7 @@ def parse_probe(text: str) -> dict[str, Reading]:
     """Readings by key from the lines that `PROBE` prints."""
     readings: dict[str, Reading] = {}
     for line in text.splitlines():
-        path, access, value = (line.split("\t", 2) + ["", ""])[:3]
+        path, access, value = [*line.split("\t", 2), "", ""][:3]
         for known in ACCESS:
             if access == known:
                 readings[path.replace("/", ".")] = Reading(known, normalised(value))

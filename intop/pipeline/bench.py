@@ -139,8 +139,8 @@ def stored_space(task: Task) -> Space | None:
 
 
 def _probed(task: Task, probe: Probe) -> Probed:
-    catalogue = task.context.study.catalogue
-    return space_of(catalogue.parameters, catalogue.constraints, probe)
+    study = task.context.study
+    return space_of(study.catalogue.parameters, study.catalogue.constraints, probe, study.max_risk)
 
 
 def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Conditions:

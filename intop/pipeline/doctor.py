@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from intop.config import Catalogue
+from intop.config import Study
 from intop.domain.cluster import Cluster
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.probing import Probe, asked_keys, space_of
@@ -16,7 +16,7 @@ CLOCK_TOLERANCE_S = 2.0
 """Above this the times of trials from several hosts can't be laid side by side."""
 
 
-def examine(cluster: Cluster, catalogue: Catalogue, connect: Connect) -> Diagnosis:
+def examine(cluster: Cluster, study: Study, connect: Connect) -> Diagnosis:
     """Ask every host of a cluster; whatever is wrong is in the report, nothing is raised."""
     problems: list[str] = []
     with ExitStack() as stack:
@@ -32,7 +32,7 @@ def examine(cluster: Cluster, catalogue: Catalogue, connect: Connect) -> Diagnos
                 reports = [_report(host, offsets[host.address.name]) for host in rig.hosts]
                 found = load_tool(rig)
                 tool = f"{found.name} {found.version}"
-                offered, refused = _offer(rig, catalogue, problems)
+                offered, refused = _offer(rig, study, problems)
                 _check_state_folders(rig, problems)
             except HostError as error:
                 problems.append(str(error))
@@ -77,19 +77,17 @@ def _report(host: Host, offset_s: float) -> HostDiagnosis:
     )
 
 
-def _offer(
-    rig: Rig, catalogue: Catalogue, problems: list[str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
+def _offer(rig: Rig, study: Study, problems: list[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     found = balancer_facts(rig)
     name = rig.load_balancer.address.name
     if not found.is_root:
         problems.append(f"{name}: is reached without root, so nothing can be set: use sudo = true")
     if not found.nginx:
         problems.append(f"{name}: has no nginx on its PATH")
+    catalogue = study.catalogue
     readings = sysctl.probe(rig.load_balancer, asked_keys(catalogue.parameters))
-    probed = space_of(
-        catalogue.parameters, catalogue.constraints, Probe(facts=found, readings=readings)
-    )
+    probe = Probe(facts=found, readings=readings)
+    probed = space_of(catalogue.parameters, catalogue.constraints, probe, study.max_risk)
     if not probed.space.parameters:
         problems.append(f"{name}: offers none of the catalogue's parameters")
     return tuple(p.key for p in probed.space.parameters), dict(probed.refused)

@@ -3,7 +3,7 @@
 import sys
 import time
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import Protocol, Self, TextIO
 
 LINE_EVERY_S = 20.0
 
@@ -33,7 +33,7 @@ class LineProgress:
         self._total = self._done = self._before = 0
         self._started = self._told = 0.0
 
-    def __enter__(self) -> "LineProgress":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,7 +95,7 @@ class LiveProgress:
         )
         self._task: int | None = None
 
-    def __enter__(self) -> "LiveProgress":
+    def __enter__(self) -> Self:
         self._bars.start()
         return self
 

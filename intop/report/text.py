@@ -112,8 +112,10 @@ def verdict(title: str, found: Verdict) -> RenderableType:
     """The verdict in a sentence, and the configuration it is about."""
     lines = [
         f"{title}: {verdict_sentence(found)}",
-        f"  default {found.default_p99_ms:.1f} ms, tuned {found.tuned_p99_ms:.1f} ms "
-        f"(geometric means of P99 over {found.pairs} interleaved pairs; {found.origin})",
+        (
+            f"  default {found.default_p99_ms:.1f} ms, tuned {found.tuned_p99_ms:.1f} ms "
+            f"(geometric means of P99 over {found.pairs} interleaved pairs; {found.origin})"
+        ),
     ]
     lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
     return Group(Text("\n".join(lines)), "")

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,8 @@ from intop.lab import network, processes, servers
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
 """In all names, so that two runs of the tests don't meet."""
+Traces = Callable[[str], list[str]]
+Sysctls = Callable[[], dict[str, str]]
 LINK = Link(rate_mbit=300)
 SPEC = LabSpec(name=f"t-m{RUN}", link=LINK)
 
@@ -75,26 +76,6 @@ def start_up(lab_name: str) -> "subprocess.Popen[bytes]":
     imports = "from intop.domain.cluster import LabSpec; from intop.lab.cluster import up"
     code = f"{imports}; up(LabSpec(name={lab_name!r}))"
     return subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT)
-
-
-def traces(lab_name: str) -> list[str]:
-    """Whatever is left of a lab, looked for without the lab's own bookkeeping."""
-    found = [str(path) for path in Path("/run/netns").glob(f"intop-{lab_name}-*")]
-    found += [n for _, n in socket.if_nameindex() if n == f"intop-{lab_name}"]
-    found += [str(path) for path in Path("/run/intop/lab").glob(lab_name)]
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            arguments = process.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if f"/run/intop/lab/{lab_name}/" in arguments or f"intop-{lab_name}-" in arguments:
-            found.append(arguments)
-    return found
-
-
-def machine_sysctls() -> dict[str, str]:
-    text = subprocess.run(["sysctl", "-a"], capture_output=True, text=True, timeout=20).stdout
-    return dict(line.partition(" = ")[::2] for line in text.splitlines() if " = " in line)
 
 
 # -- a lab at work -------------------------------------------------------------------------------
@@ -222,21 +203,17 @@ def test_a_lab_that_is_not_up_is_asked_for(name: str) -> None:
 # -- nothing of it on the machine ----------------------------------------------------------------
 
 
-def test_the_machines_own_parameters_stay(name: str) -> None:
+def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -> None:
     def settled(values: dict[str, str]) -> dict[str, str]:
-        """Without what moves by itself, and without the interfaces of other labs."""
+        """Without the interfaces of other labs."""
         return {
             key: value
             for key, value in values.items()
-            if key not in moving
-            and not key.startswith("kernel.random.")
-            and (".intop-" not in key or f".intop-{name}." in key)
+            if key not in moving and (".intop-" not in key or f".intop-{name}." in key)
         }
 
     samples = [machine_sysctls() for _ in range(3)]
-    moving = {"fs.dentry-state", "fs.file-nr", "fs.inode-nr", "fs.inode-state"}
-    moving |= {"kernel.ns_last_pid", "kernel.pty.nr"}
-    moving |= {k for k in samples[0] if any(s.get(k) != samples[0][k] for s in samples)}
+    moving = {k for k in samples[0] if any(s.get(k) != samples[0][k] for s in samples)}
     assert len(moving) < 20
     before = settled(samples[0])
 
@@ -253,7 +230,7 @@ def test_the_machines_own_parameters_stay(name: str) -> None:
     assert settled(machine_sysctls()) == before
 
 
-def test_down_twice(name: str) -> None:
+def test_down_twice(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
     removed = lab.down(name)
     assert removed.namespaces == tuple(sorted(network.namespaces(name)))
@@ -264,7 +241,7 @@ def test_down_twice(name: str) -> None:
     assert not lab.down(name)
 
 
-def test_two_labs_made_at_once_side_by_side() -> None:
+def test_two_labs_made_at_once_side_by_side(traces: Traces) -> None:
     first = f"t-{RUN % 1000}"
     second = f"{first}-lb"  # a name that begins like the first one's namespaces
     try:
@@ -296,7 +273,7 @@ def test_two_labs_made_at_once_side_by_side() -> None:
         "/run/intop/lab/{}/host-b1/nginx.pid",
     ],
 )
-def test_a_killed_up_is_cleared_by_down(name: str, sign: str) -> None:
+def test_a_killed_up_is_cleared_by_down(name: str, sign: str, traces: Traces) -> None:
     process = start_up(name)
     deadline = time.monotonic() + 20
     while not Path(sign.format(name)).exists():
@@ -323,7 +300,7 @@ def test_up_after_a_killed_up_builds_anew(name: str) -> None:
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt, LabError])
 def test_an_up_that_fails_leaves_nothing(
-    name: str, reason: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    name: str, reason: type[BaseException], monkeypatch: pytest.MonkeyPatch, traces: Traces
 ) -> None:
     started = servers.start_all
 
@@ -337,7 +314,7 @@ def test_an_up_that_fails_leaves_nothing(
     assert traces(name) == []
 
 
-def test_down_without_the_state_folder(name: str) -> None:
+def test_down_without_the_state_folder(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
     subprocess.run(["rm", "-r", f"/run/intop/lab/{name}"], check=True)
     assert lab.status(name).state == "damaged"
@@ -345,7 +322,7 @@ def test_down_without_the_state_folder(name: str) -> None:
     assert traces(name) == []
 
 
-def test_down_when_names_are_gone_or_no_namespaces(name: str) -> None:
+def test_down_when_names_are_gone_or_no_namespaces(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
     # Processes keep the namespace, its name is gone.
     subprocess.run(["ip", "netns", "delete", f"intop-{name}-b1"], check=True)
@@ -355,7 +332,7 @@ def test_down_when_names_are_gone_or_no_namespaces(name: str) -> None:
     assert traces(name) == []
 
 
-def test_a_process_that_ignores_the_signal_is_ended(name: str) -> None:
+def test_a_process_that_ignores_the_signal_is_ended(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
     stubborn = subprocess.Popen(
         ["ip", "netns", "exec", f"intop-{name}-lb", "sh", "-c", "trap '' TERM; sleep 60 & wait"],

@@ -1,6 +1,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from intop.domain.space import Matrix, Space
 from intop.learn.design import latin_hypercube
 from intop.learn.genetic import SearchResult, search
 
-SMALL = {"population": 30, "generations": 8}
+small_search = partial(search, population=30, generations=8)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_every_configuration_is_feasible_and_new(
 def test_candidates_come_in_the_order_of_their_own_prediction(
     space: Space, bowl: Callable[[Matrix], Matrix]
 ) -> None:
-    result = search(space, bowl, seed=1, model="XGBoost", keep=25, **SMALL)
+    result = small_search(space, bowl, seed=1, model="XGBoost", keep=25)
     assert len(result.candidates) == 25
     told = [candidate.predicted_p99_ms for candidate in result.candidates]
     assert told == sorted(told)
@@ -81,7 +82,7 @@ def test_one_prediction_for_each_generation(space: Space, bowl: Callable[[Matrix
         calls.append(len(features))
         return bowl(features)
 
-    result = search(space, counted, seed=1, patience=50, **SMALL)
+    result = small_search(space, counted, seed=1, patience=50)
     assert len(calls) == len(result.convergence.best_ms) == 9
     assert max(calls) == 30
 
@@ -91,16 +92,16 @@ def test_the_seed_decides_and_the_callers_generator_is_left_alone(
 ) -> None:
     random.seed(1)
     state = random.getstate()
-    first = search(space, bowl, seed=7, **SMALL)
+    first = small_search(space, bowl, seed=7)
     assert random.getstate() == state
     random.seed(2)
-    assert without_time(search(space, bowl, seed=7, **SMALL)) == without_time(first)
-    assert without_time(search(space, bowl, seed=8, **SMALL)) != without_time(first)
+    assert without_time(small_search(space, bowl, seed=7)) == without_time(first)
+    assert without_time(small_search(space, bowl, seed=8)) != without_time(first)
 
 
 def test_a_given_start_is_where_it_begins(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
     lowest = space.decode(np.random.default_rng(31).random((1, len(space.columns))))
-    result = search(space, bowl, seed=1, start=space.genes(lowest), **SMALL)
+    result = small_search(space, bowl, seed=1, start=space.genes(lowest))
     assert result.convergence.best_ms[0] == pytest.approx(np.exp(2.0), rel=1e-6)
     with pytest.raises(ValueError, match=r"start must have 17 columns, got the shape \(1, 3\)"):
         search(space, bowl, seed=1, start=np.ones((1, 3)))
@@ -109,15 +110,15 @@ def test_a_given_start_is_where_it_begins(space: Space, bowl: Callable[[Matrix],
 def test_excluded_configurations_do_not_come_back(
     space: Space, bowl: Callable[[Matrix], Matrix]
 ) -> None:
-    first = search(space, bowl, seed=1, keep=10, **SMALL)
+    first = small_search(space, bowl, seed=1, keep=10)
     measured = [candidate.configuration for candidate in first.candidates[:4]]
-    second = search(space, bowl, seed=1, keep=6, exclude=measured, **SMALL)
+    second = small_search(space, bowl, seed=1, keep=6, exclude=measured)
     assert second.candidates == first.candidates[4:]
 
 
 def test_a_space_of_names_only_can_be_searched(space: Space) -> None:
     names = space.restricted(["net.ipv4.tcp_congestion_control", "net.ipv4.tcp_sack"])
-    result = search(names, lambda f: f.sum(axis=1), seed=1, **SMALL)
+    result = small_search(names, lambda f: f.sum(axis=1), seed=1)
     # All three are possible: what bbr needs is the default of a parameter outside of the space.
     assert len(result.candidates) == 6
     assert result.candidates[0].configuration.values["net.ipv4.tcp_sack"] == "0"
@@ -134,7 +135,7 @@ def test_a_broken_prediction_is_refused(
     space: Space, answer: Callable[[Matrix], Matrix], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        search(space, answer, seed=1, **SMALL)
+        small_search(space, answer, seed=1)
 
 
 def test_sizes_that_make_no_search_are_refused(
@@ -156,7 +157,7 @@ def test_says_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for seed in (1, 2):
-        search(space, bowl, seed=seed, **SMALL)
+        small_search(space, bowl, seed=seed)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
 
@@ -172,12 +173,12 @@ def test_a_large_search_costs_little_beyond_its_predictions(space: Space) -> Non
 def test_the_memory_forgets_the_worst_first(
     space: Space, bowl: Callable[[Matrix], Matrix], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    everything = search(space, bowl, seed=1, keep=5, **SMALL)
+    everything = small_search(space, bowl, seed=1, keep=5)
     monkeypatch.setattr("intop.learn.genetic.MOST_REMEMBERED", 60)
-    assert without_time(search(space, bowl, seed=1, keep=5, **SMALL)) == without_time(everything)
+    assert without_time(small_search(space, bowl, seed=1, keep=5)) == without_time(everything)
 
 
 def test_measured_trials_can_be_the_start(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
     design = latin_hypercube(space, 100, seed=1)
-    result = search(space, bowl, seed=1, start=space.genes(space.values(design)), **SMALL)
+    result = small_search(space, bowl, seed=1, start=space.genes(space.values(design)))
     assert result.candidates

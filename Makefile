@@ -1,0 +1,47 @@
+# What a person types. Everything runs in .venv, with the versions of constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONFIG ?= configs/lab.toml
+# Such as ARGS=--resume or ARGS=--new, for a second `make run` in the same folder.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench clean install
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+run: install ## Tune both workloads on the embedded lab, and take the lab down again
+	@trap '$(BIN)/intop lab down -c $(CONFIG)' EXIT; \
+	trap 'exit 130' INT TERM HUP; \
+	$(BIN)/intop lab up -c $(CONFIG) && $(BIN)/intop doctor -c $(CONFIG) && \
+	{ $(BIN)/intop tune -c $(CONFIG) $(ARGS) || [ $$? -eq 3 ]; }
+
+test: install check ## Run all linters and all tests
+	@$(BIN)/python -m pytest
+
+check: install ## Run the linters only: ruff, mypy, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: install ## Measure what our side of the load can carry
+	@$(BIN)/python benchmarks/rate.py
+
+clean: ## Remove what was built and installed here; measured data stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install: $(VENV)/ready ## Install what is missing: system packages, virtual environment
+	@sh scripts/system-packages
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	@sh scripts/system-packages
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "intop needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@

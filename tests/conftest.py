@@ -1,0 +1,48 @@
+"""What the tests of the lab and of the pipeline look at on this machine."""
+
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+MOVING = {"fs.dentry-state", "fs.file-nr", "fs.inode-nr", "fs.inode-state"}
+MOVING |= {"kernel.ns_last_pid", "kernel.pty.nr"}
+"""Keys that count what goes on. kernel.random.* is left out as well."""
+
+
+def traces(lab: str) -> list[str]:
+    """Whatever there is of a lab, looked for without the lab's own bookkeeping."""
+    found = [str(path) for path in Path("/run/netns").glob(f"intop-{lab}-*")]
+    found += [n for _, n in socket.if_nameindex() if n == f"intop-{lab}"]
+    found += [str(path) for path in Path("/run/intop/lab").glob(lab)]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if f"/run/intop/lab/{lab}/" in arguments or f"intop-{lab}-" in arguments:
+            found.append(arguments)
+    return found
+
+
+def machine_sysctls() -> dict[str, str]:
+    """`sysctl -a` of the machine, without what moves by itself."""
+    text = subprocess.run(["sysctl", "-a"], capture_output=True, text=True, timeout=20).stdout
+    pairs = (line.partition(" = ") for line in text.splitlines() if " = " in line)
+    return {
+        key: value
+        for key, _, value in pairs
+        if key not in MOVING and not key.startswith("kernel.random.")
+    }
+
+
+@pytest.fixture(name="traces", scope="session")
+def _traces() -> Callable[[str], list[str]]:
+    return traces
+
+
+@pytest.fixture(name="machine_sysctls", scope="session")
+def _machine_sysctls() -> Callable[[], dict[str, str]]:
+    return machine_sysctls

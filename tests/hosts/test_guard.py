@@ -1,0 +1,485 @@
+"""The real guard.sh, in a network namespace of its own, so that only its keys can change."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.errors import (
+    CommandError,
+    HostError,
+    HostLockedError,
+    RefusedValueError,
+    UnreachableError,
+)
+from intop.hosts import guard
+from intop.hosts.guard import HELD, NOT_OURS, guarded, status
+from intop.hosts.host import Completed
+
+SOMAXCONN = "net.core.somaxconn"
+FIN = "net.ipv4.tcp_fin_timeout"
+RMEM = "net.ipv4.tcp_rmem"
+PORTS = "net.ipv4.ip_local_port_range"
+CONGESTION = "net.ipv4.tcp_congestion_control"
+KEYS = [SOMAXCONN, FIN, RMEM, PORTS, CONGESTION]
+LIMIT_S = 60.0
+LONG = "600"
+
+
+class NamespaceHost:
+    """A host whose commands run on this machine, in a network namespace."""
+
+    def __init__(self, namespace: str, address: HostAddress) -> None:
+        self._namespace = namespace
+        self.address = address
+        self.seen: list[str] = []
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        self.seen.append(command)
+        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
+        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (Path(directory) / name).write_text(text)
+
+    def close(self) -> None:
+        pass
+
+    # What the tests ask it for
+
+    @property
+    def state(self) -> Path:
+        return Path(self.address.state_dir)
+
+    def value(self, key: str) -> str:
+        done = self.run(f"cat /proc/sys/{key.replace('.', '/')}")
+        assert 0 == done.exit_code, done.stderr
+        return " ".join(done.stdout.split())
+
+    def values(self) -> dict[str, str]:
+        return {key: self.value(key) for key in KEYS}
+
+    def script(self, *words: str, stdin: str = "") -> Completed:
+        """guard.sh as a controller of another session would call it."""
+        self.put(str(self.state), {"guard.sh": _script()})
+        command = f"sh {self.state}/guard.sh {self.state} {' '.join(words)}"
+        return self.run(command, stdin=stdin)
+
+    def begin(self, token: str, lease: str, *keys: str) -> Completed:
+        paths = "".join(f"{key.replace('.', '/')}\n" for key in keys)
+        return self.script("begin", token, lease, "somebody@elsewhere", stdin=paths)
+
+    def processes(self) -> list[int]:
+        words = ["ip", "netns", "pids", self._namespace]
+        return [int(pid) for pid in subprocess.check_output(words, text=True).split()]
+
+
+def _script() -> str:
+    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        time.sleep(0.05)
+
+
+def end_processes(host: NamespaceHost) -> None:
+    for pid in host.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    wait_until(lambda: not host.processes(), "the namespace's processes end")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[NamespaceHost]:
+    name = f"t-guard-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    address = HostAddress(
+        name="lb",
+        role="load-balancer",
+        hostname="192.0.2.1",
+        state_dir=str(tmp_path / "state"),
+        lease_s=20.0,
+    )
+    made = NamespaceHost(name, address)
+    try:
+        yield made
+        end_processes(made)
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:
+    host.address = replace(host.address, lease_s=lease_s)
+    return host
+
+
+# Apply, read back, restore ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {SOMAXCONN: "777"},
+        {RMEM: "8192 65536 1048576"},
+        {PORTS: "20000 60000", FIN: "11", SOMAXCONN: "64"},
+        {CONGESTION: "reno"},
+        {},
+    ],
+)
+def test_what_was_applied_is_there_and_gone_at_the_end(
+    host: NamespaceHost, values: dict[str, str]
+) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        assert before == session.snapshot
+        session.apply(Configuration(values))
+        assert before | values == host.values()
+    assert before == host.values()
+
+
+def test_the_next_configuration_starts_from_the_snapshot(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"}))
+        session.apply(Configuration({SOMAXCONN: "64", FIN: "11"}))
+        assert before | {SOMAXCONN: "64", FIN: "11"} == host.values()
+        session.apply(DEFAULT)
+        assert before == host.values()
+
+
+def test_nothing_is_written_when_nothing_changes(host: NamespaceHost) -> None:
+    with guarded(host, KEYS) as session:
+        session.apply(Configuration({FIN: "11"}))
+        commands = len(host.seen)
+        session.apply(Configuration({FIN: "11"}))
+        assert commands == len(host.seen)
+
+
+def test_keys_that_are_not_guarded_are_left_to_others(host: NamespaceHost) -> None:
+    with guarded(host, [FIN]) as session:
+        session.apply(Configuration({FIN: "11"}))
+        host.run("echo 555 > /proc/sys/net/core/somaxconn")
+    assert "555" == host.value(SOMAXCONN)
+
+
+def test_a_key_that_is_not_guarded_is_refused_by_name(host: NamespaceHost) -> None:
+    with (
+        guarded(host, [FIN]) as session,
+        pytest.raises(ValueError, match=r"not guarded: net\.core\.somaxconn"),
+    ):
+        session.apply(Configuration({SOMAXCONN: "1"}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(CONGESTION, "nosuch"), (SOMAXCONN, "-5"), (FIN, "many"), (PORTS, "60000 20000")],
+)
+def test_a_refused_value_is_named_and_the_others_restored(
+    host: NamespaceHost, key: str, value: str
+) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        with pytest.raises(RefusedValueError, match=f"lb: {key} was set to '{value}' and reads"):
+            session.apply(Configuration({RMEM: "8192 65536 1048576", key: value}))
+        assert "8192 65536 1048576" == host.value(RMEM)
+        session.apply(DEFAULT)
+        assert before == host.values()
+    assert before == host.values()
+
+
+def test_an_exception_in_the_block_restores(host: NamespaceHost) -> None:
+    before = host.values()
+    with pytest.raises(ZeroDivisionError), guarded(host, KEYS) as session:  # noqa: PT012
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        raise ZeroDivisionError
+    assert before == host.values()
+    assert not (host.state / "lock").exists()
+
+
+def test_a_key_that_cannot_be_read_ends_the_session_before_it_begins(host: NamespaceHost) -> None:
+    with (
+        pytest.raises(CommandError, match=r"lb: can't be read there: net\.ipv4\.nosuch"),
+        guarded(host, [FIN, "net.ipv4.nosuch"]),
+    ):
+        pytest.fail("must not begin")
+    assert not (host.state / "lock").exists()
+
+
+def test_a_write_whose_answer_was_lost_is_made_good_by_the_next(host: NamespaceHost) -> None:
+    class Deaf(NamespaceHost):
+        deaf = False
+
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            done = super().run(command, stdin=stdin, timeout_s=timeout_s)
+            if self.deaf and " write " in command:
+                self.deaf = False
+                raise CommandError("lb", "no answer within 30 s")
+            return done
+
+    deaf = Deaf(host._namespace, host.address)
+    before = host.values()
+    with guarded(deaf, KEYS) as session:
+        deaf.deaf = True
+        with pytest.raises(CommandError, match="no answer"):
+            session.apply(Configuration({SOMAXCONN: "777"}))
+        assert "777" == host.value(SOMAXCONN)
+        session.apply(DEFAULT)
+        assert before == host.values()
+
+
+def test_what_could_not_be_restored_is_said_with_the_command(host: NamespaceHost) -> None:
+    with pytest.raises(HostError) as caught, guarded(host, [CONGESTION]):  # noqa: PT012
+        snapshot = host.state / "lock" / "snapshot"
+        snapshot.write_text("net/ipv4/tcp_congestion_control\tnosuch\n")
+    assert "lb: not everything is as it was found" in str(caught.value)
+    assert "printf '%s' 'nosuch' > /proc/sys/net/ipv4/tcp_congestion_control" in str(caught.value)
+    assert "nosuch" in (host.state / "snapshot.unrestored").read_text()
+
+
+# Before the first write ---------------------------------------------------------------------------
+
+
+def test_the_snapshot_is_on_disk_before_the_first_write(host: NamespaceHost) -> None:
+    before = host.value(RMEM)
+    with guarded(host, [RMEM]) as session:
+        snapshot = (host.state / "lock" / "snapshot").read_text()
+        assert not [command for command in host.seen if " write " in command]
+        session.apply(Configuration({RMEM: "8192 65536 1048576"}))
+        assert snapshot == (host.state / "lock" / "snapshot").read_text()
+    assert f"net/ipv4/tcp_rmem\t{before.replace(' ', chr(9))}\n" == snapshot
+
+
+def test_the_state_is_for_its_owner_only(host: NamespaceHost) -> None:
+    with guarded(host, [FIN]):
+        assert 0 == (host.state / "lock").stat().st_mode & 0o077
+        assert 0 == (host.state / "lock" / "token").stat().st_mode & 0o077
+
+
+# The watchdog -------------------------------------------------------------------------------------
+
+
+def test_the_watchdog_restores_when_the_controller_falls_silent(host: NamespaceHost) -> None:
+    before = host.values()
+    assert 0 == host.begin("token-1", "3", *KEYS).exit_code
+    lines = "net/core/somaxconn 777\nnet/ipv4/tcp_rmem 8192 65536 1048576\n"
+    assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+    assert "777" == host.value(SOMAXCONN)
+    wait_until(lambda: before == host.values(), "the watchdog restores")
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    said = status(host)
+    assert "no sign of life from somebody@elsewhere since 20" in said
+    assert "this host was restored by its watchdog" in said
+    late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    assert NOT_OURS == late.exit_code
+    assert "the lock is no longer ours" in late.stderr
+    assert before == host.values()
+
+
+def test_the_watchdog_reports_what_it_could_not_restore(host: NamespaceHost) -> None:
+    host.begin("token-1", "1", CONGESTION)
+    snapshot = host.state / "lock" / "snapshot"
+    snapshot.write_text("net/ipv4/tcp_congestion_control\tnosuch\n")
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    assert "NOT fully restored by its watchdog. could not be restored: printf" in status(host)
+
+
+def test_a_session_that_lost_its_host_says_so(host: NamespaceHost) -> None:
+    class Silent(NamespaceHost):
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            if " renew " in command:
+                raise UnreachableError("lb", "the network is gone")
+            return super().run(command, stdin=stdin, timeout_s=timeout_s)
+
+    before = host.values()
+    silent = Silent(host._namespace, replace(host.address, lease_s=1.0))
+    with (  # noqa: PT012
+        pytest.raises(UnreachableError, match="lb: its watchdog has restored it before"),
+        guarded(silent, KEYS) as session,
+    ):
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
+        wait_until(lambda: before == host.values(), "the watchdog restores")
+        with pytest.raises(UnreachableError, match="lb: the lock is no longer ours"):
+            session.apply(Configuration({SOMAXCONN: "778"}))
+    assert before == host.values()
+
+
+def test_renewals_keep_the_host_beyond_one_lease(host: NamespaceHost) -> None:
+    lease = host.state / "lock" / "lease"
+    with guarded(leased(host, 2.0), KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        start = int(lease.read_text())
+        wait_until(lambda: int(lease.read_text()) >= start + 5, "the lease is renewed for 5 s")
+        assert "777" == host.value(SOMAXCONN)
+        session.apply(Configuration({SOMAXCONN: "778"}))
+
+
+def test_no_watchdog_is_left_after_a_normal_end(host: NamespaceHost) -> None:
+    with guarded(host, KEYS):
+        assert [] != host.processes()
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    assert "" == status(host)
+    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+
+
+def test_status_says_nothing_where_no_session_ever_was(host: NamespaceHost) -> None:
+    assert "" == status(host)
+
+
+# One session at a time ----------------------------------------------------------------------------
+
+
+def test_two_sessions_after_one_another(host: NamespaceHost) -> None:
+    before = host.values()
+    for value in ("777", "778"):
+        with guarded(host, KEYS) as session:
+            assert before == session.snapshot
+            session.apply(Configuration({SOMAXCONN: value}))
+    assert before == host.values()
+
+
+def test_a_held_host_is_waited_for_and_then_refused_naming_who_holds_it(
+    host: NamespaceHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "TAKEOVER_GRACE_S", 0.0)
+    host.begin("token-1", LONG, FIN)
+    heard: list[str] = []
+    with (
+        pytest.raises(HostLockedError) as caught,
+        guarded(leased(host, 1.0), [FIN], say=heard.append),
+    ):
+        pytest.fail("must not begin")
+    assert "lb: held by somebody@elsewhere since 20" in str(caught.value)
+    assert f"lease {LONG} s. End that session first, or wait for it" in str(caught.value)
+    assert 1 == len(heard)
+    assert heard[0].startswith("lb is held by somebody@elsewhere since 20")
+    assert "held by somebody@elsewhere" in status(host)
+    assert 0 == host.script("end", "token-1").exit_code
+
+
+def test_a_host_that_is_given_back_meanwhile_is_taken(host: NamespaceHost) -> None:
+    before = host.values()
+    host.begin("token-1", LONG, *KEYS)
+    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+
+    def give_back(_: str) -> None:
+        assert 0 == host.script("end", "token-1").exit_code
+
+    with guarded(host, KEYS, say=give_back) as session:
+        assert before == session.snapshot
+
+
+def test_a_lapsed_lock_without_a_watchdog_is_restored_before_the_snapshot(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    host.begin("token-1", "1", *KEYS)
+    end_processes(host)
+    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    with guarded(host, KEYS) as session:
+        assert before == session.snapshot
+    assert before == host.values()
+
+
+def test_another_sessions_token_is_refused(host: NamespaceHost) -> None:
+    host.begin("token-1", LONG, FIN)
+    for verb in ("write", "renew", "end"):
+        assert NOT_OURS == host.script(verb, "token-2", stdin="").exit_code
+    assert HELD == host.begin("token-2", LONG, FIN).exit_code
+    assert 0 == host.script("end", "token-1").exit_code
+
+
+def test_a_lock_from_before_a_reboot_is_discarded_without_restoring(host: NamespaceHost) -> None:
+    host.begin("token-1", LONG, SOMAXCONN)
+    end_processes(host)
+    (host.state / "lock" / "boot").write_text("11111111-2222-3333-4444-555555555555\n")
+    host.run("echo 777 > /proc/sys/net/core/somaxconn")
+    with guarded(host, [SOMAXCONN]) as session:
+        assert {SOMAXCONN: "777"} == session.snapshot
+    assert "777" == host.value(SOMAXCONN)
+
+
+def test_a_lock_that_is_just_being_made_is_not_taken_away(host: NamespaceHost) -> None:
+    (host.state / "lock").mkdir(parents=True)
+    assert HELD == host.begin("token-1", "1", FIN).exit_code
+    assert (host.state / "lock").is_dir()
+
+
+def test_a_lock_that_was_never_finished_is_taken_over(host: NamespaceHost) -> None:
+    lock = host.state / "lock"
+    lock.mkdir(parents=True)
+    os.utime(lock, (0, 0))
+    assert 0 == host.begin("token-1", LONG, FIN).exit_code
+    assert 0 == host.script("end", "token-1").exit_code
+
+
+def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHost) -> None:
+    host.script("status")
+    codes: list[int] = []
+    words = [f"sh {host.state}/guard.sh {host.state} begin t{n} {LONG} me" for n in range(8)]
+    threads = [
+        threading.Thread(target=lambda w=w: codes.append(host.run(w).exit_code)) for w in words
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [0] + 7 * [HELD] == sorted(codes)
+
+
+def restorer(host: NamespaceHost, pid: int) -> None:
+    """A lock that process `pid` has moved away and not restored yet."""
+    host.begin("token-1", LONG, *KEYS)
+    end_processes(host)
+    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    shutil.move(host.state / "lock", host.state / f"restoring.{pid}")
+
+
+def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHost) -> None:
+    before = host.values()
+    at_work = subprocess.Popen(["sh", "-c", "sleep 600; :", "guard.sh"], start_new_session=True)
+    try:
+        restorer(host, at_work.pid)
+
+        def end(told: str) -> None:
+            assert "lb is being restored from an earlier session" in told
+            assert not (host.state / "lock").exists()
+            os.killpg(at_work.pid, signal.SIGKILL)
+            at_work.wait()
+
+        with guarded(host, KEYS, say=end) as session:
+            assert before == session.snapshot
+        assert before == host.values()
+    finally:
+        if at_work.poll() is None:
+            os.killpg(at_work.pid, signal.SIGKILL)
+            at_work.wait()
+
+
+def test_a_restore_that_was_killed_is_carried_to_its_end(host: NamespaceHost) -> None:
+    before = host.values()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    restorer(host, gone.pid)
+    with guarded(host, KEYS) as session:
+        assert before == session.snapshot
+    assert before == host.values()
+    assert [] == list(host.state.glob("restoring.*"))

@@ -1,0 +1,151 @@
+"""A small real study: an embedded lab, a configuration file, and the command line on it."""
+
+import json
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 120.0
+RUN = os.getpid() % 10_000
+"""In all names, so that two runs of the tests don't meet."""
+
+STUDY = """
+[study]
+name = "small"
+store = "small.db"
+
+{clusters}
+
+[workload.slt]
+rate_rps = 300
+connections = 32
+threads = 2
+duration_s = 1
+warmup_s = 0
+
+[workload.dlt]
+rate_rps = 150
+connections = 32
+threads = 2
+duration_s = 1
+warmup_s = 0
+
+[budget]
+screen_trials = 8
+keep = 6
+collect_trials = 8
+sentinel_every = 4
+folds = 2
+tuning_trials = 1
+population = 40
+generations = 10
+finalists = 2
+pick_rounds = 1
+judge_pairs = 3
+"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A folder with intop.toml, and intop at work in it."""
+
+    folder: Path
+    labs: tuple[str, ...]
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """intop in a process of its own, in a session of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "intop", *arguments],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, expected: tuple[int, ...] = (0,)) -> tuple[str, str]:
+        """Standard output and error of a command that ends as expected."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=600)
+        assert process.returncode in expected, f"exit code {process.returncode}: {err}\n{out}"
+        return out, err
+
+    def json(self, *arguments: str, expected: tuple[int, ...] = (0,)) -> Any:
+        """What a command prints with --json."""
+        return json.loads(self.run(*arguments, "--json", expected=expected)[0])
+
+    def trials(self, stage: str) -> list[tuple[int, int, str]]:
+        """Place, attempt and configuration of the stored trials of a stage."""
+        path = self.folder / "small.db"
+        if not path.exists():
+            return []
+        query = (
+            "SELECT position, attempt, configuration FROM trial "
+            "JOIN planned ON planned.id = trial.planned_id WHERE stage = ? ORDER BY trial.id"
+        )
+        connection = sqlite3.connect(path, timeout=10)
+        try:
+            return connection.execute(query, (stage,)).fetchall()
+        except sqlite3.OperationalError:  # the tables are not there yet
+            return []
+        finally:
+            connection.close()
+
+    def balancer(self, command: str, lab: int = 0) -> str:
+        """What a command prints in the load balancer's namespace."""
+        name = f"intop-{self.labs[lab]}-lb"
+        done = subprocess.run(
+            ["ip", "netns", "exec", name, "sh", "-c", command],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        return done.stdout
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Wait with a generous limit."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s for {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session", name="wait_for")
+def _wait_for() -> Callable[[Callable[[], bool], str], None]:
+    return wait_for
+
+
+@pytest.fixture
+def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
+    """Studies with labs of their own, which are up, and down after the test."""
+    made: list[Study] = []
+
+    def make(*archs: str) -> Study:
+        labs = tuple(f"t-{arch}{RUN}" for arch in archs)
+        machine = platform.machine()
+        clusters = "\n".join(
+            f'[cluster.{arch}]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
+            "link = { rate_mbit = 300 }\n"
+            for arch, lab in zip(archs, labs, strict=True)
+        )
+        (tmp_path / "intop.toml").write_text(STUDY.format(clusters=clusters))
+        study = Study(tmp_path, labs)
+        made.append(study)
+        study.run("lab", "up")
+        return study
+
+    yield make
+    for study in made:
+        study.run("lab", "down")

@@ -1,0 +1,140 @@
+"""Every stage on the real thing: nginx, sshd, load and sysctls of a small embedded lab."""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Any]
+Wait = Callable[[Callable[[], bool], str], None]
+Traces = Callable[[str], list[str]]
+Sysctls = Callable[[], dict[str, str]]
+
+NAMESPACED = "sysctl -a 2>/dev/null | grep '^net' | grep -v -e '_ns_last' -e 'nf_conntrack_count'"
+
+
+def test_from_doctor_to_verdict_for_both_workloads(
+    make_study: Make, machine_sysctls: Sysctls, traces: Traces
+) -> None:
+    machine = machine_sysctls()
+    study = make_study("x86")
+    before = study.balancer(NAMESPACED)
+
+    (diagnosis,) = study.json("doctor")
+    assert diagnosis["problems"] == []
+    assert len(diagnosis["hosts"]) == 5
+    assert len(diagnosis["offered"]) > 60
+    assert all(key.startswith("net.") for key in diagnosis["offered"])
+    assert "vm.swappiness" in diagnosis["refused"]
+
+    # 3 when neither workload has a gain: an honest end, too.
+    tuned = study.json("tune", expected=(0, 3))
+    assert [t["workload"] for t in tuned] == ["slt", "dlt"]
+    for one in tuned:
+        assert len(one["ranking"]["chosen"]) == 6
+        families = {error["family"] for error in one["training"]["errors"]}
+        assert families == {"DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"}
+        assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}
+        assert one["verdict"]["pairs"] == 3
+        assert (
+            one["verdict"]["ratio_low"] <= one["verdict"]["ratio"] <= one["verdict"]["ratio_high"]
+        )
+        assert one["verdict"]["outcome"] in ("gain", "worse", "no significant gain")
+
+    # Asked again, nothing is measured again, and without a word nothing is mixed.
+    _, refusal = study.run("tune", expected=(2,))
+    assert "--resume" in refusal
+    assert "--new" in refusal
+    count = len(study.trials("judge"))
+    assert study.json("tune", "--resume", expected=(0, 3)) == tuned
+    assert len(study.trials("judge")) == count
+
+    out, _ = study.run("tune", "--resume", expected=(0, 3))
+    for words in ("importance of parameters", "error of the models", "generations", "Verdicts"):
+        assert words in out
+
+    assert study.balancer(NAMESPACED) == before
+    study.run("lab", "down")
+    assert traces(study.labs[0]) == []
+    assert machine_sysctls() == machine
+
+
+def test_collect_killed_twice_ends_with_the_same_trials(
+    make_study: Make, wait_for: Wait, traces: Traces
+) -> None:
+    study = make_study("x86")
+    collect = ("collect", "--workload", "slt", "--samples", "8")
+    before = study.balancer(NAMESPACED)
+
+    study.run(*collect)
+    undisturbed = study.trials("collect")
+    assert len(undisturbed) == 11
+    (study.folder / "small.db").rename(study.folder / "undisturbed.db")
+
+    for enough in (2, 5):
+        process = study.start(*collect)
+        wait_for(lambda n=enough: len(study.trials("collect")) >= n, f"{enough} trials")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert len(study.trials("collect")) < len(undisturbed)
+        # The host gives itself back, although nobody is left to tell it.
+        wait_for(lambda: study.balancer(NAMESPACED) == before, "the watchdog")
+    study.run(*collect)
+    assert sorted(study.trials("collect")) == sorted(undisturbed)
+
+    process = study.start("collect", "--workload", "dlt", "--samples", "8")
+    wait_for(lambda: len(study.trials("collect")) > len(undisturbed), "a trial of dlt")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    study.run("lab", "down")
+    assert traces(study.labs[0]) == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_a_signal_it_gives_the_host_back(
+    make_study: Make, wait_for: Wait, sign: signal.Signals
+) -> None:
+    study = make_study("x86")
+    before = study.balancer(NAMESPACED)
+    process = study.start("collect", "--workload", "slt")
+    wait_for(lambda: len(study.trials("collect")) >= 2, "two trials")
+    os.kill(process.pid, sign)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "goes on from here" in err
+    assert study.balancer(NAMESPACED) == before
+
+
+def test_two_clusters_compared(make_study: Make) -> None:
+    study = make_study("x86", "arm")
+    slt = ("--workload", "slt")
+    study.run("collect", "--arch", "x86", *slt)
+    _, refusal = study.run("compare", "x86", "arm", *slt, expected=(1,))
+    assert "arm slt: nothing to compare" in refusal
+    assert "intop collect --arch arm --workload slt" in refusal
+
+    study.run("collect", "--arch", "arm", *slt)
+    (comparison,) = study.json("compare", "x86", "arm", *slt)
+    assert [side["arch"] for side in comparison["sides"]] == ["x86", "arm"]
+    assert all(side["default_p99_ms"] > 0 for side in comparison["sides"])
+    # Two labs of one machine: the architectures are in name only, and it says so.
+    assert any("machine" in warning for warning in comparison["warnings"])
+
+
+def test_stages_name_what_they_lack(make_study: Make) -> None:
+    study = make_study("x86")
+    for stage, wanted in (("train", "collect"), ("search", "train"), ("verify", "search")):
+        _, err = study.run(stage, "--workload", "slt", expected=(1,))
+        assert f"intop {wanted} --arch x86 --workload slt" in err
+
+
+def test_other_conditions_are_not_mixed(make_study: Make) -> None:
+    study = make_study("x86")
+    study.run("collect", "--workload", "slt")
+    path = study.folder / "intop.toml"
+    path.write_text(path.read_text().replace("rate_rps = 300", "rate_rps = 200"))
+    _, err = study.run("screen", "--workload", "slt", expected=(1,))
+    assert "rate_rps: 300.0 against 200.0" in err
+    assert "--new" in err
