@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk
-from intop.domain.space import Constraint, Exclusion, Space
+from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_columns
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,42 @@ def space_of(
     chosen: dict[str, Parameter] = {}
     refused: dict[str, str] = {}
     for parameter in parameters:
-        fitted: Parameter | str
+        fitted = _fitted(parameter, facts, readings)
         if RISKS.index(parameter.risk) > RISKS.index(max_risk):
             fitted = f"its risk is {parameter.risk}: max_risk in [study] is {max_risk}"
-        else:
-            fitted = _fitted(parameter, facts, readings)
         if isinstance(fitted, str):
             refused[parameter.key] = fitted
         else:
             chosen[parameter.key] = fitted
+    defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
+    for exclusion in (c for c in constraints if isinstance(c, Exclusion)):
+        present = [key for key in exclusion.keys if key in chosen]
+        for key in present[1:]:
+            del chosen[key]
+            refused[key] = f"writing it would zero its partner {present[0]}"
+    defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
     for constraint in constraints:
         if isinstance(constraint, Exclusion):
             present = [key for key in constraint.keys if key in chosen]
             # The kernel shows the partner that is not in force as 0.
-            in_force = [k for k in constraint.keys if k in readings and readings[k].value != "0"]
-            kept = next((key for key in (*in_force, *present)), None)
+            in_force = [key for key in constraint.keys if defaults.get(key, "0") != "0"]
+            kept = next(iter(in_force or present), None)
             for key in present:
                 if key != kept:
                     del chosen[key]
                     refused[key] = f"writing it would zero its partner {kept}"
-    defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
+    for order in (c for c in constraints if isinstance(c, Order)):
+        partners = [
+            p
+            for p in chosen.values()
+            if any(column.name in order.columns for column in parameter_columns(p))
+        ]
+        try:
+            Space(tuple(partners), (order,), defaults)
+        except ValueError:
+            for p in partners:
+                del chosen[p.key]
+                refused[p.key] = f"this host has no room for {' <= '.join(order.columns)}"
     return Probed(Space(tuple(chosen.values()), constraints, defaults), refused)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from intop.domain.results import Ranking
 from intop.domain.space import Space
-from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import ResultMissingError
+from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.errors import ResultMissingError, UsageError
 from intop.learn.design import latin_hypercube
 from intop.learn.screening import rank
 from intop.pipeline.bench import Bench, stored_space
@@ -26,6 +26,7 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
         design = latin_hypercube(ready.probed.space, count, seed=task.seed("screen"))
         return with_sentinels(design, budget.sentinel_every)
 
+    _check_samples(task, "screen", samples)
     trials = usable(measure_plan(task, "screen", plan), task)
     space = required_space(task)
     ranking = rank(
@@ -58,6 +59,7 @@ def collect(task: Task, samples: int | None = None) -> list[Trial]:
         design = latin_hypercube(space, count, seed=task.seed("collect"))
         return with_sentinels(design, budget.sentinel_every)
 
+    _check_samples(task, "collect", samples)
     return measure_plan(task, "collect", plan)
 
 
@@ -98,6 +100,16 @@ def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:
     if not good:
         raise ResultMissingError(f"{task.title}: none of {len(trials)} trials could be measured")
     return good
+
+
+def _check_samples(task: Task, stage: Stage, samples: int | None) -> None:
+    """A plan is made once. Raises UsageError when another size is asked for later."""
+    planned = sum(p.role == "design" for p in task.store.plan(task.subject, stage))
+    if planned and samples not in (None, planned):
+        raise UsageError(
+            f"{task.title}: this campaign's {stage} has {planned} configurations already. "
+            f"Go on without --samples, or begin another campaign with --new"
+        )
 
 
 def _next(task: Task, stage: str) -> str:

@@ -6,13 +6,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from intop.domain.diagnosis import Diagnosis
-from intop.report.text import new_table
+from intop.report.text import bold, new_table
 
 
 def examined(found: Diagnosis) -> RenderableType:
     """One cluster: its hosts, what can be tuned, what can't and why, and what is wrong."""
+    heading = bold(f"{found.arch}: hosts")
     table = new_table(
-        f"{found.arch}: hosts",
         *((name, "left") for name in ("host", "role", "machine", "kernel", "CPUs", "nginx")),
         ("memory", "right"),
         ("clock off", "right"),
@@ -34,7 +34,7 @@ def examined(found: Diagnosis) -> RenderableType:
     lines += [f"parameters that can be tuned: {len(found.offered)}"]
     lines += _refusals(found)
     lines += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    return Group(table, Text("\n".join(lines)), "")
+    return Group(heading, table, Text("\n".join(lines)), "")
 
 
 def _refusals(found: Diagnosis) -> list[str]:

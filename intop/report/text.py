@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rich.box import SIMPLE
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +19,7 @@ from intop.domain.results import (
 from intop.domain.trial import Trial
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-NARROWEST = 100
+NARROWEST = 120
 
 
 def show(*parts: RenderableType) -> None:
@@ -33,8 +33,8 @@ def show(*parts: RenderableType) -> None:
 
 def ranking(title: str, found: Ranking) -> RenderableType:
     """The chosen parameters by importance."""
+    heading = bold(f"{title}: importance of parameters ({found.trials} trials)")
     table = new_table(
-        f"{title}: importance of parameters ({found.trials} trials)",
         ("parameter", "left"),
         ("share of log P99", "right"),
         ("sd over seeds", "right"),
@@ -47,14 +47,16 @@ def ranking(title: str, found: Ranking) -> RenderableType:
             bar = "█" * round(20 * item.mean / top)
             table.add_row(item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", bar)
     rest = len(found.importances) - len(chosen)
-    return Group(table, Text(f"{rest} further parameters were ranked and left out."), "")
+    return Group(heading, table, Text(f"{rest} further parameters were ranked and left out."), "")
 
 
 def errors(title: str, training: Training) -> RenderableType:
     """Held-out error by family."""
-    table = new_table(
+    heading = bold(
         f"{title}: error of the models on configurations they have not seen "
-        f"({training.trials} trials, {len(training.keys)} parameters)",
+        f"({training.trials} trials, {len(training.keys)} parameters)"
+    )
+    table = new_table(
         ("family", "left"),
         ("MAPE", "right"),
         ("R² of log P99", "right"),
@@ -63,7 +65,7 @@ def errors(title: str, training: Training) -> RenderableType:
     )
     for error in training.errors:
         table.add_row(*_error_cells(error))
-    return Group(table, "")
+    return Group(heading, table, "")
 
 
 def _error_cells(error: ModelError) -> tuple[str, ...]:
@@ -78,8 +80,8 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
 
 def search(title: str, found: Search) -> RenderableType:
     """Convergence of the genetic algorithm, model by model."""
+    heading = bold(f"{title}: search by genetic algorithm")
     table = new_table(
-        f"{title}: search by genetic algorithm",
         ("model", "left"),
         ("generations to converge", "right"),
         ("time", "right"),
@@ -94,7 +96,9 @@ def search(title: str, found: Search) -> RenderableType:
             f"{run.best_ms[-1]:.1f} ms",
             sparkline(run),
         )
-    return Group(table, Text("Predicted, not measured; what it is worth, the verdict says."), "")
+    return Group(
+        heading, table, Text("Predicted, not measured; what it is worth, the verdict says."), ""
+    )
 
 
 def sparkline(run: Convergence, width: int = 30) -> str:
@@ -135,8 +139,8 @@ def verdict_sentence(found: Verdict) -> str:
 
 def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
     """What the trials of a stage look like, by status."""
+    heading = bold(f"{title}: trials")
     table = new_table(
-        f"{title}: trials",
         ("", "left"),
         ("trials", "right"),
         ("lowest P99", "right"),
@@ -152,14 +156,14 @@ def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
             (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
         )
         table.add_row(name, str(len(rows)), low, high, counts or "none")
-    return Group(table, "")
+    return Group(heading, table, "")
 
 
 def comparison(found: Comparison) -> RenderableType:
     """Two architectures under one workload."""
     one, other = found.sides
+    heading = bold(f"{found.workload}: {one.arch} and {other.arch}")
     table = new_table(
-        f"{found.workload}: {one.arch} and {other.arch}",
         ("measured", "left"),
         (one.arch, "right"),
         (other.arch, "right"),
@@ -169,7 +173,7 @@ def comparison(found: Comparison) -> RenderableType:
     notes = [Text(f"not the same on both sides: {warning}") for warning in found.warnings]
     if found.rank_agreement is not None:
         notes.append(Text(f"rank correlation of the importances: {found.rank_agreement:.2f}"))
-    return Group(table, *notes, "")
+    return Group(heading, table, *notes, "")
 
 
 def _comparison_rows(found: Comparison) -> dict[str, list[str]]:
@@ -197,9 +201,15 @@ def _side_cell(side: Side, name: str) -> str:
     }[name]
 
 
-def new_table(title: str, *columns: tuple[str, str]) -> Table:
-    """An empty table in our style; columns as (name, "left" or "right")."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE)
+def bold(text: str) -> Text:
+    """A heading."""
+    return Text(text, style="bold")
+
+
+def new_table(*columns: tuple[str, str]) -> Table:
+    """An empty table in our style; columns as (name, "left" or "right"). Nothing is cut."""
+    table = Table(box=SIMPLE)
     for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left")
+        side: JustifyMethod = "right" if justify == "right" else "left"
+        table.add_column(name, justify=side, overflow="fold")
     return table

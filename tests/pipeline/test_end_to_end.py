@@ -135,6 +135,8 @@ def test_other_conditions_are_not_mixed(make_study: Make) -> None:
     study.run("collect", "--workload", "slt")
     path = study.folder / "intop.toml"
     path.write_text(path.read_text().replace("rate_rps = 300", "rate_rps = 200"))
+    _, err = study.run("collect", "--workload", "slt", "--samples", "20", expected=(2,))
+    assert "has 8 configurations already" in err
     _, err = study.run("screen", "--workload", "slt", expected=(1,))
     assert "rate_rps: 300.0 against 200.0" in err
     assert "--new" in err
