@@ -121,7 +121,7 @@ def cli() -> None:
 # -- the embedded cluster ------------------------------------------------------------------------
 
 
-@cli.group()
+@cli.group(epilog=_examples("intop lab up", "intop lab status", "intop lab down"))
 def lab() -> None:
     """The embedded cluster: real nginx and sshd in network namespaces of this machine."""
 

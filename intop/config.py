@@ -336,7 +336,7 @@ def load_catalogue(path: Path) -> Catalogue:
 
 def _parameters(source: "_Source") -> dict[str, Parameter]:
     parameters: dict[str, Parameter] = {}
-    for index, entry in enumerate(_list(source.data.get("parameter"))):
+    for index, entry in enumerate(source.tables("parameter")):
         place = ("parameter", index)
         made = source.check(partial(_parameter, entry), place)
         if made is not None and made.key in parameters:
@@ -351,7 +351,7 @@ def _parameter(entry: object) -> Parameter:
 
 
 def _constraints(source: "_Source", parameters: Mapping[str, Parameter]) -> tuple[Constraint, ...]:
-    entries = enumerate(_list(source.data.get("constraint")))
+    entries = enumerate(source.tables("constraint"))
     made = [
         source.check(partial(_constraint, entry, parameters), ("constraint", index))
         for index, entry in entries
@@ -424,10 +424,6 @@ def _tables(data: object) -> list[tuple[str, Mapping[str, Any]]]:
     return [(name, value) for name, value in data.items() if isinstance(value, dict)]
 
 
-def _list(data: object) -> Sequence[Any]:
-    return data if isinstance(data, list) else []
-
-
 class _Source:
     """A TOML file and the problems found in it so far."""
 
@@ -454,6 +450,14 @@ class _Source:
         where = f"{self.path}:{line}" if line else str(self.path)
         words = ".".join(str(part) for part in place)
         self.problems.append(f"{where}: {words}: {what}" if words else f"{where}: {what}")
+
+    def tables(self, name: str) -> Sequence[Any]:
+        """The entries of an array of tables."""
+        entries = self.data.get(name, [])
+        if isinstance(entries, list):
+            return entries
+        self.problem((name,), f"must be a list of tables, each begun by [[{name}]]")
+        return []
 
     def check(self, make: Callable[[], T], place: Place) -> T | None:
         """What `make` makes, or None when it finds problems, which are noted."""

@@ -261,6 +261,13 @@ def _engine(url: str) -> sa.Engine:
             raise UsageError(f"the store can't be made: there is no folder {folder}")
         url = f"sqlite:///{Path(url).expanduser()}"
     try:
+        sa.make_url(url)
+    except (SQLAlchemyError, ValueError):
+        # Not shown: what can't be taken apart may have a password anywhere.
+        raise UsageError(
+            "the store in [study] is no URL: write such as postgresql+psycopg://user@host/name"
+        ) from None
+    try:
         engine = sa.create_engine(url)
     except (SQLAlchemyError, ImportError) as error:
         raise UsageError(f"{_shown(url)} is no store: {error}") from error

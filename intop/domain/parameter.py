@@ -99,7 +99,7 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if reason := denied(self.key):
-            raise ValueError(f"is on the deny list: {reason}")
+            raise ValueError(f"{self.key} is on the deny list: {reason}")
         if self.is_numeric:
             if self.choices or not self.components:
                 raise ValueError(f"a parameter of kind {self.kind} has a range and no choices")

@@ -80,35 +80,45 @@ def space_of(
         else:
             chosen[parameter.key] = fitted
     defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
-    for exclusion in (c for c in constraints if isinstance(c, Exclusion)):
-        present = [key for key in exclusion.keys if key in chosen]
-        for key in present[1:]:
-            del chosen[key]
-            refused[key] = f"writing it would zero its partner {present[0]}"
-    defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
     for constraint in constraints:
         if isinstance(constraint, Exclusion):
-            present = [key for key in constraint.keys if key in chosen]
-            # The kernel shows the partner that is not in force as 0.
-            in_force = [key for key in constraint.keys if defaults.get(key, "0") != "0"]
-            kept = next(iter(in_force or present), None)
-            for key in present:
-                if key != kept:
-                    del chosen[key]
-                    refused[key] = f"writing it would zero its partner {kept}"
-    for order in (c for c in constraints if isinstance(c, Order)):
-        partners = [
-            p
-            for p in chosen.values()
-            if any(column.name in order.columns for column in parameter_columns(p))
-        ]
-        try:
-            Space(tuple(partners), (order,), defaults)
-        except ValueError:
-            for p in partners:
-                del chosen[p.key]
-                refused[p.key] = f"this host has no room for {' <= '.join(order.columns)}"
+            unfit = _zeroed(constraint, chosen, defaults)
+        elif isinstance(constraint, Order):
+            unfit = _without_room(constraint, chosen, defaults)
+        else:
+            continue
+        for key in unfit:
+            del chosen[key]
+        refused |= unfit
     return Probed(Space(tuple(chosen.values()), constraints, defaults), refused)
+
+
+def _zeroed(
+    exclusion: Exclusion, chosen: Mapping[str, Parameter], defaults: Mapping[str, str]
+) -> dict[str, str]:
+    """Of paired keys, all but one, with the reason; the one in force stays."""
+    present = [key for key in exclusion.keys if key in chosen]
+    # The kernel shows the partner that is not in force as 0.
+    in_force = [key for key in exclusion.keys if defaults.get(key, "0") != "0"]
+    kept = next(iter(in_force or present), None)
+    return {key: f"writing it would zero its partner {kept}" for key in present if key != kept}
+
+
+def _without_room(
+    order: Order, chosen: Mapping[str, Parameter], defaults: Mapping[str, str]
+) -> dict[str, str]:
+    """The parameters of an order that this host's ranges and defaults leave no room for."""
+    partners = [
+        p
+        for p in chosen.values()
+        if any(column.name in order.columns for column in parameter_columns(p))
+    ]
+    try:
+        Space(tuple(partners), (order,), defaults)
+    except ValueError:
+        reason = f"this host has no room for {' <= '.join(order.columns)}"
+        return {p.key: reason for p in partners}
+    return {}
 
 
 def _choice_sources(parameter: Parameter) -> tuple[str | None, str | None]:

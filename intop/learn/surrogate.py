@@ -211,7 +211,7 @@ def _suggest_catboost(trial: "Trial", _rows: int) -> Hyperparameters:
         "learning_rate": trial.suggest_float("learning_rate", 0.03, 0.3, log=True),
         "depth": trial.suggest_int("depth", 2, 6),
         "l2": trial.suggest_float("l2", 0.5, 20.0, log=True),
-        "subsample": trial.suggest_float("subsample", 0.6, 1.0),
+        "bagging": trial.suggest_float("bagging", 0.0, 1.0),
     }
 
 
@@ -223,8 +223,10 @@ def _catboost(hyperparameters: Hyperparameters, seed: int) -> Any:
         learning_rate=float(hyperparameters["learning_rate"]),
         depth=int(hyperparameters["depth"]),
         l2_leaf_reg=float(hyperparameters["l2"]),
-        bootstrap_type="Bernoulli",
-        subsample=float(hyperparameters["subsample"]),
+        # Weights rows instead of drawing them: a draw from a few rows can come out empty, which
+        # CatBoost takes for an error.
+        bootstrap_type="Bayesian",
+        bagging_temperature=float(hyperparameters["bagging"]),
         border_count=64,
         random_seed=seed,
         thread_count=1,
@@ -334,7 +336,14 @@ FAMILIES: Mapping[str, Family] = {
         Family(
             name="CatBoost",
             is_tree=True,
-            defaults={**_ALL, **_BOOSTED, "depth": 4, "l2": 3.0},
+            defaults={
+                **_ALL,
+                "trees": 120,
+                "learning_rate": 0.08,
+                "depth": 4,
+                "l2": 3.0,
+                "bagging": 1.0,
+            },
             suggest_model=_suggest_catboost,
             regressor=_catboost,
         ),

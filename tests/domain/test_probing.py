@@ -1,0 +1,310 @@
+"""What a host offers, and why it does not offer the rest."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config import load_catalogue
+from intop.domain.parameter import Component, Parameter, Risk
+from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
+from intop.domain.space import Constraint, Exclusion, Order
+
+MIB = 1 << 20
+CATALOGUE = Path(__file__).parents[2] / "configs" / "parameters.toml"
+FACTS = HostFacts(
+    machine="aarch64",
+    kernel="6.1.0",
+    cpu="Neoverse-N1",
+    cpus=4,
+    memory_bytes=1024 * MIB,
+    page_bytes=4096,
+    in_namespace=False,
+    is_root=True,
+    nginx="nginx/1.22.1",
+    clock_s=0.0,
+)
+CHILD = replace(FACTS, in_namespace=True)
+SOMAXCONN, CONGESTION = "net.core.somaxconn", "net.ipv4.tcp_congestion_control"
+AVAILABLE, ALLOWED = (f"net.ipv4.tcp_{w}_congestion_control" for w in ("available", "allowed"))
+MEM = "net.ipv4.tcp_mem"
+
+
+def parameter(key: str = SOMAXCONN, **changes: Any) -> Parameter:
+    values: dict[str, Any] = {
+        "key": key,
+        "kind": "integer",
+        "unit": "",
+        "scope": "namespace",
+        "risk": "low",
+        "mechanism": "test",
+        "document": "test",
+    }
+    if "choices" not in changes:
+        values["components"] = (Component(name="", low=16, high=65535),)
+    return Parameter(**(values | changes))
+
+
+def congestion(**changes: Any) -> Parameter:
+    return parameter(
+        CONGESTION,
+        kind="choice",
+        choices=("cubic", "reno", "bbr"),
+        choices_from=AVAILABLE,
+        choices_from_in_namespace=ALLOWED,
+        **changes,
+    )
+
+
+def probed(
+    *parameters: Parameter,
+    facts: HostFacts = FACTS,
+    constraints: tuple[Constraint, ...] = (),
+    max_risk: Risk = "high",
+    **readings: Reading | str,
+) -> Probed:
+    """Readings by the last part of the key; a text is a writable value."""
+    named = {p.key.rpartition(".")[2]: p.key for p in parameters}
+    named |= {k.rpartition(".")[2]: k for k in (AVAILABLE, ALLOWED)}
+    said = {
+        named.get(name, name.replace("__", ".")): Reading("writable", r)
+        if isinstance(r, str)
+        else r
+        for name, r in readings.items()
+    }
+    return space_of(parameters, constraints, Probe(facts=facts, readings=said), max_risk)
+
+
+def only(found: Probed) -> Parameter:
+    (one,) = found.space.parameters
+    return one
+
+
+# Out of bounds ------------------------------------------------------------------------------------
+
+
+def test_a_namespace_never_offers_what_belongs_to_the_machine_though_it_could_be_written() -> None:
+    machine = parameter("vm.swappiness", scope="machine")
+    found = probed(machine, parameter(), facts=CHILD, swappiness="60", somaxconn="4096")
+    assert [SOMAXCONN] == [p.key for p in found.space.parameters]
+    assert {
+        "vm.swappiness": "belongs to the whole machine, and this host is only a namespace of it"
+    } == found.refused
+
+
+def test_a_machine_offers_what_belongs_to_it() -> None:
+    found = probed(parameter("vm.swappiness", scope="machine"), swappiness="60")
+    assert "vm.swappiness" == only(found).key
+    assert {} == found.refused
+
+
+def test_no_machine_key_of_the_real_catalogue_gets_into_a_namespaces_space() -> None:
+    catalogue = load_catalogue(CATALOGUE)
+    readings = {
+        p.key: Reading("writable", p.choices[0] if p.choices else _lows(p))
+        for p in catalogue.parameters
+    }
+    probe = Probe(facts=CHILD, readings=readings)
+    found = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    assert {"namespace"} == {p.scope for p in found.space.parameters}
+    machine = {p.key for p in catalogue.parameters if p.scope == "machine"}
+    assert machine <= set(found.refused)
+    assert {"vm.swappiness", "fs.file-max", "kernel.numa_balancing"} <= machine
+
+
+def _lows(one: Parameter) -> str:
+    return " ".join(str(c.low) for c in one.components)
+
+
+@pytest.mark.parametrize(
+    ("reading", "reason"),
+    [
+        (Reading("missing", ""), "this kernel doesn't have it"),
+        (Reading("unreadable", ""), "can't be read"),
+        (Reading("readable", "128"), "can't be written"),
+        (Reading("writable", "1 2"), "reads as '1 2', not as 1 numbers"),
+        (Reading("writable", "many"), "reads as 'many', not as 1 numbers"),
+        (Reading("writable", ""), "reads as '', not as 1 numbers"),
+        (Reading("writable", "-"), "reads as '-', not as 1 numbers"),
+    ],
+)
+def test_what_a_host_does_not_offer_has_its_reason(reading: Reading, reason: str) -> None:
+    found = probed(parameter(), somaxconn=reading)
+    assert () == found.space.parameters
+    assert {SOMAXCONN: reason} == found.refused
+
+
+def test_a_key_that_was_not_asked_for_counts_as_missing() -> None:
+    assert {SOMAXCONN: "this kernel doesn't have it"} == probed(parameter()).refused
+
+
+@pytest.mark.parametrize(
+    ("risk", "max_risk", "offered"),
+    [
+        ("low", "low", True),
+        ("medium", "low", False),
+        ("medium", "medium", True),
+        ("high", "medium", False),
+        ("high", "high", True),
+    ],
+)
+def test_parameters_above_the_accepted_risk_are_left_alone(
+    risk: Risk, max_risk: Risk, offered: bool
+) -> None:
+    found = probed(parameter(risk=risk), max_risk=max_risk, somaxconn="128")
+    assert offered == bool(found.space.parameters)
+    assert offered or f"its risk is {risk}" in found.refused[SOMAXCONN]
+
+
+def test_defaults_are_what_was_read_also_of_keys_that_cannot_be_written() -> None:
+    found = probed(parameter(), somaxconn="4096", net__core__x=Reading("readable", "7"))
+    assert {SOMAXCONN: "4096", "net.core.x": "7"} == found.space.defaults
+
+
+def test_a_default_below_zero_or_out_of_range_is_a_number_like_any_other() -> None:
+    for value in ("-1", "9223372036854775807"):
+        assert value == probed(parameter(), somaxconn=value).space.defaults[SOMAXCONN]
+
+
+# Choices ------------------------------------------------------------------------------------------
+
+LISTS = {
+    "available_congestion_control": Reading("readable", "reno bbr cubic"),
+    "allowed_congestion_control": Reading("readable", "reno bbr"),
+}
+LISTS = {f"tcp_{name}": reading for name, reading in LISTS.items()}
+
+
+@pytest.mark.parametrize(
+    ("facts", "default", "expected"),
+    [
+        (FACTS, "cubic", ("cubic", "reno", "bbr")),
+        (CHILD, "bbr", ("reno", "bbr")),
+        # What is in force can be written again, whatever is allowed.
+        (CHILD, "cubic", ("cubic", "reno", "bbr")),
+    ],
+)
+def test_choices_are_what_is_available_and_in_a_namespace_what_is_allowed_too(
+    facts: HostFacts, default: str, expected: tuple[str, ...]
+) -> None:
+    found = probed(congestion(), facts=facts, tcp_congestion_control=default, **LISTS)
+    assert expected == only(found).choices
+
+
+def test_choices_that_the_kernel_has_not_loaded_are_left_out() -> None:
+    lists = {**LISTS, "tcp_available_congestion_control": Reading("readable", "reno cubic")}
+    found = probed(congestion(), tcp_congestion_control="cubic", **lists)
+    assert ("cubic", "reno") == only(found).choices
+
+
+def test_a_single_choice_is_none() -> None:
+    lists = {**LISTS, "tcp_available_congestion_control": Reading("readable", "cubic")}
+    found = probed(congestion(), tcp_congestion_control="cubic", **lists)
+    assert {CONGESTION: "the host offers only cubic"} == found.refused
+
+
+def test_a_value_that_is_no_choice_is_left_alone() -> None:
+    found = probed(congestion(), tcp_congestion_control="dctcp", **LISTS)
+    assert {CONGESTION: "its value 'dctcp' is none of the known choices"} == found.refused
+
+
+def test_the_lists_of_choices_are_asked_for_once_each() -> None:
+    keys = asked_keys([congestion(), parameter(), congestion()])
+    assert [CONGESTION, AVAILABLE, ALLOWED, SOMAXCONN] == keys
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "page_bytes", "expected"),
+    [
+        ("bytes", 4096, 512 * MIB),
+        ("KiB", 4096, 512 * 1024),
+        ("pages", 4096, 131072),
+        ("pages", 65536, 8192),
+    ],
+)
+def test_memory_bounds_the_range(unit: str, page_bytes: int, expected: int) -> None:
+    ranges = (
+        Component(name="low", low=16, high=64),
+        Component(name="high", low=16, high=1 << 40),
+    )
+    vector = parameter(MEM, kind="vector", components=ranges, unit=unit, ram_fraction=0.5)
+    found = probed(vector, facts=replace(FACTS, page_bytes=page_bytes), tcp_mem="16 32")
+    assert [64, expected] == [c.high for c in only(found).components]
+    assert [16, 16] == [c.low for c in only(found).components]
+
+
+def test_a_range_beyond_the_memory_is_refused() -> None:
+    ranges = (Component(name="", low=1024, high=4096),)
+    big = parameter(MEM, components=ranges, unit="KiB", ram_fraction=0.001)
+    found = probed(big, facts=replace(FACTS, memory_bytes=1024 * MIB), tcp_mem="1024")
+    reason = "the host's memory allows 1048 KiB, below the whole range"
+    assert {} == found.refused
+    small = probed(big, facts=replace(FACTS, memory_bytes=1000 * MIB), tcp_mem="1024")
+    assert {MEM: reason.replace("1048", "1024")} == small.refused
+
+
+# Partners -----------------------------------------------------------------------------------------
+
+RATIO, BYTES = "vm.dirty_ratio", "vm.dirty_bytes"
+EITHER = (Exclusion(keys=(RATIO, BYTES)),)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "in_bytes", "offered", "refused"),
+    [
+        ("20", "0", RATIO, {BYTES: f"writing it would zero its partner {RATIO}"}),
+        ("0", "50000", BYTES, {RATIO: f"writing it would zero its partner {BYTES}"}),
+        ("0", "0", RATIO, {BYTES: f"writing it would zero its partner {RATIO}"}),
+    ],
+)
+def test_of_excluded_partners_the_one_in_force_is_offered(
+    ratio: str, in_bytes: str, offered: str, refused: dict[str, str]
+) -> None:
+    found = probed(
+        parameter(RATIO),
+        parameter(BYTES),
+        constraints=EITHER,
+        dirty_ratio=ratio,
+        dirty_bytes=in_bytes,
+    )
+    assert offered == only(found).key
+    assert refused == found.refused
+
+
+def test_a_partner_in_force_is_not_zeroed_though_it_cannot_be_tuned_itself() -> None:
+    found = probed(
+        parameter(RATIO),
+        parameter(BYTES),
+        constraints=EITHER,
+        dirty_ratio="0",
+        dirty_bytes=Reading("readable", "50000"),
+    )
+    assert () == found.space.parameters
+    assert f"writing it would zero its partner {BYTES}" == found.refused[RATIO]
+
+
+def test_a_missing_partner_excludes_nothing() -> None:
+    found = probed(
+        parameter(RATIO),
+        parameter(BYTES),
+        constraints=EITHER,
+        dirty_ratio="20",
+        dirty_bytes=Reading("missing", ""),
+    )
+    assert RATIO == only(found).key
+
+
+def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None:
+    found = probed(
+        parameter("net.core.a"),
+        parameter("net.core.b"),
+        constraints=(Order(columns=("net.core.a", "net.core.b")),),
+        a="16",
+        b=Reading("readable", "15"),
+    )
+    assert () == found.space.parameters
+    assert "this host has no room for net.core.a <= net.core.b" == found.refused["net.core.a"]

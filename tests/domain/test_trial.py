@@ -1,0 +1,114 @@
+from typing import Any
+
+import pytest
+
+from intop.domain.configuration import DEFAULT
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+
+CONDITIONS: dict[str, Any] = {
+    "arch": "x86",
+    "machine": "x86_64",
+    "kernel": "6.18.0",
+    "cpu": "some",
+    "nginx": "nginx/1.22.1",
+    "load_tool": "wrk 4.1.0",
+    "workload": "slt",
+    "script": "0123456789abcdef",
+    "rate_rps": 100.0,
+    "connections": 8,
+    "threads": 2,
+    "duration_s": 10,
+    "timeout_s": 2,
+    "link": "tbf",
+}
+# 1,000 answers: the 99th percentile is that of the slow 2 %.
+LATENCIES = Histogram.from_pairs([(1000, 980), (50_000, 20)])
+P99_MS = 50.015  # the top of the bucket that 50 ms fall into
+
+
+def trial(tool: str = "wrk 4.1.0", **changes: Any) -> Trial:
+    values: dict[str, Any] = {
+        "planned": PlannedTrial(index=3, role="design", configuration=DEFAULT),
+        "stage": "collect",
+        "attempt": 0,
+        "status": "ok",
+        "detail": "",
+        "conditions": Conditions(**(CONDITIONS | {"load_tool": tool})),
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "seconds": 12.0,
+        "seed": 1,
+        "tool_version": "0.1.0",
+        "histogram": LATENCIES,
+        "achieved_rps": 100.0,
+    }
+    return Trial(**(values | changes))
+
+
+def test_without_failures_p99_is_the_histograms() -> None:
+    assert P99_MS == trial().p99_ms
+    assert P99_MS == trial().percentile_ms(99)
+    assert 1.0 == trial().percentile_ms(50)
+
+
+@pytest.mark.parametrize("kind", ["connect", "read", "write", "timeout", "status"])
+def test_failed_requests_count_as_ones_that_took_the_whole_timeout(kind: str) -> None:
+    few, many = trial(errors={kind: 5}), trial(errors={kind: 20})
+    assert P99_MS == few.p99_ms
+    assert 2000 <= many.p99_ms <= 2001
+    assert P99_MS == many.percentile_ms(99)
+
+
+def test_failures_of_all_kinds_add_up() -> None:
+    assert 2000 <= trial(errors={"connect": 4, "read": 4, "status": 4}).p99_ms
+
+
+@pytest.mark.parametrize(
+    ("tool", "status", "achieved", "backlog_ms"),
+    [
+        ("wrk 4.1.0", "overloaded", 80.0, 0.99 * 0.2 * 10_000),
+        ("wrk debian/4.1.0-3+b2", "overloaded", 50.0, 0.99 * 0.5 * 10_000),
+        ("wrk 4.1.0", "overloaded", 101.0, 0.0),
+        ("wrk 4.1.0", "ok", 96.0, 0.0),
+        ("wrk2 4.0.0", "overloaded", 80.0, 0.0),
+    ],
+)
+def test_the_backlog_is_added_where_the_tool_does_not_see_it(
+    tool: str, status: Status, achieved: float, backlog_ms: float
+) -> None:
+    one = trial(tool, status=status, achieved_rps=achieved)
+    assert P99_MS + backlog_ms == pytest.approx(one.p99_ms)
+    assert P99_MS == one.percentile_ms(99)
+
+
+@pytest.mark.parametrize(
+    ("status", "histogram", "expected"),
+    [
+        ("ok", LATENCIES, True),
+        ("overloaded", LATENCIES, True),
+        ("disturbed", LATENCIES, False),
+        ("failed", None, False),
+        ("overloaded", None, False),
+    ],
+)
+def test_usable_is_what_says_something_about_the_configuration(
+    status: Status, histogram: Histogram | None, expected: bool
+) -> None:
+    assert expected == trial(status=status, histogram=histogram).usable
+
+
+def test_a_failed_trial_has_no_latencies() -> None:
+    failed = trial(status="failed", histogram=None)
+    with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
+        _ = failed.p99_ms
+    with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
+        failed.percentile_ms(50)
+
+
+def test_differing_conditions_are_named_with_both_values() -> None:
+    other = CONDITIONS | {"kernel": "6.1.0", "rate_rps": 200.0}
+    assert [
+        "kernel: 6.18.0 against 6.1.0",
+        "rate_rps: 100.0 against 200.0",
+    ] == Conditions(**CONDITIONS).differences(Conditions(**other))
+    assert [] == Conditions(**CONDITIONS).differences(Conditions(**CONDITIONS))

@@ -1,0 +1,100 @@
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.domain.probing import HostFacts
+from intop.errors import CommandError
+from intop.hosts.facts import facts, parse_facts
+from intop.hosts.host import Completed
+
+DATA = Path(__file__).parents[1] / "data" / "hosts"
+X86 = (DATA / "facts-x86-namespace.txt").read_text()
+ARM = (DATA / "facts-arm-by-hand.txt").read_text()
+
+
+class LocalHost:
+    """Runs commands here, or gives a text for an answer."""
+
+    def __init__(self, answer: str | None = None) -> None:
+        self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
+        self._answer = answer
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        if self._answer is not None:
+            return Completed(0, self._answer, "")
+        done = subprocess.run(
+            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
+        )
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_real_namespace() -> None:
+    assert HostFacts(
+        machine="x86_64",
+        kernel="6.18.44-fc-v669",
+        cpu="AMD EPYC",
+        cpus=2,
+        memory_bytes=24684084 * 1024,
+        page_bytes=4096,
+        in_namespace=True,
+        is_root=True,
+        nginx="nginx/1.22.1",
+        clock_s=1795245568.331600990,
+    ) == parse_facts(X86)
+
+
+def test_an_arm_machine_with_large_pages_and_without_root() -> None:
+    assert HostFacts(
+        machine="aarch64",
+        kernel="6.1.0-28-cloud-arm64",
+        cpu="0xd0c",
+        cpus=64,
+        memory_bytes=263812096 * 1024,
+        page_bytes=65536,
+        in_namespace=False,
+        is_root=False,
+        nginx="nginx/1.26.2",
+        clock_s=1795245568.5,
+    ) == parse_facts(ARM)
+
+
+def test_a_host_without_nginx_or_a_name_for_its_cpu() -> None:
+    found = parse_facts(X86.replace("nginx/1.22.1", "").replace("AMD EPYC", ""))
+    assert ("", "unknown") == (found.nginx, found.cpu)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "sh: 1: uname: not found\n",
+        X86.replace("machine=", "m="),
+        X86.replace("cpus=2", "cpus="),
+        X86.replace("memory_kib=24684084", "memory_kib=much"),
+        X86.replace("clock=", "time="),
+        X86[: len(X86) // 2],
+    ],
+)
+def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
+    with pytest.raises(CommandError, match="^lb: its description can't be read"):
+        facts(LocalHost(answer))
+
+
+def test_this_machine() -> None:
+    found = facts(LocalHost())
+    assert (platform.machine(), platform.release()) == (found.machine, found.kernel)
+    assert os.cpu_count() == found.cpus
+    assert os.sysconf("SC_PAGE_SIZE") == found.page_bytes
+    assert 1 << 28 < found.memory_bytes
+    assert found.cpu

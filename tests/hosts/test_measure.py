@@ -1,0 +1,192 @@
+"""Settling and measuring, on hosts that answer from captured output."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.workload import Workload
+from intop.errors import CommandError, LoadOutputError
+from intop.hosts.host import Completed
+from intop.hosts.load import LoadTool
+from intop.hosts.measure import measure, settle
+from intop.hosts.metrics import COUNTERS, TIME_WAIT
+from intop.hosts.rig import Rig
+
+DATA = Path(__file__).parents[1] / "data"
+BEFORE = (DATA / "hosts" / "counters-x86-namespace.txt").read_text()
+AFTER = (DATA / "hosts" / "counters-x86-namespace-later.txt").read_text()
+WRK = LoadTool(name="wrk", path="/usr/bin/wrk", version="4.1.0")
+WRK2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
+RESTART = "systemctl restart nginx"
+LOADS = {tool: (DATA / "load" / f"{tool}-slt.txt").read_text() for tool in ("wrk", "wrk2")}
+WORKLOAD = Workload(
+    name="slt", rate_rps=1500, connections=32, threads=2, duration_s=3, warmup_s=1, timeout_s=10
+)
+
+
+class Actor:
+    """A host that plays a part: answers by what a command contains, and keeps a log for all."""
+
+    def __init__(self, address: HostAddress, log: list[tuple[str, str]]) -> None:
+        self.address = address
+        self._log = log
+        self.answers: dict[str, Callable[[], Completed]] = {}
+        self.time_wait = [0]
+        self.counters = [BEFORE, AFTER]
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        self._log.append((self.address.name, command))
+        for part, answer in self.answers.items():
+            if part in command:
+                return answer()
+        if command == TIME_WAIT:
+            return said(
+                f"{self.time_wait.pop(0) if len(self.time_wait) > 1 else self.time_wait[0]}\n"
+            )
+        if command == COUNTERS:
+            return said(self.counters.pop(0))
+        return said("")
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def said(text: str, exit_code: int = 0, stderr: str = "") -> Completed:
+    return Completed(exit_code, text, stderr)
+
+
+class Stage:
+    """A cluster of three actors."""
+
+    def __init__(self, load_output: str = LOADS["wrk"]) -> None:
+        self.log: list[tuple[str, str]] = []
+        roles = {"lg": "load-generator", "lb": "load-balancer", "b1": "backend"}
+        addresses = [
+            HostAddress(name=name, role=role, hostname=name)  # type: ignore[arg-type]
+            for name, role in roles.items()
+        ]
+        self.cluster = Cluster(
+            arch="x86",
+            load_generator=addresses[0],
+            load_balancer=addresses[1],
+            backends=(addresses[2],),
+            url="http://127.0.0.1:18080",
+            nginx_restart=RESTART,
+            static_paths=("/index.html",),
+            dynamic_path="/dynamic",
+        )
+        self.hosts = {a.name: Actor(a, self.log) for a in addresses}
+        self.hosts["lg"].answers["wrk"] = lambda: said(load_output)
+        self.rig = Rig(self.cluster, tuple(self.hosts.values()))
+
+    def loads(self) -> list[str]:
+        return [command for name, command in self.log if name == "lg" and "wrk" in command]
+
+
+# Settling -----------------------------------------------------------------------------------------
+
+
+def test_settling_restarts_nginx_then_forgets_metrics_then_looks_at_every_host() -> None:
+    stage = Stage()
+    assert "" == settle(stage.rig, max_time_wait=0, limit_s=60)
+    assert ("lb", RESTART) == stage.log[0]
+    assert "lb" == stage.log[1][0]
+    assert "ip tcp_metrics flush" in stage.log[1][1]
+    assert {(name, TIME_WAIT) for name in stage.hosts} == set(stage.log[2:])
+
+
+def test_settling_waits_for_sockets_to_drain() -> None:
+    stage = Stage()
+    stage.hosts["b1"].time_wait = [500, 200, 100]
+    assert "" == settle(stage.rig, max_time_wait=100, limit_s=600)
+    assert 3 == stage.log.count(("b1", TIME_WAIT))
+
+
+def test_settling_says_what_did_not_settle() -> None:
+    stage = Stage()
+    stage.hosts["b1"].time_wait = [500]
+    stage.hosts["lg"].time_wait = [300]
+    assert "b1 still has 500 sockets in TIME_WAIT" == settle(
+        stage.rig, max_time_wait=100, limit_s=0
+    )
+
+
+def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
+    stage = Stage()
+    stage.hosts["lb"].answers[RESTART] = lambda: said("", 1, "emerg: bind() failed")
+    with pytest.raises(CommandError, match=r"lb: exit code 1 of `systemctl .* bind\(\) failed"):
+        settle(stage.rig, max_time_wait=0, limit_s=1)
+
+
+def test_learned_metrics_that_stay_are_told_of() -> None:
+    stage = Stage()
+    stage.hosts["lb"].answers["tcp_metrics"] = lambda: said("", 127, "sh: ip: not found")
+    with pytest.raises(CommandError, match="lb: exit code 127 .* ip: not found"):
+        settle(stage.rig, max_time_wait=0, limit_s=1)
+
+
+# Measuring ----------------------------------------------------------------------------------------
+
+
+def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
+    stage = Stage()
+    found = measure(stage.rig, WRK, WORKLOAD, seed=7)
+    assert 4503 == found.result.requests
+    assert {"lg", "lb", "b1"} == set(found.metrics)
+    assert 1 - 165 / 205 == pytest.approx(found.metrics["lb"].cpu)
+
+
+def test_wrk_warms_up_with_another_seed_before_the_counters_are_read() -> None:
+    stage = Stage()
+    measure(stage.rig, WRK, WORKLOAD, seed=7)
+    warm_up, counted = stage.loads()
+    assert "-d 1 " in warm_up
+    assert "--seed 8" in warm_up
+    assert "-d 3 " in counted
+    assert "--seed 7" in counted
+    commands = [command for name, command in stage.log if name == "lg"]
+    assert [warm_up, COUNTERS, counted, COUNTERS] == commands
+
+
+def test_wrk2_needs_no_warm_up_since_it_calibrates() -> None:
+    stage = Stage(LOADS["wrk2"])
+    measure(stage.rig, WRK2, WORKLOAD, seed=7)
+    assert 1 == len(stage.loads())
+
+
+def test_the_load_ends_by_itself_when_nobody_listens_any_more() -> None:
+    stage = Stage()
+    measure(stage.rig, WRK, WORKLOAD, seed=7)
+    assert ["timeout 61 sh -c", "timeout 63 sh -c"] == [c[:16] for c in stage.loads()]
+
+
+def test_a_seed_of_any_size_is_one_that_the_scripts_take() -> None:
+    stage = Stage()
+    measure(stage.rig, WRK, WORKLOAD, seed=2**32 - 1)
+    assert ["--seed 0", "--seed 4294967295"] == [
+        c[c.index("--seed") :].rpartition(" --threads")[0] for c in stage.loads()
+    ]
+
+
+def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:
+    stage = Stage()
+    stage.hosts["lg"].answers["wrk"] = lambda: said("", 1, "unable to connect: refused\n")
+    with pytest.raises(CommandError, match="^lg: wrk ended with 1: unable to connect: refused$"):
+        measure(stage.rig, WRK, WORKLOAD, seed=7)
+
+
+def test_output_that_is_not_our_scripts_is_told_of() -> None:
+    with pytest.raises(LoadOutputError, match="expected one line of JSON, found 0"):
+        measure(Stage("Running 3s test\n").rig, WRK, WORKLOAD, seed=7)
+
+
+def test_counters_that_cannot_be_read_are_told_of_with_the_host() -> None:
+    stage = Stage()
+    stage.hosts["b1"].counters = ["nothing", "nothing"]
+    with pytest.raises(CommandError, match="^b1: its counters can't be read"):
+        measure(stage.rig, WRK, WORKLOAD, seed=7)

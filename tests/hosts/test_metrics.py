@@ -1,0 +1,144 @@
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.domain.trial import HostMetrics
+from intop.errors import CommandError
+from intop.hosts.host import Completed
+from intop.hosts.metrics import TIME_WAIT, Counters, between, parse_counters, read_counters
+
+DATA = Path(__file__).parents[1] / "data" / "hosts"
+X86 = (DATA / "counters-x86-namespace.txt").read_text()
+LATER = (DATA / "counters-x86-namespace-later.txt").read_text()
+ARM = (DATA / "counters-arm-by-hand.txt").read_text()
+
+
+class LocalHost:
+    """Runs commands here, or gives a text for an answer."""
+
+    def __init__(self, answer: str | None = None) -> None:
+        self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
+        self._answer = answer
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        if self._answer is not None:
+            return Completed(0, self._answer, "")
+        done = subprocess.run(
+            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
+        )
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_real_namespace() -> None:
+    assert Counters(
+        cpu_total=129667 + 37774 + 466197 + 778 + 14476 + 99,
+        cpu_idle=466197 + 778,
+        cpu_steal=99,
+        memory_used_kib=24684084 - 24176128,
+        time_wait=0,
+        listen_overflows=0,
+        listen_drops=0,
+        retransmits=0,
+        pressure_us=358894800,
+        uptime_s=3278.19,
+    ) == parse_counters(X86)
+
+
+def test_an_arm_machine_without_pressure_in_its_kernel() -> None:
+    assert Counters(
+        cpu_total=92010,
+        cpu_idle=90200,
+        cpu_steal=0,
+        memory_used_kib=100_000_000,
+        time_wait=4321,
+        listen_overflows=17,
+        listen_drops=19,
+        retransmits=23,
+        pressure_us=0,
+        uptime_s=1234.56,
+    ) == parse_counters(ARM)
+
+
+def without(start: str) -> str:
+    return "\n".join(line for line in X86.splitlines() if not line.startswith(start))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "cat: /proc/stat: Permission denied\n",
+        X86[: len(X86) // 2],
+        without("cpu "),
+        without("MemAvailable"),
+        without("TcpExt"),
+        without("Tcp:"),
+        X86.replace("MemTotal:       24684084 kB", "MemTotal:"),
+        X86.replace(" tw 0 ", " "),
+        X86 + "and more\n",
+    ],
+)
+def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
+    with pytest.raises(CommandError, match="^lb: its counters can't be read"):
+        read_counters(LocalHost(answer))
+
+
+def test_this_machine() -> None:
+    found = read_counters(LocalHost())
+    assert 0 < found.cpu_idle < found.cpu_total
+    assert 0 < found.memory_used_kib
+    assert 0 < found.uptime_s
+
+
+def test_time_wait_of_this_machine_is_a_number() -> None:
+    assert LocalHost().run(TIME_WAIT).stdout.strip().isdecimal()
+
+
+def test_between_two_real_readings() -> None:
+    found = between(parse_counters(X86), parse_counters(LATER))
+    assert 1 - 165 / 205 == pytest.approx(found.cpu)
+    assert (358993219 - 358894800) / 1e6 / 1.03 == pytest.approx(found.cpu_pressure)
+    assert (24684084 - 24167348) / 1024 == pytest.approx(found.memory_mib)
+    assert 0.0 == found.steal
+
+
+def test_between_counts_what_happened_and_keeps_what_is() -> None:
+    before = parse_counters(ARM)
+    after = replace(
+        before,
+        cpu_total=before.cpu_total + 400,
+        cpu_idle=before.cpu_idle + 100,
+        cpu_steal=before.cpu_steal + 40,
+        memory_used_kib=2048,
+        time_wait=5,
+        listen_overflows=before.listen_overflows + 1,
+        listen_drops=before.listen_drops + 2,
+        retransmits=before.retransmits + 3,
+        pressure_us=before.pressure_us + 500_000,
+        uptime_s=before.uptime_s + 2,
+    )
+    assert HostMetrics(
+        cpu=0.75,
+        steal=0.1,
+        memory_mib=2.0,
+        time_wait=5,
+        listen_overflows=1,
+        listen_drops=2,
+        retransmits=3,
+        cpu_pressure=0.25,
+    ) == between(before, after)
+
+
+def test_two_readings_at_one_moment_divide_by_nothing() -> None:
+    before = parse_counters(X86)
+    assert (0.0, 0.0) == (between(before, before).steal, between(before, before).cpu_pressure)

@@ -1,0 +1,105 @@
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.domain.probing import Reading
+from intop.errors import CommandError
+from intop.hosts.host import Completed
+from intop.hosts.sysctl import parse_probe, parse_values, path_of, probe
+
+DATA = Path(__file__).parents[1] / "data" / "hosts"
+
+
+class LocalHost:
+    """Runs commands here, or fails them."""
+
+    def __init__(self, exit_code: int | None = None) -> None:
+        self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
+        self._exit_code = exit_code
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        if self._exit_code is not None:
+            return Completed(self._exit_code, "", "sh: broken pipe\n")
+        done = subprocess.run(
+            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
+        )
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("net.ipv4.tcp_rmem", "net/ipv4/tcp_rmem"),
+        ("fs.dentry-negative", "fs/dentry-negative"),
+        ("net.ipv6.neigh.default.gc_thresh1", "net/ipv6/neigh/default/gc_thresh1"),
+    ],
+)
+def test_path_of_a_key(key: str, path: str) -> None:
+    assert path == path_of(key)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "net", "net/core/x", "../etc/passwd", "net.core.x y", "net.core.x;id", "a.b\n", "a..b",
+     "net.core.$(id)", ".a.b", "a.b.", "/proc/sys/net.x"],
+)  # fmt: skip
+def test_what_is_no_key_never_becomes_a_path(text: str) -> None:
+    with pytest.raises(ValueError, match="not a sysctl key"):
+        path_of(text)
+
+
+def test_values_are_lines_of_path_tab_value() -> None:
+    text = "net/ipv4/tcp_rmem\t4096\t131072\t6291456\nnet/core/x\t7\nnet/core/empty\t\nnoise\n"
+    assert {
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.core.x": "7",
+        "net.core.empty": "",
+    } == parse_values(text)
+
+
+def test_a_real_probe_of_a_namespace() -> None:
+    found = parse_probe((DATA / "probe-x86-namespace.txt").read_text())
+    assert {
+        "net.ipv4.tcp_rmem": Reading("writable", "4096 131072 33554432"),
+        "net.ipv4.tcp_congestion_control": Reading("writable", "bbr"),
+        "net.ipv4.tcp_allowed_congestion_control": Reading("readable", "reno bbr"),
+        "net.ipv4.tcp_available_congestion_control": Reading("readable", "reno bbr cubic"),
+        "net.core.somaxconn": Reading("writable", "4096"),
+        "net.core.netdev_max_backlog": Reading("missing", ""),
+        "net.ipv4.ip_local_port_range": Reading("writable", "32768 60999"),
+        "vm.swappiness": Reading("writable", "60"),
+        "net.ipv4.nosuch": Reading("missing", ""),
+        "net.ipv4.conf": Reading("unreadable", ""),
+        "kernel.ostype": Reading("readable", "Linux"),
+        "net.ipv4.route.flush": Reading("unreadable", ""),
+        "vm.dirty_bytes": Reading("writable", "0"),
+        "net.ipv4.tcp_tw_reuse": Reading("writable", "2"),
+    } == found
+
+
+@pytest.mark.parametrize("text", ["", "\n", "sh: 1: Syntax error\n", "net/core/x\tperhaps\t7\n"])
+def test_lines_that_are_no_readings_say_nothing(text: str) -> None:
+    assert {} == parse_probe(text)
+
+
+def test_probe_asks_this_machine() -> None:
+    keys = ["kernel.ostype", "net.ipv4.nosuch", "net.ipv4.ip_local_port_range", "kernel.ostype"]
+    found = probe(LocalHost(), keys)
+    assert set(keys) == set(found)
+    assert Reading("readable", "Linux") == found["kernel.ostype"]
+    assert Reading("missing", "") == found["net.ipv4.nosuch"]
+    assert 2 == len(found["net.ipv4.ip_local_port_range"].value.split())
+
+
+def test_a_probe_that_fails_names_the_host() -> None:
+    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 3 of `.*sh: broken pipe"):
+        probe(LocalHost(exit_code=3), ["kernel.ostype"])

@@ -1,0 +1,295 @@
+"""The catalogue: the one that comes with intop, and what a user's own may not say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config import Catalogue, load_catalogue
+from intop.domain.parameter import DENIED
+from intop.domain.space import Exclusion, Order, Requirement
+from intop.errors import ConfigurationError
+from intop.hosts.sysctl import path_of
+
+SHIPPED = Path(__file__).parents[1] / "configs" / "parameters.toml"
+
+FIELDS: dict[str, Any] = {
+    "key": "net.core.somaxconn",
+    "kind": "integer",
+    "low": 16,
+    "high": 65535,
+    "scale": "log",
+    "unit": "",
+    "scope": "namespace",
+    "risk": "low",
+    "mechanism": "m",
+    "document": "d",
+}
+
+
+def entry(table: str, fields: dict[str, Any]) -> str:
+    lines = [f"{key} = {_toml(value)}" for key, value in fields.items() if value is not None]
+    return "\n".join([f"[[{table}]]", *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def parameter(**changes: Any) -> str:
+    return entry("parameter", FIELDS | changes)
+
+
+def choice(key: str, *choices: str) -> str:
+    return parameter(key=key, kind="choice", low=None, high=None, scale=None, choices=list(choices))
+
+
+def constraint(**fields: Any) -> str:
+    return entry("constraint", {"why": "w", **fields})
+
+
+def loaded(tmp_path: Path, *entries: str, head: str = "schema = 1\n") -> Catalogue:
+    path = tmp_path / "own.toml"
+    path.write_text(head + "".join(entries))
+    return load_catalogue(path)
+
+
+def problems(tmp_path: Path, *entries: str, head: str = "schema = 1\n") -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, *entries, head=head)
+    return [problem.removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
+
+
+# What comes with intop ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Catalogue:
+    return load_catalogue(SHIPPED)
+
+
+def test_it_has_at_least_100_parameters_of_every_kind_and_both_scopes(shipped: Catalogue) -> None:
+    assert 100 <= len(shipped.parameters)
+    kinds = {p.kind for p in shipped.parameters}
+    assert {"integer", "boolean", "choice", "vector"} == kinds
+    assert {"namespace", "machine"} == {p.scope for p in shipped.parameters}
+    assert {"low", "medium", "high"} == {p.risk for p in shipped.parameters}
+    assert {"net", "vm", "fs", "kernel"} == {p.key.split(".")[0] for p in shipped.parameters}
+
+
+def test_it_has_every_kind_of_constraint(shipped: Catalogue) -> None:
+    assert {Order, Requirement, Exclusion} == {type(c) for c in shipped.constraints}
+
+
+def test_every_key_can_become_a_path(shipped: Catalogue) -> None:
+    for p in shipped.parameters:
+        assert path_of(p.key).startswith(("net/", "vm/", "fs/", "kernel/"))
+
+
+def test_every_parameter_says_what_it_does_to_nginx_and_where_it_is_described(
+    shipped: Catalogue,
+) -> None:
+    for p in shipped.parameters:
+        assert 20 <= len(p.mechanism), p.key
+        assert "/" in p.document, p.key
+
+
+# Denied keys --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", DENIED)
+def test_a_denied_key_in_a_users_catalogue_is_refused_by_name_and_reason(
+    tmp_path: Path, pattern: str
+) -> None:
+    key = pattern.replace("*", "some")
+    (found,) = problems(tmp_path, parameter(), parameter(key=key))
+    assert found.startswith(f"own.toml:13: parameter.1: {key} is on the deny list: ")
+    assert found.endswith(DENIED[pattern]) or "net." in pattern
+
+
+def test_no_field_of_a_file_can_lift_the_deny_list(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        parameter(key="kernel.sysrq", allow=True),
+        head='schema = 1\nallow = ["kernel.sysrq"]\n',
+    )
+    assert any("allow: is not a known table" in problem for problem in found)
+    assert any("parameter.0.allow: extra inputs are not permitted" in p for p in found)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kernel/sysrq",
+        "net.core.x; reboot",
+        "../etc/passwd",
+        "net..core",
+        "somaxconn",
+        "net.core.$(x)",
+    ],
+)
+def test_what_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
+    (found,) = problems(tmp_path, parameter(key=key))
+    assert found.startswith("own.toml:3: parameter.0.key: string should match pattern")
+
+
+# Other mistakes -----------------------------------------------------------------------------------
+
+RANGE = [{"name": "min", "low": 1, "high": 9}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"low": None}, "own.toml:2: parameter.0: low and high belong to an integer, and only"),
+        ({"low": 9, "high": 9}, "own.toml:2: parameter.0: low must be below high, got 9 and 9"),
+        ({"low": 0}, "own.toml:2: parameter.0: a log scale needs low of at least 1, got 0"),
+        ({"scale": None}, "own.toml:2: parameter.0: scale is missing"),
+        ({"scale": "cubic"}, "own.toml:7: parameter.0.scale: input should be 'linear' or 'log'"),
+        ({"kind": "float"}, "own.toml:4: parameter.0.kind: input should be 'integer', 'boolean'"),
+        ({"kind": "vector", "components": RANGE}, "own.toml:2: parameter.0: low and high belong"),
+        (
+            {"kind": "vector", "low": None, "high": None},
+            "own.toml:2: parameter.0: a parameter of kind vector has a range and no choices",
+        ),
+        ({"kind": "boolean"}, "own.toml:2: parameter.0: low and high belong to an integer"),
+        ({"choices": ["a", "b"]}, "own.toml:2: parameter.0: a parameter of kind integer has a ran"),
+        ({"mechanism": ""}, "own.toml:11: parameter.0.mechanism: string should have at least 1"),
+        ({"colour": "red"}, "own.toml:13: parameter.0.colour: extra inputs are not permitted"),
+        ({"ram_fraction": 0.5}, "own.toml:2: parameter.0: ram_fraction needs one of the units"),
+        ({"document": None}, "own.toml:2: parameter.0.document: field required"),
+    ],
+)
+def test_a_wrong_parameter_is_told_with_its_place(
+    tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    (found,) = problems(tmp_path, parameter(**changes))
+    assert found.startswith(expected)
+
+
+TWO = (parameter(), parameter(key="net.core.rmem_max"), choice("net.ipv4.tcp_tw_reuse", "0", "1"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"kind": "increasing", "key": "net.x.y"}, "net.x.y is not in the catalogue"),
+        (
+            {"kind": "less", "low": "net.core.somaxconn", "high": "net.x.y"},
+            "net.x.y is not a number of the catalogue",
+        ),
+        (
+            {"kind": "less", "low": "net.ipv4.tcp_tw_reuse", "high": "net.core.somaxconn"},
+            "net.ipv4.tcp_tw_reuse is not a number of the catalogue",
+        ),
+        (
+            {"kind": "exclusive", "keys": ["net.core.somaxconn", "net.x.y"]},
+            "net.x.y is not in the catalogue",
+        ),
+        (
+            {
+                "kind": "requires",
+                "key": "net.ipv4.tcp_tw_reuse",
+                "values": ["1"],
+                "needs": "net.x.y",
+                "to_be": ["1"],
+            },
+            "net.x.y is not in the catalogue",
+        ),
+        (
+            {
+                "kind": "requires",
+                "key": "net.ipv4.tcp_tw_reuse",
+                "values": ["7"],
+                "needs": "net.ipv4.tcp_tw_reuse",
+                "to_be": ["1"],
+            },
+            "'7' is no choice of net.ipv4.tcp_tw_reuse",
+        ),
+        ({"kind": "different"}, "input tag 'different' found using 'kind' does not match any"),
+    ],
+)
+def test_a_wrong_constraint_is_told_with_its_place(
+    tmp_path: Path, fields: dict[str, Any], expected: str
+) -> None:
+    good = constraint(kind="less", low="net.core.somaxconn", high="net.core.rmem_max")
+    (found,) = problems(tmp_path, *TWO, good, constraint(**fields))
+    text = (tmp_path / "own.toml").read_text().splitlines()
+    line = [number for number, line in enumerate(text, 1) if line == "[[constraint]]"][1]
+    assert found.startswith(f"own.toml:{line}: constraint.1: {expected}")
+
+
+def test_an_unknown_field_of_a_constraint_is_told(tmp_path: Path) -> None:
+    wrong = constraint(kind="increasing", key="net.core.somaxconn", gasp=5)
+    (found,) = problems(tmp_path, parameter(), wrong)
+    assert found.startswith("own.toml:17: constraint.0.gasp: extra inputs are not permitted")
+
+
+def test_a_parameter_that_stands_there_twice_is_told(tmp_path: Path) -> None:
+    assert ["own.toml:14: parameter.1.key: net.core.somaxconn stands there twice"] == problems(
+        tmp_path, parameter(), parameter(low=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("", "own.toml: schema: must be 1, got None"),
+        ("schema = 2\n", "own.toml:1: schema: must be 1, got 2"),
+        ("schema = 1\nparameters = 5\n", "own.toml:2: parameters: is not a known table"),
+        ("schema = 1\n[parameter]\n", "own.toml:2: parameter: must be a list of tables, each beg"),
+        ("schema = 1\nconstraint = 5\n", "own.toml:2: constraint: must be a list of tables, each"),
+        ("schema = 1\nparameter = [5]\n", "own.toml:2: parameter.0: input should be a valid dict"),
+    ],
+)
+def test_a_file_of_another_shape_is_told(tmp_path: Path, head: str, expected: str) -> None:
+    (found,) = problems(tmp_path, head=head)
+    assert found.startswith(expected)
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        parameter(key="kernel.sysrq"),
+        parameter(low=0),
+        constraint(kind="increasing", key="net.x.y"),
+        head="schema = 7\n",
+    )
+    assert ["schema", "parameter.0", "parameter.1", "constraint.0"] == [
+        problem.split(": ")[1] for problem in found
+    ]
+
+
+def test_constraints_are_read(tmp_path: Path) -> None:
+    found = loaded(
+        tmp_path,
+        parameter(key="net.core.a"),
+        parameter(
+            key="net.core.v",
+            kind="vector",
+            low=None,
+            high=None,
+            components=[{"name": "min", "low": 1, "high": 9}, {"name": "max", "low": 1, "high": 9}],
+        ),
+        choice("net.core.c", "x", "y"),
+        parameter(key="net.core.b", kind="boolean", low=None, high=None, scale=None),
+        constraint(kind="increasing", key="net.core.v", gap=3),
+        constraint(kind="less", low="net.core.a", high="net.core.v[max]"),
+        constraint(
+            kind="requires", key="net.core.c", values=["x"], needs="net.core.b", to_be=["1"]
+        ),
+        constraint(kind="exclusive", keys=["net.core.a", "net.core.b"]),
+    )
+    assert (
+        Order(columns=("net.core.v[min]", "net.core.v[max]"), gap=3, why="w"),
+        Order(columns=("net.core.a", "net.core.v[max]"), why="w"),
+        Requirement(key="net.core.c", values=("x",), needs="net.core.b", to_be=("1",), why="w"),
+        Exclusion(keys=("net.core.a", "net.core.b"), why="w"),
+    ) == found.constraints
+    assert [(), (), ("x", "y"), ("0", "1")] == [p.choices for p in found.parameters]

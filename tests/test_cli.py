@@ -1,0 +1,368 @@
+"""The command line, as a user and as a program meet it: texts, streams and exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+
+from intop import __version__
+from intop.cli import cli
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.store import Subject, opened
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib"]
+
+STUDY = """\
+[study]
+name = "mine"
+store = "{folder}/mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "t-cli"
+machines = ["x86_64", "aarch64"]
+"""
+
+
+def commands(
+    group: click.Group, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, group
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = list(commands(cli))
+IDS = [" ".join(path) or "intop" for path, _ in COMMANDS]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(folder=tmp_path))
+    return path
+
+
+def intop(*words: object, before: str = "") -> subprocess.CompletedProcess[str]:
+    """intop in a process of its own, without a terminal; `before` is Python to run first."""
+    return subprocess.run(
+        [sys.executable, "-c", f"{before}\nfrom intop.cli import main; main()", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
+    )
+
+
+# Help ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), COMMANDS, ids=[" ".join(p) or "-" for p, _ in COMMANDS]
+)
+def test_every_command_has_a_help_text_with_examples(
+    path: tuple[str, ...], command: click.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == cli([*path, "--help"], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert command.help
+    assert "Examples:\n  intop " in text
+    assert f"intop {' '.join(path)}".strip() in text.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), COMMANDS, ids=[" ".join(p) or "-" for p, _ in COMMANDS]
+)
+def test_every_option_is_explained(path: tuple[str, ...], command: click.Command) -> None:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{' '.join(path)} {parameter.name}"
+
+
+def test_the_commands_are_those_of_the_design() -> None:
+    design = {"lab", "doctor", "screen", "collect", "train", "search", "verify", "compare", "tune"}
+    assert design <= set(cli.commands)
+    lab = cli.commands["lab"]
+    assert isinstance(lab, click.Group)
+    assert {"up", "status", "down"} == set(lab.commands)
+
+
+def test_help_imports_no_heavy_library() -> None:
+    script = (
+        "import json, sys\n"
+        "from intop.cli import cli\n"
+        "cli(['--help'], standalone_mode=False)\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), "
+        "file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert "Examples:" in done.stdout
+    assert [] == [name for name in HEAVY if name in json.loads(done.stderr)]
+
+
+def test_the_version_is_said() -> None:
+    done = intop("--version")
+    assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
+
+
+# Bad usage and wrong files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nosuch"], "No such command 'nosuch'"),
+        (["screen", "--arch", "riscv"], "'riscv' is not one of 'x86', 'arm'"),
+        (["screen", "--samples", "3"], "3 is not in the range"),
+        (["compare", "x86"], "Missing argument"),
+        (["compare", "x86", "x86"], "intop: x86 can't be compared with itself"),
+        (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
+    ],
+)
+def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
+    done = intop(*words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor"],
+        ["lab", "up"],
+        ["lab", "status", "--json"],
+        ["lab", "down"],
+        ["screen", "--json"],
+        ["collect"],
+        ["train"],
+        ["search"],
+        ["verify"],
+        ["compare", "x86", "arm"],
+        ["tune"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_file_is_2_with_every_mistake_on_stderr_and_nothing_on_stdout(
+    study: Path, words: list[str]
+) -> None:
+    study.write_text(study.read_text().replace("100", "'x'").replace('lab = "t-cli"', "lab = 5"))
+    done = intop(*words, "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"{study}:6: workload.slt.rate_rps: input should be a valid number" in done.stderr
+    assert f"{study}:12: cluster.x86.lab: input should be a valid string" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_2(tmp_path: Path) -> None:
+    done = intop("doctor", "-c", tmp_path / "nosuch.toml")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "nosuch.toml: can't be read: No such file or directory" in done.stderr
+
+
+def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study: Path) -> None:
+    study.write_text(study.read_text().replace("[cluster.x86]", "[cluster.riscv]"))
+    done = intop("tune", "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "cluster.riscv" in done.stderr
+    assert "input should be 'x86', 'arm' or 'native' (got 'riscv')" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["screen", "--arch", "arm"], "has no cluster for arm; it has x86. Add [cluster.arm]"),
+        (["screen", "--workload", "dlt"], "has no [workload.dlt]; it has slt"),
+        (["doctor", "--arch", "arm"], "has no cluster for arm; it has x86"),
+        (["lab", "up", "--arch", "arm"], "has no cluster for arm; it has x86"),
+    ],
+)
+def test_what_the_file_does_not_have_is_2_and_names_what_it_has(
+    study: Path, words: list[str], told: str
+) -> None:
+    done = intop(*words, "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert told in done.stderr
+
+
+def test_the_file_can_be_named_in_the_environment(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTOP_CONFIG", str(study))
+    assert f"{study} has no cluster for arm" in intop("doctor", "--arch", "arm").stderr
+
+
+def test_without_root_the_lab_says_in_one_sentence_what_to_do(study: Path) -> None:
+    for verb in ("up", "status", "down"):
+        done = intop("lab", verb, "-c", study, before="import os; os.geteuid = lambda: 65534")
+        assert (1, "") == (done.returncode, done.stdout.replace("lab t-cli: starting\n", ""))
+        told = done.stderr.removeprefix("lab t-cli: starting\n")
+        assert told.startswith("intop: ")
+        assert "root" in told
+        assert 1 == len(told.splitlines())
+
+
+def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
+    done = intop("screen", "-c", study)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert "intop: lab t-cli is not up: start it with intop lab up" in done.stderr
+
+
+# Campaigns ----------------------------------------------------------------------------------------
+
+
+def begun(study: Path, *, finished: bool = False) -> None:
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version=__version__)
+        if finished:
+            store.finish(campaign)
+
+
+@pytest.mark.parametrize(
+    ("finished", "state"), [(False, "which is not finished"), (True, "which is finished")]
+)
+def test_tune_does_not_mix_campaigns_without_being_told(
+    study: Path, finished: bool, state: str
+) -> None:
+    begun(study, finished=finished)
+    done = intop("tune", "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "mine.db has a campaign of mine from 20" in done.stderr
+    assert f"{state}. Say --resume to go on with it, or --new to start anew" in done.stderr
+
+
+@pytest.mark.parametrize(("option", "campaigns"), [("--resume", 1), ("--new", 2)])
+def test_tune_goes_on_or_starts_anew_as_told(study: Path, option: str, campaigns: int) -> None:
+    begun(study)
+    done = intop("tune", "-c", study, option)
+    # It gets as far as the lab, which is not up.
+    assert 1 == done.returncode
+    assert "lab t-cli is not up" in done.stderr
+    with opened(str(study.parent / "mine.db")) as store:
+        latest = store.latest("mine")
+        assert latest is not None
+        assert campaigns == latest.id
+
+
+@pytest.mark.parametrize(
+    ("command", "next_command"),
+    [
+        ("train", "intop collect --arch x86 --workload slt"),
+        ("search", "intop train --arch x86 --workload slt"),
+        ("verify", "intop search --arch x86 --workload slt"),
+    ],
+)
+def test_a_stage_without_the_one_before_it_is_1_and_names_that(
+    study: Path, command: str, next_command: str
+) -> None:
+    done = intop(command, "-c", study)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert next_command in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# compare ------------------------------------------------------------------------------------------
+
+CONDITIONS = Conditions(
+    arch="x86",
+    machine="x86_64",
+    kernel="6.18.0",
+    cpu="EPYC",
+    nginx="nginx/1.22.1",
+    load_tool="wrk 4.1.0",
+    workload="slt",
+    script="0123456789abcdef",
+    rate_rps=100.0,
+    connections=8,
+    threads=2,
+    duration_s=10,
+    timeout_s=2,
+    link="tbf",
+)
+
+
+def measured(study: Path, *archs: str) -> None:
+    """A campaign with two trials of each architecture."""
+    configurations = [DEFAULT, Configuration({"net.core.somaxconn": "64"})]
+    plan = [
+        PlannedTrial(index=n, role="design", configuration=c) for n, c in enumerate(configurations)
+    ]
+    machines = {"x86": "x86_64", "arm": "aarch64"}
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version=__version__)
+        for arch in archs:
+            subject = Subject(campaign=campaign, arch=arch, workload="slt")
+            store.write_plan(subject, "collect", plan)
+            for planned in plan:
+                trial = Trial(
+                    planned=planned,
+                    stage="collect",
+                    attempt=0,
+                    status="ok",
+                    detail="",
+                    conditions=replace(CONDITIONS, arch=arch, machine=machines[arch]),
+                    started_at="2026-01-01T00:00:00+00:00",
+                    seconds=12.0,
+                    seed=1,
+                    tool_version=__version__,
+                    histogram=Histogram.from_pairs([(1000 * (9 - planned.index), 10)]),
+                    achieved_rps=100.0,
+                )
+                store.add(subject, trial)
+
+
+@pytest.mark.parametrize(("archs", "missing"), [((), "x86"), (("x86",), "arm"), (("arm",), "x86")])
+def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_command(
+    study: Path, archs: tuple[str, ...], missing: str
+) -> None:
+    measured(study, *archs)
+    done = intop("compare", "x86", "arm", "-c", study)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith(f"intop: {missing} slt: nothing to compare (0 trials")
+    assert f"intop collect --arch {missing} --workload slt" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study)
+    assert 0 == done.returncode, done.stderr
+    assert "slt: x86 and arm" in done.stdout
+    assert "x86_64, 6.18.0" in done.stdout
+    assert "aarch64, 6.18.0" in done.stdout
+    assert "not verified" in done.stdout
+
+
+def test_compare_for_programs(study: Path) -> None:
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study, "--json")
+    (found,) = json.loads(done.stdout)
+    assert "slt" == found["workload"]
+    assert ["x86", "arm"] == [side["arch"] for side in found["sides"]]
+    assert [2, 2] == [side["trials"] for side in found["sides"]]

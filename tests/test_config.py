@@ -1,0 +1,296 @@
+"""Configuration files: what they become, and every mistake in them at once, with its place."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from intop.config import Study, default_path, load_study, native_arch
+from intop.domain.cluster import Cluster, LabSpec, Link
+from intop.errors import ConfigurationError, UsageError
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name != "parameters.toml")
+
+GOOD = """\
+[study]
+name = "mine"
+store = "mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "one"
+link = { rate_mbit = 300 }
+
+[cluster.arm]
+url = "http://10.0.0.2"
+nginx_restart = "systemctl restart nginx"
+static_paths = ["/index.html"]
+dynamic_path = "/dynamic"
+
+[cluster.arm.load_generator]
+hostname = "load.example"
+
+[cluster.arm.load_balancer]
+hostname = "10.0.0.2"
+sudo = true
+jump = { hostname = "jump.example", user = "me" }
+
+[[cluster.arm.backends]]
+hostname = "b1.example"
+
+[[cluster.arm.backends]]
+hostname = "b2.example"
+name = "second"
+"""
+
+
+def study(tmp_path: Path, text: str) -> Study:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    return load_study(path)
+
+
+def problems(tmp_path: Path, text: str) -> tuple[str, ...]:
+    """Without the folder."""
+    with pytest.raises(ConfigurationError) as caught:
+        study(tmp_path, text)
+    return tuple(problem.removeprefix(f"{tmp_path}/") for problem in caught.value.problems)
+
+
+def edited(old: str, new: str, text: str = GOOD) -> str:
+    assert 1 == text.count(old), old
+    return text.replace(old, new)
+
+
+# What comes with intop ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_shipped_study_loads(name: str) -> None:
+    found = load_study(CONFIGS / name)
+    assert {"slt", "dlt"} == set(found.workloads)
+    assert found.clusters
+    assert 100 <= len(found.catalogue.parameters)
+
+
+def test_the_shipped_studies_are_there() -> None:
+    assert {"lab.toml", "paper.toml", "cluster.example.toml"} <= set(STUDIES)
+
+
+def test_the_lab_is_this_machines_architecture() -> None:
+    assert {native_arch()} == set(load_study(CONFIGS / "lab.toml").clusters)
+
+
+def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
+    found = load_study(CONFIGS / "cluster.example.toml").clusters
+    assert {"x86", "arm"} == set(found)
+    assert all(isinstance(cluster, Cluster) for cluster in found.values())
+
+
+def test_the_folders_own_study_comes_before_the_labs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CONFIGS / "lab.toml" == default_path()
+    (tmp_path / "intop.toml").write_text(GOOD)
+    assert Path("intop.toml") == default_path()
+
+
+# What a file becomes ------------------------------------------------------------------------------
+
+
+def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path) -> None:
+    found = study(tmp_path, GOOD)
+    assert ("mine", "mine.db", 1, "medium") == (
+        found.name,
+        found.store,
+        found.seed,
+        found.max_risk,
+    )
+    assert ["slt"] == list(found.workloads)
+    assert (100, 8, 2, 2, 1, 10) == (
+        found.workloads["slt"].rate_rps,
+        found.workloads["slt"].connections,
+        found.workloads["slt"].threads,
+        found.workloads["slt"].duration_s,
+        found.workloads["slt"].warmup_s,
+        found.workloads["slt"].timeout_s,
+    )
+    assert 0.95 == found.budget.level
+
+
+def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
+    clusters = study(tmp_path, GOOD).clusters
+    assert LabSpec(name="one", arch="x86", link=Link(rate_mbit=300)) == clusters["x86"]
+    arm = clusters["arm"]
+    assert isinstance(arm, Cluster)
+    assert ["load.example", "10.0.0.2", "b1.example", "second"] == [h.name for h in arm.hosts]
+    assert ["load-generator", "load-balancer", "backend", "backend"] == [h.role for h in arm.hosts]
+    assert [False, True, False, False] == [h.sudo for h in arm.hosts]
+    jump = arm.load_balancer.jump
+    assert jump is not None
+    assert ("jump.example", "me", 22) == (jump.hostname, jump.user, jump.port)
+
+
+def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "few.toml").write_text(
+        "schema = 1\n[[parameter]]\n"
+        'key = "net.core.somaxconn"\nkind = "integer"\nlow = 1\nhigh = 9\nscale = "linear"\n'
+        'unit = ""\nscope = "namespace"\nrisk = "low"\nmechanism = "m"\ndocument = "d"\n'
+    )
+    text = edited('store = "mine.db"', 'catalogue = "few.toml"')
+    assert ["net.core.somaxconn"] == [p.key for p in study(tmp_path, text).catalogue.parameters]
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
+    tmp_path: Path,
+) -> None:
+    text = edited('store = "mine.db"', "seed = -1")
+    text = edited("rate_rps = 100\n", "", text)
+    text = edited("threads = 2\n", 'threads = "two"\n', text)
+    text = edited('lab = "one"', 'lab = "NOT-A-LAB"', text)
+    text = edited('hostname = "load.example"', 'hostname = "load.example"\nport = 0', text)
+    text = edited('name = "second"', 'colour = "red"', text)
+    assert (
+        "study.toml:3: study.seed: input should be greater than or equal to 0 (got -1)",
+        "study.toml:5: workload.slt.rate_rps: field required",
+        (
+            "study.toml:7: workload.slt.threads: input should be a valid integer, unable to parse "
+            "string as an integer (got 'two')"
+        ),
+        (
+            "study.toml:10: cluster.x86: lab name 'NOT-A-LAB': one to nine of a-z, 0-9 and hyphen are "
+            "allowed, the hyphen neither first nor last"
+        ),
+        (
+            "study.toml:22: cluster.arm.load_generator.port: input should be greater than or equal to "
+            "1 (got 0)"
+        ),
+        "study.toml:34: cluster.arm.backends.1.colour: extra inputs are not permitted (got 'red')",
+    ) == problems(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[study]", "[studi]", "study.toml: study: field required"),
+        ("[study]", "[studi]", "study.toml:1: studi: extra inputs are not permitted"),
+        ('name = "mine"', 'name = "a b"', "study.toml:2: study.name: string should match pattern"),
+        (
+            'name = "mine"',
+            'name = "mine"\nmax_risk = "none"',
+            "study.toml:3: study.max_risk: input should be 'low', 'medium' or 'high' (got 'none')",
+        ),
+        (
+            "[workload.slt]",
+            "[workload.web]",
+            "study.toml:5: workload.web.[key]: input should be 'slt' or 'dlt' (got 'web')",
+        ),
+        (
+            "[cluster.x86]",
+            "[cluster.riscv]",
+            (
+                "study.toml:11: cluster.riscv.[key]: input should be 'x86', 'arm' or 'native' "
+                "(got 'riscv')"
+            ),
+        ),
+        (
+            "connections = 8",
+            "connections = 7",
+            "study.toml:5: workload.slt: connections (7) must be a multiple of threads (2)",
+        ),
+        (
+            "rate_mbit = 300",
+            "rate_mbit = -1",
+            "study.toml:13: cluster.x86.link.rate_mbit: input should be greater than 0 (got -1)",
+        ),
+        (
+            'url = "http://10.0.0.2"',
+            'url = "http://10.0.0.2/x"',
+            "study.toml:16: cluster.arm.url: string should match pattern",
+        ),
+        (
+            'hostname = "b1.example"',
+            'hostname = "-oProxyCommand=x"',
+            "study.toml:30: cluster.arm.backends.0.hostname: string should match pattern",
+        ),
+        (
+            'name = "second"',
+            'name = "b1.example"',
+            "study.toml:15: cluster.arm: two hosts are called b1.example: give each a name",
+        ),
+        (
+            "sudo = true",
+            "sudo = true\nlease_s = 1",
+            (
+                "study.toml:27: cluster.arm.load_balancer.lease_s: input should be greater than or "
+                "equal to 3 (got 1)"
+            ),
+        ),
+        (
+            "sudo = true",
+            'sudo = true\nstate_dir = "state"',
+            "study.toml:27: cluster.arm.load_balancer.state_dir: string should match pattern",
+        ),
+        (
+            'store = "mine.db"',
+            'catalogue = "nosuch.toml"',
+            "nosuch.toml: can't be read: No such file or directory",
+        ),
+        ("[workload.slt]", "[budget]\nkeep = 0\n[workload.slt]", "study.toml:6: budget.keep: in"),
+        ("[workload.slt]", "[budget]\nkep = 1\n[workload.slt]", "study.toml:6: budget.kep: extra"),
+    ],
+)
+def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    found = problems(tmp_path, edited(old, new))
+    assert any(problem.startswith(expected) for problem in found), found
+
+
+def test_native_beside_the_same_architecture_is_ambiguous(tmp_path: Path) -> None:
+    native = f'\n[cluster.native]\nlab = "two"\n[cluster.{native_arch()}]\nlab = "one"\n'
+    head = GOOD[: GOOD.index("[cluster.x86]")]
+    found = problems(tmp_path, head + native)
+    assert 1 == len(found)
+    assert f"this machine is {native_arch()}, which stands here already" in found[0]
+
+
+@pytest.mark.parametrize("text", ["", "study = 5\nworkload = 5\ncluster = 5\n", "x = 1\n"])
+def test_files_of_another_shape_are_told_not_crashed_on(tmp_path: Path, text: str) -> None:
+    found = problems(tmp_path, text)
+    for place in ("study", "workload", "cluster"):
+        assert any(re.search(rf": {place}: ", problem) for problem in found)
+
+
+def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "[study]\nname = mine\n")
+    assert found.startswith("study.toml: is not TOML: ")
+    assert "line 2" in found
+
+
+def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="is not TOML"):
+        load_study(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("nosuch.toml", "No such file or directory"), ("", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"can't be read: {why}"):
+        load_study(tmp_path / name)
+
+
+def test_a_wrong_configuration_is_bad_usage() -> None:
+    assert issubclass(ConfigurationError, UsageError)
+    assert 2 == ConfigurationError.exit_code

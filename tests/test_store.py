@@ -1,0 +1,447 @@
+"""The store, against real SQLite files."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.results import (
+    Candidate,
+    Convergence,
+    FittedFamily,
+    Importance,
+    ModelError,
+    Ranking,
+    Search,
+    Training,
+    Verdict,
+)
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Trial
+from intop.errors import IntopError, UsageError
+from intop.store import Store, Subject, opened
+
+TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
+PLAN = [
+    PlannedTrial(index=0, role="baseline", configuration=DEFAULT),
+    PlannedTrial(index=1, role="design", configuration=TUNED, label="1: candidate 1"),
+    PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),
+]
+CONDITIONS = Conditions(
+    arch="x86",
+    machine="x86_64",
+    kernel="6.18.0",
+    cpu="EPYC",
+    nginx="nginx/1.22.1",
+    load_tool="wrk 4.1.0",
+    workload="slt",
+    script="0123456789abcdef",
+    rate_rps=100.5,
+    connections=8,
+    threads=2,
+    duration_s=10,
+    timeout_s=2,
+    link="tbf",
+)
+METRICS = HostMetrics(
+    cpu=0.25,
+    steal=0.01,
+    memory_mib=100.5,
+    time_wait=3,
+    listen_overflows=1,
+    listen_drops=2,
+    retransmits=4,
+    cpu_pressure=0.125,
+)
+
+
+def trial(**changes: Any) -> Trial:
+    values: dict[str, Any] = {
+        "planned": PLAN[1],
+        "stage": "collect",
+        "attempt": 0,
+        "status": "ok",
+        "detail": "",
+        "conditions": CONDITIONS,
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "seconds": 12.25,
+        "seed": 4_294_967_295,
+        "tool_version": "0.1.0",
+        "histogram": Histogram.from_pairs([(1000, 980), (50_000, 20)]),
+        "achieved_rps": 99.5,
+        "errors": {"connect": 0, "timeout": 2},
+        "metrics": {"lb": METRICS, "lg": replace(METRICS, cpu=0.5)},
+    }
+    return Trial(**(values | changes))
+
+
+FAILED = trial(
+    status="failed",
+    detail="lb: refused",
+    histogram=None,
+    achieved_rps=0.0,
+    errors={},
+    metrics={},
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "intop.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with opened(str(path)) as made:
+        yield made
+
+
+def begun(store: Store, study: str = "study", arch: str = "x86", workload: str = "slt") -> Subject:
+    campaign = store.begin(study, seed=7, tool_version="0.1.0")
+    return Subject(campaign=campaign, arch=arch, workload=workload)
+
+
+# Campaigns ----------------------------------------------------------------------------------------
+
+
+def test_a_study_has_no_campaign_at_first(store: Store) -> None:
+    assert store.latest("study") is None
+
+
+def test_a_campaign_comes_back_as_it_was_begun(store: Store, path: Path) -> None:
+    campaign = begun(store).campaign
+    assert ("study", 7, None) == (campaign.study, campaign.seed, campaign.finished_at)
+    with opened(str(path)) as again:
+        assert campaign == again.latest("study")
+
+
+def test_the_latest_campaign_is_the_studys_newest(store: Store) -> None:
+    first = begun(store).campaign
+    second = begun(store).campaign
+    begun(store, study="another")
+    assert first.id != second.id
+    assert second == store.latest("study")
+
+
+def test_a_finished_campaign_says_when(store: Store) -> None:
+    first = begun(store).campaign
+    second = begun(store).campaign
+    store.finish(second)
+    found = store.latest("study")
+    assert found is not None
+    assert found.finished_at is not None
+    assert replace(second, finished_at=found.finished_at) == found
+    assert first.finished_at is None
+
+
+# Plans --------------------------------------------------------------------------------------------
+
+
+def test_a_plan_comes_back_in_order(store: Store) -> None:
+    subject = begun(store)
+    assert [] == store.plan(subject, "collect")
+    store.write_plan(subject, "collect", reversed(PLAN))
+    assert PLAN == store.plan(subject, "collect")
+
+
+def test_a_plan_belongs_to_its_stage_workload_architecture_and_campaign(store: Store) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    assert [] == store.plan(subject, "screen")
+    assert [] == store.plan(replace(subject, workload="dlt"), "collect")
+    assert [] == store.plan(replace(subject, arch="arm"), "collect")
+    assert [] == store.plan(begun(store), "collect")
+
+
+def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN[1:])
+    with pytest.raises(IntopError, match="UNIQUE"), opened(str(path)) as store:
+        store.write_plan(subject, "collect", PLAN)
+    with opened(str(path)) as store:
+        assert PLAN[1:] == store.plan(subject, "collect")
+
+
+# Trials -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "made",
+    [trial(), FAILED, trial(status="disturbed", detail="x"), trial(status="overloaded", attempt=2)],
+)
+def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    store.add(subject, made)
+    assert [made] == store.trials(subject)
+
+
+def test_trials_come_back_in_order_of_measurement_and_by_stage(store: Store) -> None:
+    subject = begun(store)
+    for stage in ("screen", "collect"):
+        store.write_plan(subject, stage, PLAN)  # type: ignore[arg-type]
+    made = [
+        trial(stage="collect", planned=PLAN[2]),
+        trial(stage="screen", planned=PLAN[0]),
+        trial(stage="collect", planned=PLAN[0]),
+    ]
+    for one in made:
+        store.add(subject, one)
+    assert made == store.trials(subject)
+    assert [made[1]] == store.trials(subject, "screen")
+    assert made == store.trials(subject, "screen", "collect")
+    assert [] == store.trials(subject, "judge")
+    assert [] == store.trials(replace(subject, arch="arm"))
+
+
+def test_a_trial_is_stored_once_for_each_attempt(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial(attempt=0))
+        store.add(subject, trial(attempt=1))
+    with pytest.raises(IntopError, match="UNIQUE"), opened(str(path)) as store:
+        store.add(subject, trial(attempt=1))
+    with opened(str(path)) as store:
+        assert [0, 1] == [t.attempt for t in store.trials(subject)]
+
+
+def test_a_trial_without_a_place_in_a_plan_is_refused(path: Path) -> None:
+    with pytest.raises(IntopError, match=r"intop\.db: .*NOT NULL"), opened(str(path)) as store:
+        store.add(begun(store), trial())
+
+
+def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    store.add(subject, trial())
+    store.add(subject, replace(FAILED, attempt=1))
+    with sqlite3.connect(path) as connection:
+        found = connection.execute("select p99_ms, status from trial order by id").fetchall()
+    connection.close()
+    assert [(trial().p99_ms, "ok"), (None, "failed")] == found
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = {paths!r}
+import importlib.util
+spec = importlib.util.spec_from_file_location("test_store", {file!r})
+t = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(t)
+with t.opened(sys.argv[1]) as store:
+    subject = t.begun(store)
+    store.write_plan(subject, "collect", t.PLAN)
+    store.add(subject, t.trial())
+    store.add(subject, t.trial(planned=t.PLAN[2]))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(path: Path) -> None:
+    script = KILLED.format(paths=[p for p in sys.path if p], file=__file__)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=120
+    )
+    assert -signal.SIGKILL == done.returncode, done.stderr
+    with opened(str(path)) as store:
+        campaign = store.latest("study")
+        assert campaign is not None
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        assert [trial(), trial(planned=PLAN[2])] == store.trials(subject)
+
+
+def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    store.add(subject, trial())
+    query = (
+        "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", query, str(path), "select count(*) from trial"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "(1,)" == done.stdout.strip()
+
+
+# Results ------------------------------------------------------------------------------------------
+
+VERDICT = Verdict(
+    configuration=TUNED,
+    origin="candidate 1",
+    default_p99_ms=30.5,
+    tuned_p99_ms=10.25,
+    ratio=3.0,
+    ratio_low=2.5,
+    ratio_high=3.5,
+    level=0.95,
+    pairs=8,
+    failures=1,
+)
+RANKING = Ranking(
+    importances=(Importance(key="a.b", mean=0.75, sd=0.1), Importance(key="a.c", mean=0.25, sd=0)),
+    chosen=("a.b",),
+    trials=40,
+)
+ERROR = ModelError(family="svr", mape=50.0, r2=-0.5, spearman=0.0, trials=20, seconds=1.5)
+TRAINING = Training(
+    keys=("a.b",),
+    fitted=(
+        FittedFamily(
+            family="svr",
+            hyperparameters={"C": 1.5, "degree": 3, "kernel": "rbf", "shrinking": True},
+            inner_score=-0.25,
+        ),
+    ),
+    errors=(ERROR,),
+    trials=20,
+)
+SEARCH = Search(
+    candidates=(Candidate(configuration=TUNED, predicted_p99_ms=9.5, model="ensemble"),),
+    convergences=(Convergence(model="rf", best_ms=(30.0, 9.5), converged_at=1, seconds=0.5),),
+)
+PROBE = Probe(
+    facts=HostFacts(
+        machine="x86_64",
+        kernel="6.18.0",
+        cpu="EPYC",
+        cpus=2,
+        memory_bytes=1 << 34,
+        page_bytes=4096,
+        in_namespace=True,
+        is_root=True,
+        nginx="nginx/1.22.1",
+        clock_s=1795245568.331601,
+    ),
+    readings={
+        "net.core.somaxconn": Reading("writable", "4096"),
+        "vm.nosuch": Reading("missing", ""),
+    },
+)
+RESULTS = [VERDICT, RANKING, TRAINING, SEARCH, PROBE]
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
+def test_a_result_comes_back_as_it_was_found(store: Store, result: Any) -> None:
+    subject = begun(store)
+    assert store.get(subject, type(result)) is None
+    store.put(subject, result)
+    assert result == store.get(subject, type(result))
+    assert isinstance(store.get(subject, type(result)), type(result))
+
+
+def test_hyperparameters_keep_their_types(store: Store) -> None:
+    subject = begun(store)
+    store.put(subject, TRAINING)
+    found = store.get(subject, Training)
+    assert found is not None
+    kept = found.fitted[0].hyperparameters
+    assert [float, int, str, bool] == [type(value) for value in kept.values()]
+
+
+def test_a_models_infinite_error_can_be_stored(store: Store) -> None:
+    subject = begun(store)
+    wild = replace(TRAINING, errors=(replace(ERROR, mape=float("inf"), r2=float("-inf")),))
+    store.put(subject, wild)
+    assert wild == store.get(subject, Training)
+
+
+def test_results_of_all_types_stand_side_by_side_and_a_later_one_replaces_its_like(
+    store: Store,
+) -> None:
+    subject = begun(store)
+    for result in RESULTS:
+        store.put(subject, result)
+    later = replace(VERDICT, pairs=9)
+    store.put(subject, later)
+    assert later == store.get(subject, Verdict)
+    assert RANKING == store.get(subject, Ranking)
+
+
+def test_a_result_belongs_to_its_subject(store: Store) -> None:
+    subject = begun(store)
+    store.put(subject, VERDICT)
+    assert store.get(replace(subject, workload="dlt"), Verdict) is None
+    assert store.get(replace(subject, arch="arm"), Verdict) is None
+    assert store.get(begun(store), Verdict) is None
+
+
+# Opening ------------------------------------------------------------------------------------------
+
+
+def test_opening_again_keeps_what_is_there(path: Path) -> None:
+    for expected in (1, 2):
+        with opened(str(path)) as store:
+            assert expected == begun(store).campaign.id
+
+
+def test_a_store_of_another_schema_is_refused_by_both_numbers(path: Path) -> None:
+    with opened(str(path)):
+        pass
+    with sqlite3.connect(path) as connection:
+        connection.execute("update meta set schema_version = 99")
+    connection.close()
+    with (
+        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 1: name anoth"),
+        opened(str(path)),
+    ):
+        pytest.fail("must not open")
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    path.write_text("these are my notes " * 100)
+    with pytest.raises(UsageError, match=r"intop\.db can't be opened"), opened(str(path)):
+        pytest.fail("must not open")
+    assert path.read_text().startswith("these are my notes")
+
+
+def test_a_store_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match=f"there is no folder {tmp_path}/nosuch"),
+        opened(str(tmp_path / "nosuch" / "intop.db")),
+    ):
+        pytest.fail("must not open")
+
+
+def test_a_store_can_be_named_by_url(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/by-url.db") as store:
+        begun(store)
+    assert (tmp_path / "by-url.db").is_file()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nosuch://me:s3cret@db.example/intop",
+        "postgresql+nosuch://me:s3cret@db.example/intop",
+        "postgresql://me:s3cret@db.example:port/intop",
+        "://me:s3cret@db.example",
+    ],
+)
+def test_a_url_that_is_no_store_is_refused_without_showing_its_password(url: str) -> None:
+    with pytest.raises(UsageError) as caught, opened(url):
+        pytest.fail("must not open")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_second_controller_can_read_while_the_first_writes(store: Store, path: Path) -> None:
+    subject = begun(store)
+    with opened(str(path)) as other:
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial())
+        assert [trial()] == other.trials(subject)
+        other.add(subject, trial(planned=PLAN[0]))
+    assert 2 == len(store.trials(subject))
