@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -144,10 +144,12 @@ def up(config: Path | None, arch: str | None) -> None:
 @_json_option
 def status(config: Path | None, as_json: bool) -> None:
     """Say how the embedded clusters are; those of other studies too."""
+    from intop.domain.cluster import LabSpec
     from intop.lab import cluster
     from intop.report.machine import to_json
 
-    names = {spec.name for spec in _labs(_study(config), None)} | set(cluster.running())
+    own = {c.name for c in _study(config).clusters.values() if isinstance(c, LabSpec)}
+    names = own | set(cluster.running())
     found = [cluster.status(name) for name in sorted(names)]
     if as_json:
         _print(to_json(found))
@@ -441,14 +443,24 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _interrupt(_signal: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
+class _Stop:
+    """The first signal stops the work, so that the hosts are given back; later ones wait for it."""
+
+    def __init__(self) -> None:
+        self._stopping = False
+
+    def __call__(self, _signal: int, _frame: object) -> None:
+        if not self._stopping:
+            self._stopping = True
+            raise KeyboardInterrupt
+        _say("intop: giving the hosts back; this takes some seconds")
 
 
 def main() -> None:
     """The entry point: errors become one message and an exit code."""
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupt)
+    stop = _Stop()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, stop)
     try:
         # Without click's own handling; the code of --help and --version comes back as a value.
         code = cli(standalone_mode=False)

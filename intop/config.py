@@ -325,7 +325,7 @@ def load_catalogue(path: Path) -> Catalogue:
     source = _Source.read(path)
     if source.data.get("schema") != 1:
         source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
-    for unknown in set(source.data) - {"schema", "parameter", "constraint"}:
+    for unknown in sorted(set(source.data) - {"schema", "parameter", "constraint"}):
         source.problem((unknown,), "is not a known table")
     parameters = _parameters(source)
     constraints = _constraints(source, parameters)

@@ -168,12 +168,12 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "string as an integer (got 'two')"
         ),
         (
-            "study.toml:10: cluster.x86: lab name 'NOT-A-LAB': one to nine of a-z, 0-9 and hyphen are "
-            "allowed, the hyphen neither first nor last"
+            "study.toml:10: cluster.x86: lab name 'NOT-A-LAB': one to nine of a-z, 0-9 and hyphen "
+            "are allowed, the hyphen neither first nor last"
         ),
         (
-            "study.toml:22: cluster.arm.load_generator.port: input should be greater than or equal to "
-            "1 (got 0)"
+            "study.toml:22: cluster.arm.load_generator.port: input should be greater than or equal "
+            "to 1 (got 0)"
         ),
         "study.toml:34: cluster.arm.backends.1.colour: extra inputs are not permitted (got 'red')",
     ) == problems(tmp_path, text)

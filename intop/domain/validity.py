@@ -34,11 +34,11 @@ def judge(
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration.
     """
-    if requests == 0:
-        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
     for name, metric in metrics.items():
         if metric.steal > max_steal:
             return Validity("disturbed", f"{name}: {metric.steal:.0%} of its CPU time was stolen")
+    if requests == 0:
+        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
     if achieved_rps < RATE_TOLERANCE * rate_rps:
         return Validity("overloaded", f"{achieved_rps:.0f} of {rate_rps:.0f} requests/s")
     failed = sum(errors.values())

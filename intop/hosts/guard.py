@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 
 from intop.domain.configuration import Configuration
@@ -150,11 +150,10 @@ def _end(host: Host, token: str) -> None:
 
 def _renew_until(session: GuardedHost, lease_s: float, stop: threading.Event) -> None:
     while not stop.wait(lease_s / 3):
-        try:
+        # One that fails may have been a hiccup. When the lock is really gone, the next write finds
+        # out and says so, in the thread that can act on it.
+        with suppress(HostError):
             session.renew()
-        except HostError:
-            # The next write finds the lock gone and says so, in the thread that can act on it.
-            return
 
 
 def _call(host: Host, verb: str, *words: str, stdin: str = "") -> Completed:

@@ -60,7 +60,8 @@ restore() {
 
 expired() {
     # Without it, another session is just about to take the lock; unless it died there.
-    if ! boot=$(cat "$lock/boot" 2>/dev/null); then
+    boot=$(cat "$lock/boot" 2>/dev/null)
+    if [ -z "$boot" ]; then
         [ $(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s))) -gt 60 ]
         return
     fi

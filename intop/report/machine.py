@@ -1,6 +1,7 @@
 """Results as JSON, for programs."""
 
 import json
+import math
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it
     return value
 
 

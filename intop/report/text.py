@@ -105,7 +105,7 @@ def sparkline(run: Convergence, width: int = 30) -> str:
     """The best predicted P99 by generation, high to low, in at most `width` blocks."""
     values = run.best_ms
     step = max(1, -(-len(values) // width))
-    picked = values[::step]
+    picked = values[::-1][::step][::-1]  # from the end, which must not be missing
     low, high = min(picked), max(picked)
     if high == low:
         return BLOCKS[0] * len(picked)
@@ -129,7 +129,7 @@ def verdict_sentence(found: Verdict) -> str:
     """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
     interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
     if found.failures:
-        return f"worse: the tuned side failed {found.failures} times"
+        return f"worse: trials of the tuned side that failed: {found.failures}"
     if found.outcome == "gain":
         return f"gain: P99 is {found.ratio:.2f} times lower ({interval})"
     if found.outcome == "worse":

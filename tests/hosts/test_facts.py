@@ -87,7 +87,7 @@ def test_a_host_without_nginx_or_a_name_for_its_cpu() -> None:
     ],
 )
 def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
-    with pytest.raises(CommandError, match="^lb: its description can't be read"):
+    with pytest.raises(CommandError, match=r"^lb: its description can't be read"):
         facts(LocalHost(answer))
 
 

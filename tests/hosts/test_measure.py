@@ -42,9 +42,9 @@ class Actor:
             if part in command:
                 return answer()
         if command == TIME_WAIT:
-            return said(
-                f"{self.time_wait.pop(0) if len(self.time_wait) > 1 else self.time_wait[0]}\n"
-            )
+            now, *later = self.time_wait
+            self.time_wait = later or [now]
+            return said(f"{now}\n")
         if command == COUNTERS:
             return said(self.counters.pop(0))
         return said("")
@@ -126,7 +126,7 @@ def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
 def test_learned_metrics_that_stay_are_told_of() -> None:
     stage = Stage()
     stage.hosts["lb"].answers["tcp_metrics"] = lambda: said("", 127, "sh: ip: not found")
-    with pytest.raises(CommandError, match="lb: exit code 127 .* ip: not found"):
+    with pytest.raises(CommandError, match=r"lb: exit code 127 .* ip: not found"):
         settle(stage.rig, max_time_wait=0, limit_s=1)
 
 
@@ -176,7 +176,7 @@ def test_a_seed_of_any_size_is_one_that_the_scripts_take() -> None:
 def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:
     stage = Stage()
     stage.hosts["lg"].answers["wrk"] = lambda: said("", 1, "unable to connect: refused\n")
-    with pytest.raises(CommandError, match="^lg: wrk ended with 1: unable to connect: refused$"):
+    with pytest.raises(CommandError, match=r"^lg: wrk ended with 1: unable to connect: refused$"):
         measure(stage.rig, WRK, WORKLOAD, seed=7)
 
 
@@ -188,5 +188,5 @@ def test_output_that_is_not_our_scripts_is_told_of() -> None:
 def test_counters_that_cannot_be_read_are_told_of_with_the_host() -> None:
     stage = Stage()
     stage.hosts["b1"].counters = ["nothing", "nothing"]
-    with pytest.raises(CommandError, match="^b1: its counters can't be read"):
+    with pytest.raises(CommandError, match=r"^b1: its counters can't be read"):
         measure(stage.rig, WRK, WORKLOAD, seed=7)

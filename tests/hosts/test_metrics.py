@@ -89,7 +89,7 @@ def without(start: str) -> str:
     ],
 )
 def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
-    with pytest.raises(CommandError, match="^lb: its counters can't be read"):
+    with pytest.raises(CommandError, match=r"^lb: its counters can't be read"):
         read_counters(LocalHost(answer))
 
 

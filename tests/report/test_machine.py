@@ -1,0 +1,132 @@
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.results import ModelError, Training, Verdict
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Trial
+from intop.report.machine import to_json
+
+CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
+VERDICT = Verdict(
+    configuration=CONFIGURATION,
+    origin="candidate 2",
+    default_p99_ms=310.0,
+    tuned_p99_ms=100.0,
+    ratio=3.1,
+    ratio_low=2.2,
+    ratio_high=4.4,
+    level=0.95,
+    pairs=8,
+)
+CONDITIONS = Conditions(
+    arch="x86",
+    machine="x86_64",
+    kernel="6.18.0",
+    cpu="EPYC",
+    nginx="nginx/1.22.1",
+    load_tool="wrk 4.1.0",
+    workload="slt",
+    script="0123456789abcdef",
+    rate_rps=100.0,
+    connections=8,
+    threads=2,
+    duration_s=10,
+    timeout_s=2,
+    link="tbf",
+)
+METRICS = HostMetrics(
+    cpu=0.25,
+    steal=0.0,
+    memory_mib=100.0,
+    time_wait=3,
+    listen_overflows=0,
+    listen_drops=0,
+    retransmits=4,
+    cpu_pressure=0.5,
+)
+
+
+def trial(histogram: Histogram | None) -> Trial:
+    return Trial(
+        planned=PlannedTrial(index=3, role="design", configuration=CONFIGURATION),
+        stage="collect",
+        attempt=1,
+        status="ok" if histogram else "failed",
+        detail="",
+        conditions=CONDITIONS,
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=12.0,
+        seed=1,
+        tool_version="0.1.0",
+        histogram=histogram,
+        achieved_rps=100.0,
+        errors={"timeout": 900},
+        metrics={"lb": METRICS},
+    )
+
+
+def strict(text: str) -> Any:
+    """JSON as its specification has it, without Python's NaN and Infinity."""
+
+    def refuse(word: str) -> None:
+        pytest.fail(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_a_verdict_has_its_outcome_and_configuration() -> None:
+    found = strict(to_json(VERDICT))
+    assert "gain" == found["outcome"]
+    assert {"values": {"net.ipv4.tcp_rmem": "4096 8192 65536"}} == found["configuration"]
+    assert (3.1, 2.2, 4.4, 8) == tuple(
+        found[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")
+    )
+
+
+def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:
+    found = strict(to_json(trial(Histogram.from_pairs([(1000, 980), (2000, 20)]))))
+    assert (1.0, 1.0, 2.0, 2.0) == tuple(found[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9"))
+    # 900 timeouts count for the judgement, and not for the percentiles of what was answered.
+    assert 2000 <= found["judged_p99_ms"]
+    assert "histogram" not in found
+    assert CONFIGURATION.digest == found["digest"]
+    assert 4 == found["metrics"]["lb"]["retransmits"]
+    assert "x86_64" == found["conditions"]["machine"]
+
+
+def test_a_failed_trial_has_no_percentiles() -> None:
+    found = strict(to_json(trial(None)))
+    assert ("failed", None) == (found["status"], found["judged_p99_ms"])
+    assert "p99_ms" not in found
+
+
+def test_what_is_no_number_becomes_null() -> None:
+    wild = ModelError(
+        family="svr",
+        mape=float("inf"),
+        r2=float("-inf"),
+        spearman=float("nan"),
+        trials=1,
+        seconds=1,
+    )
+    training = Training(keys=(), fitted=(), errors=(wild,), trials=1)
+    (found,) = strict(to_json(training))["errors"]
+    assert (None, None, None) == (found["mape"], found["r2"], found["spearman"])
+
+
+@dataclass
+class Nested:
+    inside: dict[str, tuple[Verdict, ...]]
+
+
+def test_verdicts_deep_inside_have_their_outcome_too() -> None:
+    found = strict(to_json([Nested({"x86 slt": (VERDICT,)})]))
+    assert "gain" == found[0]["inside"]["x86 slt"][0]["outcome"]
+
+
+def test_other_scripts_stay_readable() -> None:
+    assert '"µs → ms"' in to_json(["µs → ms"])

@@ -1,0 +1,336 @@
+"""Results as text in a file: everything is there, and nothing is cut."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import RenderableType
+
+from intop.domain.comparison import Comparison, Side
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.domain.histogram import Histogram
+from intop.domain.probing import HostFacts
+from intop.domain.results import (
+    Convergence,
+    Importance,
+    ModelError,
+    Ranking,
+    Search,
+    Training,
+    Verdict,
+)
+from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.report import doctor, text
+
+LONG_KEYS = [
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
+    "kernel.numa_balancing_scan_period_max_ms",
+    "net.ipv6.neigh.default.unres_qlen_bytes",
+]
+VERDICT = Verdict(
+    configuration=Configuration(
+        {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
+    ),
+    origin="candidate 2",
+    default_p99_ms=310.0,
+    tuned_p99_ms=100.0,
+    ratio=3.1,
+    ratio_low=2.2,
+    ratio_high=4.4,
+    level=0.95,
+    pairs=8,
+)
+TRAINING = Training(
+    keys=tuple(LONG_KEYS),
+    fitted=(),
+    errors=(
+        ModelError(family="svr", mape=120.4, r2=-0.25, spearman=0.5, trials=20, seconds=1.25),
+        ModelError(
+            family="gradient boosting", mape=48.6, r2=0.75, spearman=0.88, trials=20, seconds=12.0
+        ),
+    ),
+    trials=24,
+)
+CONDITIONS = Conditions(
+    arch="x86",
+    machine="x86_64",
+    kernel="6.18.0-28-cloud-amd64",
+    cpu="EPYC",
+    nginx="nginx/1.22.1",
+    load_tool="wrk 4.1.0",
+    workload="slt",
+    script="0123456789abcdef",
+    rate_rps=100.0,
+    connections=8,
+    threads=2,
+    duration_s=10,
+    timeout_s=2,
+    link="tbf",
+)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *parts: RenderableType) -> str:
+    """What gets into a file; nothing is cut, and nothing is coloured."""
+    text.show(*parts)
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "\x1b" not in out
+    return out
+
+
+def cells(out: str, start: str) -> list[str]:
+    """The words of the one line that starts so."""
+    (line,) = [line for line in out.splitlines() if line.strip().startswith(start)]
+    return line.split()
+
+
+@pytest.fixture(autouse=True)
+def a_narrow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def test_a_ranking_shows_the_chosen_ones_and_counts_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    importances = [
+        Importance(key=key, mean=mean, sd=0.012)
+        for key, mean in zip([*LONG_KEYS, "vm.swappiness"], (0.5, 0.25, 0.125, 0.1), strict=True)
+    ]
+    found = Ranking(importances=tuple(importances), chosen=tuple(LONG_KEYS), trials=40)
+    out = shown(capsys, text.ranking("x86 slt", found))
+    assert "x86 slt: importance of parameters (40 trials)" in out
+    assert [LONG_KEYS[0], "0.500", "0.012", 20 * "█"] == cells(out, LONG_KEYS[0])
+    assert [LONG_KEYS[1], "0.250", "0.012", 10 * "█"] == cells(out, LONG_KEYS[1])
+    assert "vm.swappiness" not in out
+    assert "1 further parameters were ranked and left out." in out
+
+
+def test_a_ranking_in_which_nothing_matters_is_shown_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = Importance(key="vm.swappiness", mean=0.0, sd=0.0)
+    found = Ranking(importances=(nothing,), chosen=("vm.swappiness",), trials=4)
+    assert ["vm.swappiness", "0.000", "0.000"] == cells(
+        shown(capsys, text.ranking("x86 slt", found)), "vm.swappiness"
+    )
+
+
+def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, text.errors("x86 slt", TRAINING))
+    assert "(24 trials, 3 parameters)" in out
+    assert "svr 120 % -0.25 0.50 1.2 s" == " ".join(cells(out, "svr"))
+    assert "gradient boosting 49 % 0.75 0.88 12.0 s" == " ".join(cells(out, "gradient"))
+
+
+def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Convergence(
+        model="extremely randomised trees",
+        best_ms=tuple(float(100 - n) for n in range(100)),
+        converged_at=99,
+        seconds=12.5,
+    )
+    out = shown(capsys, text.search("x86 slt", Search(candidates=(), convergences=(run,))))
+    line = " ".join(cells(out, "extremely"))
+    assert "extremely randomised trees 99 12.5 s 1.0 ms █" in line
+    assert "▁" in line
+    assert "Predicted, not measured" in out
+
+
+@pytest.mark.parametrize(
+    ("best_ms", "expected"),
+    [
+        ((8.0, 7, 6, 5, 4, 3, 2, 1), "█▇▆▅▄▃▂▁"),
+        ((5.0,), "▁"),
+        ((5.0, 5.0, 5.0), "▁▁▁"),
+        ((9.0, 1.0), "█▁"),
+    ],
+)
+def test_a_sparkline_goes_from_high_to_low(best_ms: tuple[float, ...], expected: str) -> None:
+    run = Convergence(model="m", best_ms=best_ms, converged_at=0, seconds=0.0)
+    assert expected == text.sparkline(run)
+
+
+@pytest.mark.parametrize("count", [1, 29, 30, 31, 59, 60, 61, 1000])
+def test_a_sparkline_is_never_wider_than_asked(count: int) -> None:
+    run = Convergence(
+        model="m", best_ms=tuple(map(float, range(count, 0, -1))), converged_at=0, seconds=0.0
+    )
+    assert 1 <= len(text.sparkline(run, width=30)) <= 30
+
+
+def trial(status: Status, configuration: Configuration, p99_us: int | None) -> Trial:
+    return Trial(
+        planned=PlannedTrial(index=0, role="design", configuration=configuration),
+        stage="collect",
+        attempt=0,
+        status=status,
+        detail="",
+        conditions=CONDITIONS,
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=12.0,
+        seed=1,
+        tool_version="0.1.0",
+        histogram=None if p99_us is None else Histogram.from_pairs([(p99_us, 100)]),
+        achieved_rps=100.0,
+    )
+
+
+def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[str]) -> None:
+    tuned = VERDICT.configuration
+    trials = [
+        trial("ok", DEFAULT, 2000),
+        trial("ok", tuned, 1000),
+        trial("ok", tuned, 1500),
+        trial("overloaded", tuned, 1200),
+        trial("failed", tuned, None),
+        trial("failed", tuned, None),
+        trial("disturbed", tuned, 1),
+    ]
+    out = shown(capsys, text.collected("arm dlt", trials))
+    assert "arm dlt: trials" in out
+    assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
+    line = " ".join(cells(out, "configurations"))
+    assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
+
+
+def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, text.collected("arm dlt", []))
+    assert ["default", "0", "-", "-", "none"] == cells(out, "default")
+
+
+def side(**changes: Any) -> Side:
+    values: dict[str, Any] = {
+        "arch": "x86",
+        "conditions": CONDITIONS,
+        "trials": 30,
+        "default_p99_ms": 310.0,
+        "best_p99_ms": 90.0,
+        "verdict": VERDICT,
+        "ranking": None,
+        "training": TRAINING,
+    }
+    return Side(**(values | changes))
+
+
+def test_a_comparison_lays_the_sides_next_to_each_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arm = side(
+        arch="arm",
+        conditions=replace(CONDITIONS, machine="aarch64"),
+        verdict=None,
+        training=None,
+        trials=5,
+    )
+    found = Comparison(
+        workload="slt",
+        sides=(side(), arm),
+        rank_agreement=0.456,
+        warnings=("kernel: 6.18.0 against 6.1.0",),
+    )
+    out = shown(capsys, text.comparison(found))
+    assert "slt: x86 and arm" in out
+    assert "machine x86_64, 6.18.0-28-cloud-amd64 aarch64, 6.18.0-28-cloud-amd64" == " ".join(
+        cells(out, "machine")
+    )
+    assert "default P99 310.0 ms 310.0 ms" == " ".join(cells(out, "default P99"))
+    assert "tuned P99 100.0 ms not verified" == " ".join(cells(out, "tuned P99"))
+    assert "speed-up 3.10 (2.20 to 4.40) not verified" == " ".join(cells(out, "speed-up"))
+    best = "best model gradient boosting, MAPE 49 % not trained"
+    assert best == " ".join(cells(out, "best model"))
+    assert "not the same on both sides: kernel: 6.18.0 against 6.1.0" in out
+    assert "rank correlation of the importances: 0.46" in out
+
+
+def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = HostFacts(
+        machine="aarch64",
+        kernel="5.15.0-1051-azure-fde",
+        cpu="Neoverse",
+        cpus=64,
+        memory_bytes=256 << 30,
+        page_bytes=4096,
+        in_namespace=False,
+        is_root=True,
+        nginx="nginx/1.26.2",
+        clock_s=0.0,
+    )
+    host = HostDiagnosis(
+        name="balancer-07.prod.eu-west.example.com",
+        role="load-balancer",
+        facts=facts,
+        clock_offset_s=-0.004,
+        guard="held by somebody",
+    )
+    found = Diagnosis(
+        arch="arm",
+        link="10 Gbit/s",
+        load_tool="wrk2 4.0.0",
+        hosts=(host,),
+        offered=("net.core.somaxconn",),
+        refused={f"vm.key{n}": "can't be written" for n in range(6)},
+        problems=("b1: its clock is +9.0 s off ours",),
+    )
+    out = shown(capsys, doctor.examined(found))
+    # A name may be folded within its column, but every piece of it is there.
+    lines = out.splitlines()
+    (header,) = [line for line in lines if "role" in line]
+    rows = lines[lines.index(header) + 2 : lines.index("load tool: wrk2 4.0.0")]
+    assert host.name == "".join(row[: header.index("role")].strip() for row in rows)
+    assert "load tool: wrk2 4.0.0" in out
+    assert "parameters that can be tuned: 1" in out
+    assert (
+        "out of bounds, 6: can't be written: vm.key0, vm.key1, vm.key2, vm.key3 and 2 more" in out
+    )
+    assert "PROBLEM  b1: its clock is +9.0 s off ours" in out
+    assert f"{host.name}: held by somebody" in out
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"),
+        (
+            {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
+            "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30)",
+        ),
+        (
+            {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4},
+            "no significant gain, keep the defaults (ratio 1.20, 95% interval 1.00 to 1.40)",
+        ),
+        (
+            {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
+            "worse: P99 is 2.00 times higher (ratio's 90% interval 0.25 to 0.75)",
+        ),
+        # However fast the rest was.
+        ({"failures": 2}, "worse: the tuned side failed 2 times"),
+    ],
+)
+def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
+    assert expected == text.verdict_sentence(replace(VERDICT, **changes))
+
+
+def test_a_verdict_shows_the_configuration_it_is_about(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, text.verdict("x86 slt", VERDICT))
+    assert "x86 slt: gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)" in out
+    assert "default 310.0 ms, tuned 100.0 ms" in out
+    assert "8 interleaved pairs" in out
+    assert "  net.core.somaxconn = 64\n  net.ipv4.tcp_rmem = 4096 8192 65536\n" in out
+
+
+def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = replace(VERDICT, origin="[bold]candidate[/bold]")
+    assert "[bold]candidate[/bold]" in shown(capsys, text.verdict("x86 slt", odd))
