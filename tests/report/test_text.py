@@ -314,7 +314,7 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
             "worse: P99 is 2.00 times higher (ratio's 90% interval 0.25 to 0.75)",
         ),
         # However fast the rest was.
-        ({"failures": 2}, "worse: the tuned side failed 2 times"),
+        ({"failures": 2}, "worse: trials of the tuned side that failed: 2"),
     ],
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
