@@ -409,9 +409,9 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     from intop.pipeline import campaigns
 
     latest = store.latest(study.name)
-    if new or latest is None:
+    if latest is None or (new and not store.is_empty(latest)):
         return campaigns.new(store, study)
-    if resume:
+    if resume or store.is_empty(latest):
         return latest
     state = "is finished" if latest.finished_at else "is not finished"
     told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"

@@ -144,6 +144,12 @@ class Store:
             raise IntopError(f"campaign of {study} was written and can't be read back")
         return made
 
+    def is_empty(self, campaign: Campaign) -> bool:
+        """Whether nothing was even planned in a campaign."""
+        query = sa.select(_planned.c.id).where(_planned.c.campaign_id == campaign.id)
+        with self._engine.connect() as connection:
+            return connection.execute(query.limit(1)).first() is None
+
     def finish(self, campaign: Campaign) -> None:
         """Note that a campaign has all that it was to have."""
         update = _campaign.update().where(_campaign.c.id == campaign.id)

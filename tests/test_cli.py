@@ -240,6 +240,9 @@ def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
 def begun(study: Path, *, finished: bool = False) -> None:
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.begin("mine", seed=1, tool_version=__version__)
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        baseline = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+        store.write_plan(subject, "screen", [baseline])
         if finished:
             store.finish(campaign)
 
@@ -268,6 +271,18 @@ def test_tune_goes_on_or_starts_anew_as_told(study: Path, option: str, campaigns
         latest = store.latest("mine")
         assert latest is not None
         assert campaigns == latest.id
+
+
+@pytest.mark.parametrize("option", [(), ("--new",)])
+def test_a_campaign_in_which_nothing_was_planned_is_used(
+    study: Path, option: tuple[str, ...]
+) -> None:
+    for _ in range(2):
+        assert "is not up" in intop("tune", "-c", study, *option).stderr
+    with opened(str(study.parent / "mine.db")) as store:
+        latest = store.latest("mine")
+        assert latest is not None
+        assert 1 == latest.id
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 import sys
 import time
 from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 LINE_EVERY_S = 20.0
 
@@ -92,11 +95,13 @@ class LiveProgress:
             console=Console(stderr=True),
             speed_estimate_period=3600,
             transient=True,
+            # Results go to stdout, which may be a file: nothing but our bar is ours to draw.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
-        self._task: int | None = None
+        self._task: "TaskID | None" = None
 
     def __enter__(self) -> Self:
-        self._bars.start()
         return self
 
     def __exit__(
@@ -105,7 +110,7 @@ class LiveProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bars.stop()
+        self.end()
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -115,20 +120,18 @@ class LiveProgress:
         """Show a bar."""
         self.end()
         self._task = self._bars.add_task(title, total=total - done, detail="")
+        self._bars.start()
 
     def step(self, text: str = "") -> None:
         """Move the bar."""
         if self._task is not None:
-            from rich.progress import TaskID
-
-            self._bars.update(TaskID(self._task), advance=1, detail=text)
+            self._bars.update(self._task, advance=1, detail=text)
 
     def end(self) -> None:
         """Take the bar away."""
         if self._task is not None:
-            from rich.progress import TaskID
-
-            self._bars.remove_task(TaskID(self._task))
+            self._bars.stop()
+            self._bars.remove_task(self._task)
             self._task = None
 
 
