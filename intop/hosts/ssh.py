@@ -60,12 +60,15 @@ class SshHost:
             raise UnreachableError(name, f"the SSH connection failed: {error}") from error
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
-        """Write texts to files by name, readable by their owner only."""
+        """Write texts to files by name, readable by their owner only.
+
+        Each file is replaced at once: a script may be running from the one that was there.
+        """
         folder = shlex.quote(directory)
         output(self, f"umask 077; mkdir -p {folder}")
         for name, text in files.items():
             path = shlex.quote(f"{directory}/{name}")
-            output(self, f"umask 077; cat > {path}", stdin=text)
+            output(self, f"umask 077; cat > {path}.new && mv {path}.new {path}", stdin=text)
 
     def forward(self, hostname: str, port: int) -> paramiko.Channel:
         """A channel from this host to another one, for the connection behind it."""

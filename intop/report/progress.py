@@ -119,7 +119,7 @@ class LiveProgress:
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Show a bar."""
         self.end()
-        self._task = self._bars.add_task(title, total=total - done, detail="")
+        self._task = self._bars.add_task(title, total=total, completed=done, detail="")
         self._bars.start()
 
     def step(self, text: str = "") -> None:
