@@ -99,7 +99,7 @@ class LiveProgress:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task: "TaskID | None" = None
+        self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
         return self
