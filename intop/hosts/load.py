@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
 
 from intop.domain.histogram import Histogram
 from intop.errors import LoadOutputError
@@ -187,12 +188,23 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     words = [tool.path, "-t", str(load.threads), "-c", str(load.connections)]
     words += ["-d", str(planned_run_s(tool, load)), "--timeout", str(math.ceil(load.timeout_s))]
     words += ["-R", rate] if paced_by_tool else []
-    words += ["-s", script, load.url, "--"]
+    words += ["-s", script, _with_port(load.url), "--"]
     words += ["--seed", str(load.seed), "--threads", str(load.threads)]
     words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
     words += [] if paced_by_tool else ["--pace", "--rate", rate]
     needed = shlex.join([script, SHARED_SCRIPT])
     return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {shlex.join(words)}"
+
+
+def _with_port(url: str) -> str:
+    """The URL with its port said: else the tools look `http` up in /etc/services, which the
+    smallest systems don't have.
+    """
+    parts = urlsplit(url)
+    if parts.port is not None:
+        return url
+    port = 443 if parts.scheme == "https" else 80
+    return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{port}"))
 
 
 # Output -------------------------------------------------------------------------------------------

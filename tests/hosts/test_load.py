@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -177,11 +178,25 @@ def test_planned_run_covers_calibration_and_counted_seconds() -> None:
     ] == [3, 14, 14]
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://192.0.2.1", "http://192.0.2.1:80"),
+        ("https://lb.example", "https://lb.example:443"),
+        ("http://[2001:db8::1]", "http://[2001:db8::1]:80"),
+        ("http://lb.example:8080", "http://lb.example:8080"),
+    ],
+)
+def test_the_port_is_always_said(url: str, said: str) -> None:
+    """Where there is no /etc/services, wrk can't find the port of http."""
+    assert said in shlex.split(command(WRK, load(url=url), "/d"))
+
+
 def test_command_is_quoted(tmp_path: Path) -> None:
     directory = tmp_path / "a b'c;$(d)"
     shutil.copytree(LUA, directory)
     tool = replace(WRK, path=executable(tmp_path / "my wrk", "pwd; printf '%s\\n' \"$@\""))
-    hostile = load(script="dlt", url="http://h/?a=1&b=$(c) `d`", dynamic_path="/x;y 'z' & $HOME")
+    hostile = load(script="dlt", url="http://h:8/?a=1&b=$(c) `d`", dynamic_path="/x;y 'z' & $HOME")
     output = subprocess.run(
         ["sh", "-c", command(tool, hostile, str(directory))], capture_output=True, text=True
     )
