@@ -474,6 +474,6 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         _say(
             "intop: stopped. The hosts are as they were found, and everything that was measured "
-            "is stored: the same command goes on from here"
+            "is stored: the same command (tune with --resume) goes on from here"
         )
         sys.exit(INTERRUPTED)
