@@ -160,6 +160,7 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         duration_s=workload.duration_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
+        emulation=rig.cluster.emulation,
     )
 
 
