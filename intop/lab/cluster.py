@@ -94,13 +94,11 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
     """
     require_root()
     require_programs()
+    made = None
     if spec.kind == "vm":
         guest.require(spec.arch)
-    with _locked():
-        if (found := _found_up(spec)) is not None:
-            return _cluster(found)
-    # Building an image may take minutes, and is nothing that other labs must wait for.
-    made = image.ready(spec.arch, say) if spec.kind == "vm" else None
+        # Before the lock: it may take minutes, and is nothing that other labs must wait for.
+        made = image.ready(spec.arch, say)
     with _locked():
         if (found := _found_up(spec)) is not None:
             return _cluster(found)

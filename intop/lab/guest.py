@@ -80,6 +80,18 @@ def lab_files(
     }
 
 
+def prepared(subnet: IPv4Network, backends: Sequence[str], link: Link | None, keys: Path) -> str:
+    """The script for a lab's guest, from the keys that were made for it."""
+    address = network.address(subnet, network.BALANCER)
+    given = lab_files(
+        address,
+        [network.address(subnet, backend) for backend in backends],
+        (keys / f"host-{network.BALANCER}").read_text(),
+        (keys / "authorized_keys").read_text(),
+    )
+    return script(address, subnet.prefixlen, link, given)
+
+
 # -- a guest at work -----------------------------------------------------------------------------
 
 
@@ -112,7 +124,8 @@ def launch(
             _start(lab, arch, accelerator, image, files)
             _wait(lab, files, greeting_problem, KVM_LIMIT_S)
         except LabError as error:
-            say(f"KVM does not work here, so the guest is emulated: {_short(error)}")
+            reason = str(error).splitlines()[-1].strip()  # the end of QEMU's own log, or of ours
+            say(f"KVM does not work here, so the guest is emulated: {reason}")
             _end(lab, files)
         else:
             return qemu.emulation(accelerator)
@@ -167,19 +180,3 @@ def _end(lab: str, files: Files) -> None:
 
     processes.end(left)
     files.pid.unlink(missing_ok=True)
-
-
-def _short(error: LabError) -> str:
-    return " ".join(str(error).split())[-200:]
-
-
-def prepared(subnet: IPv4Network, backends: Sequence[str], link: Link | None, keys: Path) -> str:
-    """The script for a lab's guest, from the keys that were made for it."""
-    address = network.address(subnet, network.BALANCER)
-    given = lab_files(
-        address,
-        [network.address(subnet, backend) for backend in backends],
-        (keys / f"host-{network.BALANCER}").read_text(),
-        (keys / "authorized_keys").read_text(),
-    )
-    return script(address, subnet.prefixlen, link, given)
