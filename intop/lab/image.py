@@ -59,7 +59,7 @@ def ready(arch: str, say: Say) -> Image:
     require_programs(BUILDERS, "building a guest's image")
     CACHE_FOLDER.mkdir(parents=True, exist_ok=True, mode=0o755)
     with _locked(CACHE_FOLDER / f"{arch}.lock"):
-        inputs = recipe.fingerprint(arch, packages.sources())
+        inputs = recipe.fingerprint(arch, packages.sources(), *_how())
         known = _known(arch, inputs)
         if known is not None and time.time() - known[1] < FRESH_S:
             return known[0]
@@ -73,6 +73,12 @@ def ready(arch: str, say: Say) -> Image:
         _remember(arch, inputs, image)
         _remove_others(arch, image)
         return image
+
+
+def _how() -> list[str]:
+    """The code that makes images, so that none that was made in another way is taken for ours."""
+    modules = (recipe, cpio, packages)
+    return [Path(str(file)).read_text() for file in (__file__, *(m.__file__ for m in modules))]
 
 
 # -- what is there -------------------------------------------------------------------------------
@@ -153,7 +159,7 @@ def _current(arch: str, say: Say) -> Image:
         raise LabError(
             f"{recipe.kernel_package(arch)} brings no kernel: {', '.join(map(str, chosen))}"
         )
-    name = f"{arch}-{recipe.fingerprint(arch, *map(str, chosen))}"
+    name = f"{arch}-{recipe.fingerprint(*map(str, chosen), *_how())}"
     image = Image(CACHE_FOLDER / name)
     if not image.folder.is_dir():
         say(f"building the image of an {arch} guest: {len(chosen)} packages, Linux {release}")

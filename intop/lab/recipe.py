@@ -12,9 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from intop.lab import cpio
 from intop.lab.packages import DEBIAN_ARCH, Package
 
-FORMAT = 1
-"""To be raised when an image is made in another way from the same ingredients."""
-
 LAB_FILE = "opt/intop/lab"
 """What QEMU's firmware interface calls the script of the lab."""
 GUEST_FOLDER = "/run/intop"
@@ -37,13 +34,15 @@ LEFT_OUT = re.compile(
 KEPT = re.compile(r"(?!usr/share/|usr/include/|usr/lib/[^/]+/gconv/|usr/lib/(systemd|udev)/).*")
 """The files of the other packages that are of use."""
 
-DEVICE_MODULES = (*("virtio_mmio", "virtio_pci", "virtio_net", "virtio_rng", "qemu_fw_cfg"),)
+DEVICE_MODULES = ("virtio_mmio", "virtio_pci", "virtio_net", "virtio_rng", "qemu_fw_cfg")
 CHOICE_MODULES = (
     *("tcp_bbr", "tcp_htcp", "tcp_westwood", "tcp_vegas", "tcp_bic", "tcp_hybla"),
     *("tcp_illinois", "tcp_veno", "tcp_yeah", "tcp_dctcp"),
     *("sch_fq", "sch_netem", "sch_tbf", "sch_cake", "sch_sfq", "sch_codel"),
+    "tcp_diag",
 )
-"""What is loaded, so that the catalogue's choices exist: TCP's algorithms and disciplines."""
+"""What is loaded, so that the catalogue's choices exist: TCP's algorithms and disciplines, and
+what `ss` asks for the length of a socket's queue."""
 
 TOP_LEVEL = ("bin", "sbin", "lib", "lib64")
 """Folders that packages may still name, and that are links into usr."""
@@ -106,18 +105,14 @@ def kernel_release(packages: Iterable[Package]) -> str | None:
     return next((release for release in releases if release[0].isdigit()), None)
 
 
-def fingerprint(arch: str, *more: str) -> str:
-    """What the recipe and `more` come to: another one means another image."""
-    parts = [
-        *(str(FORMAT), arch, INIT, LEFT_OUT.pattern, KEPT.pattern),
-        *(*PROGRAMS, *DEVICE_MODULES, *CHOICE_MODULES, *ACCOUNTS, *more),
-    ]
+def fingerprint(*parts: str) -> str:
+    """What an image is called by: another one in any part means another image."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def place(path: str) -> str | None:
     """Where a package's file goes; None for one that is left out, or a folder we make."""
-    clean = path.removeprefix("./").strip("/")
+    clean = path.removeprefix(".").strip("/")
     top, _, rest = clean.partition("/")
     if top in TOP_LEVEL:
         if not rest:
@@ -130,6 +125,7 @@ def own_files() -> dict[str, cpio.Entry]:
     """All that is in the image and in no package."""
     passwd, group, shadow = _accounts()
     return {
+        ".": cpio.folder(),  # the root itself: without it anybody could write there
         **{top: cpio.link(f"usr/{top}") for top in TOP_LEVEL},
         **{path: cpio.folder() for path in ("proc", "sys", "dev", "run", "run/sshd", "var/www")},
         **{path: cpio.folder(0o700) for path in ("root", "var/lib/intop")},

@@ -88,7 +88,10 @@ def test_other_sources_or_another_recipe_make_an_image_outdated(
     ready()
     monkeypatch.setattr(packages, "sources", lambda: "another source")
     ready()
-    assert apt.looks == 2
+    assert (apt.looks, apt.builds) == (2, 1)
+    monkeypatch.setattr(image, "_how", lambda: ["another recipe"])
+    ready()
+    assert (apt.looks, apt.builds) == (3, 2)
 
 
 def test_without_network_the_last_image_serves(

@@ -9,8 +9,8 @@ from intop.lab import packages
 from intop.lab.packages import Package
 
 URIS = """\
-'http://mirror.example/pool/z/zlib1g_1.2.13.dfsg-1_arm64.deb' zlib1g_1%3a1.2.13.dfsg-1_arm64.deb 827 MD5Sum:6b
-'http://mirror.example/l/libc6_2.36-9%2bdeb12u14_arm64.deb' libc6_2.36-9+deb12u14_arm64.deb 23246 SHA256:aa
+'http://mirror.example/z/zlib1g_1.2.13.dfsg-1_arm64.deb' zlib1g_1%3a1.2.13.dfsg-1_arm64.deb 8
+'http://mirror.example/l/libc6_2.36-9%2bdeb12u14_arm64.deb' libc6_2.36-9+deb12u14_arm64.deb 2
 'http://mirror.example/pool/n/nginx-common_1.22.1-9_all.deb' nginx-common_1.22.1-9_all.deb 11491\x20
 N: something to know
 """
