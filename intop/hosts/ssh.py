@@ -63,7 +63,7 @@ class SshHost:
             ) from error
         except LOST as error:
             raise UnreachableError(
-                name, f"the SSH connection failed: {error or 'it ended'}"
+                name, f"the SSH connection failed: {str(error) or 'it ended'}"
             ) from error
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
