@@ -20,6 +20,7 @@ run: install ## Tune both workloads on the embedded lab, and take the lab down a
 	{ $(BIN)/intop tune -c $(CONFIG) $(ARGS) || [ $$? -eq 3 ]; }
 
 test: install check ## Run all linters and all tests
+	@sh scripts/system-packages guests
 	@$(BIN)/python -m pytest
 
 check: install ## Run the linters only: ruff, mypy, import-linter

@@ -123,7 +123,7 @@ def cli() -> None:
 
 @cli.group(epilog=_examples("intop lab up", "intop lab status", "intop lab down"))
 def lab() -> None:
-    """The embedded cluster: real nginx and sshd in network namespaces of this machine."""
+    """The embedded cluster: real nginx and sshd in namespaces and guests of this machine."""
 
 
 @lab.command(epilog=_examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
@@ -135,8 +135,9 @@ def up(config: Path | None, arch: str | None) -> None:
 
     for spec in _labs(_study(config), arch):
         _say(f"lab {spec.name}: starting")
-        made = cluster.up(spec)
-        _say(f"lab {spec.name} is up: {made.url}, {made.link}")
+        made = cluster.up(spec, _say)
+        by = f", a virtual machine by {made.emulation}" if made.emulation else ""
+        _say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
 
 
 @lab.command(epilog=_examples("intop lab status", "intop lab status --json"))
@@ -156,6 +157,7 @@ def status(config: Path | None, as_json: bool) -> None:
         return
     for one in found:
         where = f", {one.url}" if one.url else ""
+        where += f", {one.emulation}" if one.emulation else ""
         _print(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
         for problem in one.problems:
             _print(f"  {problem}")

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from intop.domain.cluster import (
     Cluster,
     HostAddress,
+    LabKind,
     LabSpec,
     Link,
     Role,
@@ -101,13 +102,22 @@ class _HostModel(_Model):
 
 
 class _LinkModel(_Model):
-    rate_mbit: Positive
+    rate_mbit: Positive | None = None
     burst_kb: Count = 32
     limit_kb: Count = 100
+    delay_ms: Annotated[float, Field(ge=0, le=10_000)] = 0
+    loss_percent: Annotated[float, Field(ge=0, lt=100)] = 0
+
+    def link(self) -> Link:
+        """Raises ValueError for one that shapes nothing, or a buffer without a rate."""
+        if self.rate_mbit is None and self.model_fields_set & {"burst_kb", "limit_kb"}:
+            raise ValueError("link: burst_kb and limit_kb belong to a rate_mbit")
+        return Link(**self.model_dump())
 
 
 class _LabModel(_Model):
     lab: str
+    kind: LabKind = "namespaces"
     link: _LinkModel | None = None
     machines: tuple[str, ...] = ()
 
@@ -362,8 +372,13 @@ def _constraints(source: "_Source", parameters: Mapping[str, Parameter]) -> tupl
 def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
     if "lab" in table:
         lab = _LabModel.model_validate(table)
-        link = Link(**lab.link.model_dump()) if lab.link else None
-        return LabSpec(name=lab.lab, arch=arch, link=link, machines=lab.machines)
+        return LabSpec(
+            name=lab.lab,
+            arch=arch,
+            kind=lab.kind,
+            link=lab.link.link() if lab.link else None,
+            machines=lab.machines,
+        )
     model = _ClusterModel.model_validate(table)
     return Cluster(
         arch=arch,

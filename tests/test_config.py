@@ -125,11 +125,33 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     assert 0.95 == found.budget.level
 
 
+def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
+    shaped = 'kind = "vm"\nlink = { delay_ms = 10, loss_percent = 0.5 }'
+    text = GOOD.replace("link = { rate_mbit = 300 }", shaped)
+    expected = LabSpec(name="one", kind="vm", link=Link(delay_ms=10, loss_percent=0.5))
+    assert expected == study(tmp_path, text).clusters["x86"]
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("{ }", "give it a rate_mbit, a delay_ms or a loss_percent"),
+        ("{ delay_ms = 1, limit_kb = 20 }", "burst_kb and limit_kb belong to a rate_mbit"),
+        ("{ loss_percent = 100 }", "less than 100 (got 100)"),
+    ],
+)
+def test_a_link_that_makes_no_sense_is_named(tmp_path: Path, link: str, said: str) -> None:
+    text = GOOD.replace("link = { rate_mbit = 300 }", f"link = {link}")
+    (found,) = problems(tmp_path, text)
+    assert said in found
+
+
 def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     clusters = study(tmp_path, GOOD).clusters
     assert LabSpec(name="one", arch="x86", link=Link(rate_mbit=300)) == clusters["x86"]
     arm = clusters["arm"]
     assert isinstance(arm, Cluster)
+    assert arm.emulation == ""
     assert ["load.example", "10.0.0.2", "b1.example", "second"] == [h.name for h in arm.hosts]
     assert ["load-generator", "load-balancer", "backend", "backend"] == [h.role for h in arm.hosts]
     assert [False, True, False, False] == [h.sudo for h in arm.hosts]

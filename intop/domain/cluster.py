@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Role = Literal["load-generator", "load-balancer", "backend"]
+LabKind = Literal["namespaces", "vm"]
 
 MACHINES: Mapping[str, tuple[str, ...]] = {
     "x86": ("x86_64", "i686"),
@@ -45,21 +46,42 @@ class HostAddress:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """The shape of the load balancer's link: a token bucket before a short buffer.
+    """The shape of the load balancer's link; None and zero leave it as it is.
 
-    `rate_mbit` in Mbit/s; `burst_kb` and `limit_kb` (the buffer) in KB of 1,024 bytes.
+    `rate_mbit` in Mbit/s is kept by a token bucket before a short buffer; `burst_kb` and
+    `limit_kb` (the buffer) in KB of 1,024 bytes. `delay_ms` and `loss_percent` are what happens
+    to each packet before.
     """
 
-    rate_mbit: float
+    rate_mbit: float | None = None
     burst_kb: int = 32
     limit_kb: int = 100
+    delay_ms: float = 0
+    loss_percent: float = 0
 
     def __post_init__(self) -> None:
-        if self.rate_mbit <= 0 or self.burst_kb <= 0 or self.limit_kb <= 0:
-            raise ValueError(f"link: rate, burst and limit must be above zero, got {self}")
+        if self.rate_mbit is not None and self.rate_mbit <= 0:
+            raise ValueError(f"link: the rate must be above zero, got {self.rate_mbit:g}")
+        if self.burst_kb <= 0 or self.limit_kb <= 0:
+            raise ValueError("link: burst and limit must be above zero")
+        if self.delay_ms < 0 or not 0 <= self.loss_percent < 100:
+            raise ValueError("link: the delay must not be negative, the loss 0 up to 100 %")
+        if self.rate_mbit is None and not self.has_netem:
+            raise ValueError("link: give it a rate_mbit, a delay_ms or a loss_percent")
+
+    @property
+    def has_netem(self) -> bool:
+        """Whether packets are delayed or lost, which only the kernel's sch_netem can do."""
+        return bool(self.delay_ms or self.loss_percent)
 
     def __str__(self) -> str:
-        return f"tbf {self.rate_mbit:g} Mbit/s, burst {self.burst_kb} KB, limit {self.limit_kb} KB"
+        netem = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
+        netem += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
+        parts = [f"netem {', '.join(netem)}"] if netem else []
+        if self.rate_mbit is not None:
+            shape = f"burst {self.burst_kb} KB, limit {self.limit_kb} KB"
+            parts.append(f"tbf {self.rate_mbit:g} Mbit/s, {shape}")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +92,8 @@ class Cluster:
     is the command that makes the load balancer's nginx open its listening sockets anew.
     `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
     load balancer's link in words; trials of different links are never compared silently.
+    `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
+    "TCG on x86_64"), and is empty for any other.
     """
 
     arch: str
@@ -82,6 +106,7 @@ class Cluster:
     dynamic_path: str
     link: str = "not described"
     machines: tuple[str, ...] = field(default=())
+    emulation: str = ""
 
     @property
     def hosts(self) -> tuple[HostAddress, ...]:
@@ -106,11 +131,14 @@ def lab_name_problem(name: str) -> str | None:
 class LabSpec:
     """What an embedded lab shall be. `link` shapes what its load balancer sends; None: nothing.
 
-    `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`.
+    `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
+    what its load balancer is: a network namespace as all its other hosts, or a virtual machine of
+    the architecture with a kernel of its own.
     """
 
     name: str = "lab"
     arch: str = "x86"
+    kind: LabKind = "namespaces"
     link: Link | None = None
     machines: tuple[str, ...] = ()
 

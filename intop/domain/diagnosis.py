@@ -32,3 +32,4 @@ class Diagnosis:
     offered: tuple[str, ...]
     refused: Mapping[str, str]
     problems: tuple[str, ...]
+    emulation: str = ""

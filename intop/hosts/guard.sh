@@ -1,6 +1,6 @@
 #!/bin/sh
 # The guard of a tuned host: everything here runs on the host, and needs nothing but a POSIX
-# shell, coreutils and /proc. Keys are paths below /proc/sys.
+# shell, coreutils, grep, sed and /proc. Keys are paths below /proc/sys.
 #
 #   guard.sh DIR begin TOKEN LEASE OWNER   paths on stdin; takes the lock, stores the snapshot,
 #                                          arms the watchdog, prints the snapshot
@@ -31,13 +31,17 @@ ours() {
     fi
 }
 
+# Prints "path<tab>value" for the paths on stdin. One process for all of them: on a small or
+# emulated host a process for each would take longer than the measurement.
 show() {
-    if value=$(cat "/proc/sys/$1" 2>/dev/null); then
-        printf '%s\t%s\n' "$1" "$value"
-    fi
+    paths=$(cat)
+    # shellcheck disable=SC2086
+    (cd /proc/sys && grep -s '' $paths /dev/null) | sed "s/:/$tab/"
 }
 
-same() { [ "$(printf '%s' "$1" | tr -s ' \t\n' ' ')" = "$(printf '%s' "$2" | tr -s ' \t\n' ' ')" ]; }
+same() {
+    [ "$1" = "$2" ] || [ "$(printf '%s' "$1" | tr -s ' \t\n' ' ')" = "$(printf '%s' "$2" | tr -s ' \t\n' ' ')" ]
+}
 
 # Restores what differs from the snapshot in folder $1; prints a line for each key that stays wrong.
 restore() {
@@ -124,7 +128,7 @@ begin)
     cat /proc/sys/kernel/random/boot_id > "$lock/boot"
     printf '%s\n' "$4" > "$lock/seconds"
     printf '%s since %s\n' "$5" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" > "$lock/owner"
-    while read -r path; do show "$path"; done > "$lock/snapshot.new"
+    show > "$lock/snapshot.new"
     mv "$lock/snapshot.new" "$lock/snapshot"
     printf '%s\n' "$token" > "$lock/token"
     sync "$lock/snapshot" "$lock" 2>/dev/null || sync
@@ -141,9 +145,7 @@ write)
         [ -n "$path" ] || continue
         printf '%s\n' "$value" 2>/dev/null > "/proc/sys/$path" || echo "refused: $path" >&2
     done
-    printf '%s\n' "$input" | while read -r path value; do
-        [ -z "$path" ] || show "$path"
-    done
+    printf '%s\n' "$input" | while read -r path value; do printf '%s\n' "$path"; done | show
     exit 0
     ;;
 renew)

@@ -13,7 +13,13 @@ from intop.errors import CommandError, UnreachableError
 from intop.hosts.host import Completed, output
 
 CONNECT_TIMEOUT_S = 15.0
-KEEPALIVE_S = 10
+KEEPALIVE_S = 5
+SILENCE_S = 20
+"""How long the other side may leave unacknowledged what we sent before the connection is lost."""
+LOST = (paramiko.SSHException, OSError, EOFError)
+"""What paramiko raises when a connection can't be made, or has ended."""
+NO_EXIT_CODE = -1
+"""What paramiko gives for a command that ended by a signal, and for a connection that was lost."""
 
 
 class SshHost:
@@ -47,17 +53,18 @@ class SshHost:
                 # Our commands say little on stderr, so it can't fill its window meanwhile.
                 out = channel.makefile("rb").read()
                 err = channel.makefile_stderr("rb").read()
-                return Completed(
-                    channel.recv_exit_status(),
-                    out.decode(errors="replace"),
-                    err.decode(errors="replace"),
-                )
+                exit_code = channel.recv_exit_status()
+            if exit_code == NO_EXIT_CODE and _is_over(transport):
+                raise UnreachableError(name, "the SSH connection was lost")
+            return Completed(exit_code, out.decode(errors="replace"), err.decode(errors="replace"))
         except TimeoutError as error:
             raise CommandError(
                 name, f"no answer within {timeout_s:g} s from `{command[:100]}`"
             ) from error
-        except (paramiko.SSHException, OSError) as error:
-            raise UnreachableError(name, f"the SSH connection failed: {error}") from error
+        except LOST as error:
+            raise UnreachableError(
+                name, f"the SSH connection failed: {str(error) or 'it ended'}"
+            ) from error
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         """Write texts to files by name, readable by their owner only.
@@ -77,7 +84,7 @@ class SshHost:
             raise UnreachableError(self._address.name, "the SSH connection was lost")
         try:
             return transport.open_channel("direct-tcpip", (hostname, port), ("127.0.0.1", 0))
-        except (paramiko.SSHException, OSError) as error:
+        except LOST as error:
             raise UnreachableError(
                 self._address.name, f"as jump host it can't reach {hostname}:{port}: {error}"
             ) from error
@@ -104,6 +111,12 @@ def connect(address: HostAddress) -> SshHost:
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         _open(client, address, channel)
         return SshHost(address, client, stack.pop_all())
+
+
+def _is_over(transport: paramiko.Transport) -> bool:
+    """Whether the connection has ended. It closes its channels a moment before it says so."""
+    transport.join(timeout=1)
+    return not transport.is_active()
 
 
 def _load_known_hosts(client: paramiko.SSHClient, address: HostAddress) -> None:
@@ -144,7 +157,7 @@ def _open(
         ) from error
     except paramiko.AuthenticationException as error:
         raise UnreachableError(address.name, f"{where} refused the key: {error}") from error
-    except (paramiko.SSHException, OSError) as error:
+    except LOST as error:
         hint = ""
         if "not found in known_hosts" in str(error):
             hint = f". Check it, then add it with: ssh-keyscan -p {address.port} {address.hostname}"
@@ -157,3 +170,7 @@ def _open(
         if isinstance(transport.sock, socket.socket):
             # Commands are small and wait for an answer: Nagle's delay would only cost time.
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                # A host that lost its power says nothing: else the kernel hopes for 15 minutes.
+                limit = SILENCE_S * 1000
+                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)

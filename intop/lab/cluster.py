@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
 from intop.errors import LabError, UsageError
-from intop.lab import app, content, network, processes, servers
+from intop.lab import app, content, guest, image, network, processes, qemu, servers
 from intop.lab.commands import require_programs, require_root, wait_until
 
 STATE_FOLDER = Path("/run/intop/lab")
@@ -38,13 +38,17 @@ ROLES: dict[str, Role] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LabStatus:
-    """`problems` says what is wrong with a damaged lab, `network` where the lab lives."""
+    """`problems` says what is wrong with a damaged lab, `network` where the lab lives.
+
+    `emulation` says by what its guest is carried out, and is empty when it has none.
+    """
 
     name: str
     state: Literal["up", "damaged", "down"]
     spec: LabSpec | None = None
     network: str | None = None
     url: str | None = None
+    emulation: str = ""
     processes: int = 0
     problems: tuple[str, ...] = ()
 
@@ -65,36 +69,42 @@ class Removed:
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab with its addresses: what `lab.json` holds."""
+    """A lab with its addresses: what `lab.json` holds.
+
+    `emulation` says by what its guest is carried out, and is empty when it has none.
+    """
 
     spec: LabSpec
     subnet: IPv4Network
+    emulation: str = ""
+
+    @property
+    def guests(self) -> tuple[str, ...]:
+        """The hosts that are virtual machines."""
+        return _guests(self.spec)
 
 
 # -- what a user asks for ------------------------------------------------------------------------
 
 
-def up(spec: LabSpec) -> Cluster:
-    """Bring the lab up, or find it up already. It is complete, or nothing of it stays."""
+def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
+    """Bring the lab up, or find it up already. It is complete, or nothing of it stays.
+
+    `say` hears what takes long.
+    """
     require_root()
     require_programs()
+    made = None
+    if spec.kind == "vm":
+        guest.require(spec.arch)
+        # Before the lock: it may take minutes, and is nothing that other labs must wait for.
+        made = image.ready(spec.arch, say)
     with _locked():
-        found = _read(spec.name)
-        if found is not None and _answers(found):
-            if found.spec != spec:
-                raise LabError(
-                    f"lab {spec.name} is up with {_described(found.spec)}, "
-                    f"asked for is {_described(spec)}: take it down first (intop lab down)"
-                )
+        if (found := _found_up(spec)) is not None:
             return _cluster(found)
         try:
             _remove(spec.name)
-            lab = Lab(spec, network.choose_subnet(_taken_subnets()))
-            folders = _folders(spec.name)
-            servers.make_privilege_folder(PRIVILEGE_MARKER)
-            servers.prepare(spec.name, folders, lab.subnet)
-            network.build(spec.name, lab.subnet, spec.link)
-            servers.start_all(spec.name, folders, lab.subnet)
+            lab = _made(spec, made, say)
             _write(lab)
         except BaseException:  # Ctrl-C too: half a lab is of no use to anybody
             _remove(spec.name)
@@ -103,12 +113,44 @@ def up(spec: LabSpec) -> Cluster:
         return _cluster(lab)
 
 
+def _found_up(spec: LabSpec) -> Lab | None:
+    """The lab, if it is up and whole. Raises LabError when it was made to another wish."""
+    found = _read(spec.name)
+    if found is None or not _answers(found):
+        return None
+    if found.spec != spec:
+        raise LabError(
+            f"lab {spec.name} is up with {_described(found.spec)}, "
+            f"asked for is {_described(spec)}: take it down first (intop lab down)"
+        )
+    return found
+
+
+def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -> Lab:
+    subnet = network.choose_subnet(_taken_subnets())
+    folders, guests, emulation = _folders(spec.name), _guests(spec), ""
+    servers.make_privilege_folder(PRIVILEGE_MARKER)
+    servers.prepare(spec.name, folders, subnet, guests)
+    network.build(spec.name, subnet, spec.link, guests)
+    servers.start_all(spec.name, folders, guests)
+    if made is not None:
+        files = _guest_files(spec.name)
+        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys)
+        servers.write(files.script, told)
+        address = network.address(subnet, servers.BALANCER)
+        emulation = guest.launch(
+            spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
+        )
+    servers.wait_for_all(folders, subnet)
+    return Lab(spec, subnet, emulation)
+
+
 def cluster(name: str) -> Cluster:
     """The running lab as a cluster."""
     require_root()
     _check_name(name)
     lab = _read(name)
-    if lab is None or len(network.existing_namespaces(name)) < len(network.namespaces(name)):
+    if lab is None or _missing_namespaces(lab):
         raise LabError(f"lab {name} is not up: start it with intop lab up")
     return _cluster(lab)
 
@@ -130,7 +172,8 @@ def status(name: str) -> LabStatus:
         state="damaged" if problems else "up",
         spec=lab.spec,
         network=str(lab.subnet),
-        url=f"http://{network.address(lab.subnet, 'lb')}",
+        url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
+        emulation=lab.emulation,
         processes=count,
         problems=tuple(problems),
     )
@@ -160,6 +203,7 @@ def to_json(lab: Lab) -> str:
     state = {
         "spec": asdict(lab.spec),
         "subnet": str(lab.subnet),
+        "emulation": lab.emulation,
         "addresses": {host: network.address(lab.subnet, host) for host in network.HOSTS},
     }
     return json.dumps(state, indent=2) + "\n"
@@ -173,6 +217,7 @@ def from_json(text: str) -> Lab:
     return Lab(
         LabSpec(**{**spec, "link": link, "machines": tuple(spec["machines"])}),
         IPv4Network(state["subnet"]),
+        state["emulation"],
     )
 
 
@@ -263,26 +308,39 @@ def _taken_subnets() -> list[IPv4Network]:
     return [*network.machine_routes(), *(lab.subnet for lab in labs if lab is not None)]
 
 
-def _problems(lab: Lab) -> list[str]:
+def _missing_namespaces(lab: Lab) -> list[str]:
+    present = network.existing_namespaces(lab.spec.name)
+    return [n for n in network.namespaces(lab.spec.name, lab.guests) if n not in present]
+
+
+def _broken(lab: Lab) -> list[str]:
+    """What is gone for good, and does not come back by waiting."""
     name = lab.spec.name
-    present = network.existing_namespaces(name)
-    problems = [f"namespace {n} is missing" for n in network.namespaces(name) if n not in present]
+    problems = [f"namespace {n} is missing" for n in _missing_namespaces(lab)]
     if not network.has_machine_link(name):
         problems.append(f"interface {network.machine_link(name)} is missing")
-    if problems:
+    if not problems and lab.guests and (gone := guest.problem(name, _guest_files(name))):
+        problems.append(gone)
+    return problems
+
+
+def _problems(lab: Lab) -> list[str]:
+    if problems := _broken(lab):
         return problems
-    try:
-        shape = network.queueing(name)
-    except LabError as error:
-        return [str(error)]
-    if (lab.spec.link is not None) != shape.startswith("qdisc tbf"):
-        wanted = lab.spec.link or "no shaping"
-        problems.append(f"lb: the link has {shape or 'no queueing'!r}, expected {wanted}")
-    return problems + servers.problems(_folders(name), lab.subnet)
+    if not lab.guests:
+        try:
+            shape = network.queueing(lab.spec.name)
+        except LabError as error:
+            return [str(error)]
+        if problem := network.shape_problem(lab.spec.link, shape):
+            problems.append(f"lb: {problem}")
+    return problems + servers.problems(_folders(lab.spec.name), lab.subnet)
 
 
 def _answers(lab: Lab) -> bool:
     """Whether the lab is whole, now or within moments."""
+    if _broken(lab):
+        return False
 
     def problem() -> str | None:
         return next(iter(_problems(lab)), None)
@@ -295,11 +353,23 @@ def _answers(lab: Lab) -> bool:
 
 
 def _described(spec: LabSpec) -> str:
-    return f"{spec.link or 'an unshaped link'} as {spec.arch}"
+    guest_too = " with a guest" if spec.kind == "vm" else ""
+    return f"{spec.link or 'an unshaped link'} as {spec.arch}{guest_too}"
+
+
+def _guests(spec: LabSpec) -> tuple[str, ...]:
+    return (servers.BALANCER,) if spec.kind == "vm" else ()
+
+
+def _guest_files(name: str) -> qemu.Files:
+    return qemu.Files(_folders(name).host(servers.BALANCER))
 
 
 def _cluster(lab: Lab) -> Cluster:
     folders = _folders(lab.spec.name)
+    state, restart = guest.STATE_FOLDER, guest.RESTART_SCRIPT
+    if not lab.guests:
+        restart = folders.restart_script(servers.BALANCER)
 
     def host(part: str) -> HostAddress:
         return HostAddress(
@@ -308,7 +378,7 @@ def _cluster(lab: Lab) -> Cluster:
             hostname=network.address(lab.subnet, part),
             key_file=str(folders.client_key),
             known_hosts=str(folders.known_hosts),
-            state_dir=str(folders.host_state(part)),
+            state_dir=state if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
         )
 
@@ -318,11 +388,12 @@ def _cluster(lab: Lab) -> Cluster:
         load_balancer=host(servers.BALANCER),
         backends=tuple(host(part) for part in servers.BACKENDS),
         url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
-        nginx_restart=f"sh {folders.restart_script(servers.BALANCER)}",
+        nginx_restart=f"sh {restart}",
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
         link=str(lab.spec.link or "unshaped"),
         machines=lab.spec.machines,
+        emulation=lab.emulation,
     )
 
 

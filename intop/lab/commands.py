@@ -43,22 +43,31 @@ def require_root() -> None:
         )
 
 
-def require_programs() -> None:
+def require_programs(
+    packages: Mapping[tuple[str, ...], str] = PACKAGES, what: str = "the embedded cluster"
+) -> None:
     """Name all that is missing at once, and the line that installs it."""
     missing = {
         " or ".join(names): package
-        for names, package in PACKAGES.items()
+        for names, package in packages.items()
         if not any(find_program(name) for name in names)
     }
     if missing:
         raise LabError(
-            f"the embedded cluster needs {', '.join(missing)}: "
+            f"{what} needs {', '.join(missing)}: "
             f"apt-get install -y {' '.join(sorted(set(missing.values())))}"
         )
 
 
-def run(arguments: Sequence[str], *, text_in: str = "", timeout_s: float = 20) -> str:
-    """Run a program to its end and return what it prints.
+def run(
+    arguments: Sequence[str],
+    *,
+    text_in: str = "",
+    timeout_s: float = 20,
+    folder: str | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program to its end and return what it prints; `extra` is added to its environment.
 
     It gets a session of its own, so that a Ctrl-C reaches only the caller, who cleans up.
     """
@@ -70,7 +79,8 @@ def run(arguments: Sequence[str], *, text_in: str = "", timeout_s: float = 20) -
             text=True,
             errors="replace",
             timeout=timeout_s,
-            env=ENVIRONMENT,
+            cwd=folder,
+            env={**ENVIRONMENT, **(extra or {})},
             start_new_session=True,
         )
     except (OSError, subprocess.TimeoutExpired) as problem:

@@ -3,11 +3,14 @@
 Every namespace of a lab is `intop-LAB-PART`, where PART has no hyphen, so the name of a
 namespace tells its lab without doubt also where one lab is called `a` and another `a-lb`.
 Only one end of one link is visible in the machine's own namespace: `intop-LAB`.
+
+A host that is a guest (a virtual machine) has no namespace. It hangs at a tap device, which stands
+in the switch's namespace as the other hosts' ends do.
 """
 
 import json
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from intop.lab.commands import run
 NAMESPACE_FOLDER = Path("/run/netns")
 HOSTS: Mapping[str, int] = {"lg": 10, "lb": 20, "b1": 31, "b2": 32, "b3": 33}
 """The hosts of a lab, and the last number of their addresses."""
+BALANCER = "lb"
 CONTROLLER = 1
 """The last number of the machine's own address in the lab's network."""
 SWITCH = "sw"
@@ -33,9 +37,9 @@ def namespace(lab: str, part: str) -> str:
     return f"intop-{lab}-{part}"
 
 
-def namespaces(lab: str) -> tuple[str, ...]:
+def namespaces(lab: str, guests: Collection[str] = ()) -> tuple[str, ...]:
     """All namespaces of a lab."""
-    return tuple(namespace(lab, part) for part in (SWITCH, *HOSTS))
+    return tuple(namespace(lab, part) for part in (SWITCH, *HOSTS) if part not in guests)
 
 
 def lab_of_namespace(name: str) -> str | None:
@@ -78,15 +82,16 @@ def machine_routes() -> list[IPv4Network]:
     return parse_routes(run(["ip", "-4", "-json", "route", "show", "table", "all"]))
 
 
-def wiring(lab: str, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
+def wiring(
+    lab: str, subnet: IPv4Network, guests: Collection[str] = ()
+) -> list[tuple[str | None, list[str]]]:
     """The `ip -batch` lines for each namespace, in order; None is the machine's own."""
     bits = subnet.prefixlen
     switch = ["link set lo up", "link add name br0 type bridge", "link set br0 up"]
     for host in HOSTS:
-        switch += [
-            f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}",
-            f"link set {host} master br0 up",
-        ]
+        veth = f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}"
+        switch.append(f"tuntap add dev {host} mode tap" if host in guests else veth)
+        switch.append(f"link set {host} master br0 up")
     machine = [
         f"link add name {machine_link(lab)} type veth peer name ctl netns {namespace(lab, SWITCH)}",
         f"address add {subnet[CONTROLLER]}/{bits} dev {machine_link(lab)}",
@@ -97,7 +102,7 @@ def wiring(lab: str, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
         (None, machine),
         (namespace(lab, SWITCH), ["link set ctl master br0 up"]),
     ]
-    for host in HOSTS:
+    for host in (host for host in HOSTS if host not in guests):
         lines = [
             "link set lo up",
             f"address add {address(subnet, host)}/{bits} dev {INTERFACE}",
@@ -107,10 +112,33 @@ def wiring(lab: str, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
     return steps
 
 
-def shaping(link: Link) -> list[str]:
-    """The queueing discipline of a shaped link, as `tc` takes it."""
-    rate = f"{round(link.rate_mbit * 1e6)}bit"
-    return ["tbf", "rate", rate, "burst", f"{link.burst_kb}kb", "limit", f"{link.limit_kb}kb"]
+def shaping(link: Link) -> list[list[str]]:
+    """The queueing disciplines of a shaped link, as `tc qdisc add dev INTERFACE` takes them.
+
+    Packets are delayed and lost before they come to the bottleneck.
+    """
+    disciplines: list[list[str]] = []
+    if link.has_netem:
+        # Room for a second at 100 Mbit/s: what is dropped shall be dropped by the bottleneck.
+        netem = ["netem", "limit", "10000"]
+        netem += ["delay", f"{link.delay_ms:g}ms"] if link.delay_ms else []
+        netem += ["loss", f"{link.loss_percent:g}%"] if link.loss_percent else []
+        disciplines.append(["root", "handle", "1:", *netem])
+    if link.rate_mbit is not None:
+        rate = f"{round(link.rate_mbit * 1e6)}bit"
+        tbf = ["tbf", "rate", rate, "burst", f"{link.burst_kb}kb", "limit", f"{link.limit_kb}kb"]
+        disciplines.append([*(["parent", "1:1"] if disciplines else ["root"]), *tbf])
+    return disciplines
+
+
+def shape_problem(link: Link | None, shown: str) -> str | None:
+    """What is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
+    kinds = ("tbf", "netem")
+    wanted = None if link is None else ("netem" if link.has_netem else "tbf")
+    found = next((kind for kind in kinds if shown.startswith(f"qdisc {kind}")), None)
+    if found == wanted:
+        return None
+    return f"the link has {shown or 'no queueing'!r}, expected {link or 'no shaping'}"
 
 
 def inside(lab: str, part: str, *arguments: str) -> list[str]:
@@ -118,23 +146,35 @@ def inside(lab: str, part: str, *arguments: str) -> list[str]:
     return ["ip", "netns", "exec", namespace(lab, part), *arguments]
 
 
-def build(lab: str, subnet: IPv4Network, link: Link | None) -> None:
-    """Make namespaces and links, shape what the load balancer sends."""
-    for name in namespaces(lab):
+def build(lab: str, subnet: IPv4Network, link: Link | None, guests: Collection[str] = ()) -> None:
+    """Make namespaces and links, shape what the load balancer sends unless it is a guest."""
+    for name in namespaces(lab, guests):
         run(["ip", "netns", "add", name])
-    for inside_of, lines in wiring(lab, subnet):
+    for inside_of, lines in wiring(lab, subnet, guests):
         where = [] if inside_of is None else ["-netns", inside_of]
         run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
-    if link is not None:
-        where = ["-netns", namespace(lab, "lb")]
-        run(["tc", *where, "qdisc", "add", "dev", INTERFACE, "root", *shaping(link)])
+    if link is not None and BALANCER not in guests:
+        _shape(namespace(lab, BALANCER), link)
     # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
     run(inside(lab, "lg", "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
 
 
+def _shape(inside_of: str, link: Link) -> None:
+    for discipline in shaping(link):
+        try:
+            run(["tc", "-netns", inside_of, "qdisc", "add", "dev", INTERFACE, *discipline])
+        except LabError as error:
+            if "netem" not in discipline or "kind is unknown" not in str(error):
+                raise
+            raise LabError(
+                "this machine's kernel has no sch_netem, which delay and loss need: take them out "
+                'of the cluster\'s link, or say kind = "vm" there, for a kernel that has it'
+            ) from error
+
+
 def queueing(lab: str) -> str:
     """What `tc` says of the load balancer's interface: `noqueue` when it is not shaped."""
-    where = ["-netns", namespace(lab, "lb")]
+    where = ["-netns", namespace(lab, BALANCER)]
     return run(["tc", *where, "qdisc", "show", "dev", INTERFACE, "root"]).strip()
 
 

@@ -10,6 +10,7 @@ import pwd
 import resource
 import socket
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -18,7 +19,7 @@ from intop.errors import LabError
 from intop.lab import app, content, network, texts
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
-BALANCER = "lb"
+BALANCER = network.BALANCER
 BACKENDS = ("b1", "b2", "b3")
 WEB_HOSTS = (BALANCER, *BACKENDS)
 OPEN_FILES = 65536
@@ -114,8 +115,11 @@ def make_keys(folders: Folders, subnet: IPv4Network, lab: str) -> None:
     write(folders.known_hosts, "".join(known))
 
 
-def prepare(lab: str, folders: Folders, subnet: IPv4Network) -> None:
-    """Write keys, content and configurations. Workers may pass through, only root may list."""
+def prepare(lab: str, folders: Folders, subnet: IPv4Network, guests: Collection[str] = ()) -> None:
+    """Write keys, content and configurations. Workers may pass through, only root may list.
+
+    A guest has all of its own inside it, and here only a folder.
+    """
     make_folder(folders.root, 0o711)
     make_keys(folders, subnet, lab)
     content.write_static_files(folders.content)
@@ -128,12 +132,14 @@ def prepare(lab: str, folders: Folders, subnet: IPv4Network) -> None:
     for host in network.HOSTS:
         folder = folders.host(host)
         make_folder(folder, 0o711)
+        if host in guests:
+            continue
         make_folder(folders.host_state(host), 0o700)
         make_folder(folder / "home", 0o700)
         address = network.address(subnet, host)
         sshd = texts.sshd_config(address, folder, folders.keys, host, use_pam=use_pam)
         write(folder / "sshd.conf", sshd)
-    for host in WEB_HOSTS:
+    for host in (host for host in WEB_HOSTS if host not in guests):
         folder = folders.host(host)
         if host == BALANCER:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
@@ -148,8 +154,8 @@ def prepare(lab: str, folders: Folders, subnet: IPv4Network) -> None:
 # -- starting ------------------------------------------------------------------------------------
 
 
-def start_all(lab: str, folders: Folders, subnet: IPv4Network, *, limit_s: float = 20) -> None:
-    """Start all servers detached from this process, and wait until each of them answers."""
+def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
+    """Start all servers of the namespaces, detached from this process."""
     user, _ = web_user()
     for host in BACKENDS:  # Python takes longest to start
         folder = folders.host(host)
@@ -161,13 +167,17 @@ def start_all(lab: str, folders: Folders, subnet: IPv4Network, *, limit_s: float
             folder=str(Path(__file__).resolve().parents[2]),
         )
     sshd = find_program("sshd") or "sshd"  # sshd starts itself again and wants its full path
-    for host in network.HOSTS:
+    for host in (host for host in network.HOSTS if host not in guests):
         folder = folders.host(host)
         options = ["-f", str(folder / "sshd.conf"), "-E", str(folder / "sshd.log")]
         start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
-    for host in WEB_HOSTS:
+    for host in (host for host in WEB_HOSTS if host not in guests):
         script = ["sh", str(folders.restart_script(host))]
         start(network.inside(lab, host, *script), log=folders.host(host) / "nginx-restart.log")
+
+
+def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = 20) -> None:
+    """Wait until each server answers. Raises LabError with what the last one lacks."""
     wait_until(lambda: first_problem(folders, subnet), limit_s=limit_s)
 
 
@@ -189,7 +199,7 @@ def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
             log = last_lines(folders.host(host) / "nginx.log")
             found.append(f"{host}: nginx {said}{log}")
     for host in network.HOSTS:
-        if said := _ssh_problem(network.address(subnet, host)):
+        if said := ssh_problem(network.address(subnet, host)):
             log = last_lines(folders.host(host) / "sshd.log")
             found.append(f"{host}: sshd {said}{log}")
     return found
@@ -208,7 +218,8 @@ def _http_problem(address: str, path: str) -> str | None:
     return None if answer.status == 200 else f"answers {answer.status} at http://{address}{path}"
 
 
-def _ssh_problem(address: str) -> str | None:
+def ssh_problem(address: str) -> str | None:
+    """Why sshd does not greet whoever comes; None when it does."""
     try:
         with socket.create_connection((address, 22), timeout=2) as connection:
             greeting = connection.recv(64)

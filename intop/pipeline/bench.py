@@ -160,6 +160,7 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         duration_s=workload.duration_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
+        emulation=rig.cluster.emulation,
     )
 
 
@@ -170,7 +171,12 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
     if not trials or before is None:
         return
     differences = trials[-1].conditions.differences(conditions)
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
+    ignored = set() if probe.facts.in_namespace else lists
     for key, reading in before.readings.items():
+        if key in ignored:
+            continue
         now = probe.readings.get(key, Reading("missing", "")).value
         if now != reading.value:
             differences.append(f"{key}: {reading.value or 'missing'} against {now or 'missing'}")

@@ -49,6 +49,7 @@ def examine(cluster: Cluster, study: Study, connect: Connect) -> Diagnosis:
         offered=offered,
         refused=refused,
         problems=tuple(problems),
+        emulation=cluster.emulation,
     )
 
 

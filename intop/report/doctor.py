@@ -30,6 +30,7 @@ def examined(found: Diagnosis) -> RenderableType:
             f"{host.clock_offset_s:+.2f} s",
         )
     lines = [f"load tool: {found.load_tool or 'none'}", f"link: {found.link}"]
+    lines += [f"load balancer: a virtual machine by {found.emulation}"] if found.emulation else []
     lines += [f"{host.name}: {host.guard}" for host in found.hosts if host.guard]
     lines += [f"parameters that can be tuned: {len(found.offered)}"]
     lines += _refusals(found)

@@ -111,3 +111,11 @@ def test_a_lost_connection_is_named(balancer: SshHost) -> None:
     balancer.close()
     with pytest.raises(UnreachableError, match="connection was lost"):
         balancer.run("true")
+
+
+def test_a_connection_that_ends_during_a_command_is_lost(balancer: SshHost) -> None:
+    """Of a command that ends by a signal paramiko says the same, but that is no lost connection."""
+    assert balancer.run("kill -9 $$").exit_code == -1
+    assert output(balancer, "echo still there") == "still there\n"
+    with pytest.raises(UnreachableError, match="connection"):
+        balancer.run("kill -9 $PPID; sleep 5")

@@ -60,10 +60,58 @@ def test_routes_are_read_without_the_default() -> None:
     assert network.parse_routes("") == []
 
 
+def shaping(**shape: float) -> list[str]:
+    return [" ".join(words) for words in network.shaping(Link(**shape))]  # type: ignore[arg-type]
+
+
 def test_shaping_is_what_was_measured_while_scouting() -> None:
-    assert " ".join(network.shaping(Link(rate_mbit=300))) == (
-        "tbf rate 300000000bit burst 32kb limit 100kb"
-    )
+    assert shaping(rate_mbit=300) == ["root tbf rate 300000000bit burst 32kb limit 100kb"]
+
+
+def test_packets_are_delayed_and_lost_before_the_bottleneck() -> None:
+    assert shaping(delay_ms=2.5) == ["root handle 1: netem limit 10000 delay 2.5ms"]
+    assert shaping(loss_percent=1, delay_ms=10, rate_mbit=50) == [
+        "root handle 1: netem limit 10000 delay 10ms loss 1%",
+        "parent 1:1 tbf rate 50000000bit burst 32kb limit 100kb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("link", "shown", "wrong"),
+    [
+        (None, "qdisc noqueue 0: root refcnt 2", None),
+        (Link(rate_mbit=300), "qdisc tbf 8001: root refcnt 2 rate 300Mbit", None),
+        (Link(rate_mbit=300, delay_ms=1), "qdisc netem 1: root refcnt 2 limit 10000", None),
+        (Link(rate_mbit=300), "", "the link has 'no queueing', expected tbf 300 Mbit/s"),
+        (Link(rate_mbit=300), "qdisc netem 1: root", "expected tbf 300 Mbit/s"),
+        (None, "qdisc tbf 8001: root", "expected no shaping"),
+    ],
+)
+def test_a_link_of_another_shape_is_named(link: Link | None, shown: str, wrong: str | None) -> None:
+    found = network.shape_problem(link, shown)
+    assert found is None if wrong is None else wrong in (found or "")
+
+
+def test_delay_needs_a_kernel_that_can_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_netem(arguments: list[str], **_: object) -> str:
+        if "netem" in arguments:
+            raise LabError("tc: exit code 2: Error: Specified qdisc kind is unknown.")
+        return ""
+
+    monkeypatch.setattr(network, "run", without_netem)
+    subnet = IPv4Network("198.18.0.0/24")
+    with pytest.raises(LabError, match=r'kernel has no sch_netem.* kind = "vm"'):
+        network.build("t", subnet, Link(delay_ms=10))
+    network.build("t", subnet, Link(delay_ms=10), guests=("lb",))  # it does that itself
+
+
+def test_a_guest_hangs_at_a_tap_and_has_no_namespace() -> None:
+    assert "intop-t-lb" not in network.namespaces("t", ("lb",))
+    steps = network.wiring("t", IPv4Network("198.18.7.0/24"), ("lb",))
+    assert "intop-t-lb" not in [where for where, _ in steps]
+    switch = steps[0][1]
+    assert {"tuntap add dev lb mode tap", "link set lb master br0 up"} <= set(switch)
+    assert not any("198.18.7.20" in line for _, lines in steps for line in lines)
 
 
 def test_only_one_interface_is_on_the_machine() -> None:

@@ -127,6 +127,11 @@ def _wait_for() -> Callable[[Callable[[], bool], str], None]:
     return wait_for
 
 
+@pytest.fixture(scope="session")
+def study_class() -> type[Study]:
+    return Study
+
+
 @pytest.fixture
 def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     """Studies with labs of their own, which are up, and down after the test."""

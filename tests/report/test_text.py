@@ -278,8 +278,12 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
         offered=("net.core.somaxconn",),
         refused={f"vm.key{n}": "can't be written" for n in range(6)},
         problems=("b1: its clock is +9.0 s off ours",),
+        emulation="TCG on x86_64",
     )
     out = shown(capsys, doctor.examined(found))
+    assert "load balancer: a virtual machine by TCG on x86_64" in out
+    without = shown(capsys, doctor.examined(replace(found, emulation="")))
+    assert "virtual machine" not in without
     # A name may be folded within its column, but every piece of it is there.
     lines = out.splitlines()
     (header,) = [line for line in lines if "role" in line]

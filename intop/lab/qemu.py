@@ -1,0 +1,123 @@
+"""QEMU's command lines: what machine a guest is, and by what it is carried out."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from intop.domain.cluster import native_arch
+from intop.lab import recipe
+from intop.lab.commands import find_program
+from intop.lab.image import Image
+
+Accelerator = Literal["kvm", "tcg"]
+
+MEMORY_MIB = 768
+KVM_DEVICE = Path("/dev/kvm")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How QEMU makes a machine of an architecture."""
+
+    program: str
+    package: str
+    kind: str
+    tcg_cpu: str
+    console: str
+    network_card: str
+    random: str
+
+
+MACHINES: Mapping[str, Machine] = {
+    "arm": Machine(
+        program="qemu-system-aarch64",
+        package="qemu-system-arm",
+        kind="virt",
+        tcg_cpu="neoverse-n1",  # a server's; `max` takes twice the time for everything
+        console="ttyAMA0",
+        network_card="virtio-net-device",
+        random="virtio-rng-device",
+    ),
+    "x86": Machine(
+        program="qemu-system-x86_64",
+        package="qemu-system-x86",
+        kind="q35",
+        tcg_cpu="Nehalem",
+        console="ttyS0",
+        network_card="virtio-net-pci,romfile=",
+        random="virtio-rng-pci",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a guest's files are on this machine."""
+
+    root: Path
+
+    @property
+    def script(self) -> Path:
+        """What the guest is told; it holds the guest's private key."""
+        return self.root / "guest-start"
+
+    @property
+    def console(self) -> Path:
+        """What the guest's kernel and first process say."""
+        return self.root / "console.log"
+
+    @property
+    def log(self) -> Path:
+        """What QEMU says."""
+        return self.root / "qemu.log"
+
+    @property
+    def pid(self) -> Path:
+        """The id of QEMU's process."""
+        return self.root / "qemu.pid"
+
+
+def command(
+    arch: str, accelerator: Accelerator, image: Image, files: Files, interface: str
+) -> list[str]:
+    """QEMU's command line. It returns when the guest runs, and leaves it behind."""
+    machine = MACHINES[arch]
+    if accelerator == "kvm":
+        processor = ["-accel", "kvm", "-cpu", "host"]
+        kind = f"{machine.kind},gic-version=host" if arch == "arm" else machine.kind
+    else:
+        # Without a limit the translated code takes a gigabyte of the machine's memory.
+        processor = ["-accel", "tcg,tb-size=128", "-cpu", machine.tcg_cpu]
+        kind = machine.kind
+    return [
+        *(find_program(machine.program) or machine.program, "-nodefaults", "-no-user-config"),
+        *("-machine", kind, *processor, "-smp", "1", "-m", str(MEMORY_MIB)),
+        *("-kernel", str(image.kernel), "-initrd", str(image.file_system)),
+        *("-append", kernel_words(arch, accelerator)),
+        *("-fw_cfg", f"name={recipe.LAB_FILE},file={files.script}"),
+        *("-netdev", f"tap,id=link,ifname={interface},script=no,downscript=no"),
+        *("-device", f"{machine.network_card},netdev=link"),
+        *("-device", machine.random),
+        *("-serial", f"file:{files.console}", "-display", "none", "-no-reboot"),
+        *("-daemonize", "-pidfile", str(files.pid)),
+    ]
+
+
+def kernel_words(arch: str, accelerator: Accelerator) -> str:
+    """The guest kernel's command line. A kernel that panics takes QEMU with it."""
+    words = f"console={MACHINES[arch].console} quiet rdinit=/init panic=-1 audit=0 psi=1 nokaslr"
+    # What guards a real processor against itself is of no use to an emulated one, and slow there.
+    return words if accelerator == "kvm" else f"{words} mitigations=off"
+
+
+def accelerators(arch: str) -> tuple[Accelerator, ...]:
+    """What to try, in order: KVM only carries out the machine's own architecture."""
+    own = arch == native_arch() and KVM_DEVICE.exists()
+    return ("kvm", "tcg") if own else ("tcg",)
+
+
+def emulation(accelerator: Accelerator) -> str:
+    """What the trials on such a guest are told apart by."""
+    return "KVM" if accelerator == "kvm" else f"TCG on {platform.machine()}"

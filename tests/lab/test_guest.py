@@ -1,0 +1,167 @@
+"""A guest for real: needs root, QEMU and Debian's packages, and fails without them.
+
+Of the architecture that this machine is not, so that nothing but emulation can help.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, native_arch
+from intop.errors import LabError
+from intop.hosts.facts import facts
+from intop.hosts.guard import guarded
+from intop.hosts.host import output
+from intop.hosts.ssh import SshHost, connect
+from intop.lab import cluster as lab
+from intop.lab import network
+
+PROJECT = Path(__file__).resolve().parents[2]
+RUN = os.getpid() % 10_000
+OTHER = "x86" if native_arch() == "arm" else "arm"
+SPEC = LabSpec(
+    name=f"t-v{RUN}",
+    arch=OTHER,
+    kind="vm",
+    link=Link(rate_mbit=100, delay_ms=2, loss_percent=0.1),
+)
+FILES = Path(f"/run/intop/lab/{SPEC.name}/host-lb")
+Traces = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Cluster]:
+    try:
+        yield lab.up(SPEC)
+    finally:
+        lab.down(SPEC.name)
+
+
+@pytest.fixture
+def balancer(made: Cluster) -> Iterator[SshHost]:
+    host = connect(made.load_balancer)
+    yield host
+    host.close()
+
+
+def fetched(part: str, url: str) -> int:
+    """The length of what a host of the lab gets."""
+    code = f"import urllib.request as u; print(len(u.urlopen({url!r}, timeout=10).read()))"
+    command = ["ip", "netns", "exec", network.namespace(SPEC.name, part), "python3", "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30)
+    return int(done.stdout)
+
+
+def test_it_is_a_machine_of_the_other_architecture(made: Cluster, balancer: SshHost) -> None:
+    found = facts(balancer)
+    assert found.machine in MACHINES[OTHER]
+    assert found.kernel != os.uname().release
+    assert not found.in_namespace
+    assert found.is_root
+    assert found.nginx.startswith("nginx/")
+    assert abs(found.clock_s - time.time()) < 2
+    assert made.emulation == f"TCG on {os.uname().machine}"
+    assert made.link == "netem delay 2 ms, loss 0.1 %; tbf 100 Mbit/s, burst 32 KB, limit 100 KB"
+
+
+def test_all_content_is_reached_through_it(made: Cluster) -> None:
+    assert fetched("lg", f"{made.url}/img/photo-1.jpg") == 120 * 1024
+    assert fetched("lg", f"{made.url}{made.dynamic_path}?r=5") > 1000
+
+
+def test_its_link_is_shaped_inside_it(balancer: SshHost) -> None:
+    shown = output(balancer, "tc qdisc show dev eth0")
+    assert "netem 1: root" in shown
+    assert "delay 2ms loss 0.1%" in shown
+    assert "rate 100Mbit" in shown
+
+
+def test_its_kernel_offers_choices(balancer: SshHost) -> None:
+    offered = output(balancer, "cat /proc/sys/net/ipv4/tcp_available_congestion_control").split()
+    assert {"reno", "cubic", "bbr", "htcp"} <= set(offered)
+    assert output(balancer, "sysctl -w net.core.default_qdisc=fq >&2; ulimit -n") == "65536\n"
+
+
+def test_a_key_of_the_whole_machine_is_the_guests_own(balancer: SshHost) -> None:
+    mine = Path("/proc/sys/vm/swappiness")
+    before = mine.read_text()
+    with guarded(balancer, ["vm.swappiness", "net.core.netdev_max_backlog"]) as guard:
+        value = "17" if before.strip() != "17" else "18"
+        balancer.run(f"sysctl -w vm.swappiness={value}")
+        assert output(balancer, "sysctl -n vm.swappiness") == f"{value}\n"
+        assert mine.read_text() == before
+        assert guard.snapshot["vm.swappiness"] != value
+    assert (
+        output(balancer, "cat /proc/sys/vm/swappiness").strip() == guard.snapshot["vm.swappiness"]
+    )
+
+
+def test_a_restarted_nginx_has_a_new_backlog(made: Cluster, balancer: SshHost) -> None:
+    for backlog in (777, 4096):
+        output(balancer, f"sysctl -w net.core.somaxconn={backlog} && {made.nginx_restart}")
+        assert f" {backlog} " in output(balancer, "ss -Hltn sport = :80")
+
+
+def test_up_again_finds_it(made: Cluster) -> None:
+    pid = (FILES / "qemu.pid").read_text()
+    start = time.monotonic()
+    assert lab.up(SPEC) == made == lab.cluster(SPEC.name)
+    assert time.monotonic() - start < 3
+    assert (FILES / "qemu.pid").read_text() == pid
+    with pytest.raises(LabError, match=r"is up with .* as .* with a guest.*take it down first"):
+        lab.up(replace(SPEC, kind="namespaces"))
+    status = lab.status(SPEC.name)
+    assert (status.state, status.problems, status.emulation) == ("up", (), made.emulation)
+
+
+def test_the_image_holds_no_key_and_the_lab_keeps_its_own_closed(made: Cluster) -> None:
+    assert (FILES / "guest-start").stat().st_mode & 0o777 == 0o600
+    command = (Path("/proc") / (FILES / "qemu.pid").read_text().strip() / "cmdline").read_text()
+    initramfs = command.split("\0")[command.split("\0").index("-initrd") + 1]
+    key = (FILES.parent / "keys/host-lb").read_text().splitlines()[1]
+    assert key in (FILES / "guest-start").read_text()
+    assert key.encode() not in Path(initramfs).read_bytes()
+
+
+def test_a_killed_guest_is_noticed_repaired_and_removed(made: Cluster, traces: Traces) -> None:
+    """The last test: it ends the lab that the others look at."""
+    os.kill(int((FILES / "qemu.pid").read_text()), signal.SIGKILL)
+    status = lab.status(SPEC.name)
+    assert status.state == "damaged"
+    assert "lb: the guest does not run any more" in status.problems[0]
+
+    repaired = lab.up(SPEC)
+    assert lab.status(SPEC.name).state == "up"
+    assert fetched("lg", f"{repaired.url}/index.html") > 1000
+
+    removed = lab.down(SPEC.name)
+    assert f"intop-{SPEC.name}-sw" in removed.namespaces
+    assert traces(SPEC.name) == []
+    assert not lab.down(SPEC.name)
+
+
+def test_an_up_that_is_killed_while_the_guest_starts_is_cleared(traces: Traces) -> None:
+    name = f"t-w{RUN}"
+    imports = "from intop.domain.cluster import LabSpec; from intop.lab.cluster import up"
+    code = f"{imports}; up(LabSpec(name={name!r}, arch={OTHER!r}, kind='vm'))"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT)
+    try:
+        pid_file = Path(f"/run/intop/lab/{name}/host-lb/qemu.pid")
+        while not pid_file.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert lab.status(name).state == "damaged"
+        assert lab.down(name)
+        assert traces(name) == []
+    finally:
+        process.kill()
+        lab.down(name)

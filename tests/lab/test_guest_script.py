@@ -1,0 +1,82 @@
+"""What a guest is told, and what the machine must have for one."""
+
+import shlex
+import subprocess
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import Link
+from intop.errors import LabError
+from intop.lab import commands, guest, qemu
+
+SUBNET = IPv4Network("198.18.7.0/24")
+
+
+def told(tmp_path: Path, link: Link | None) -> str:
+    (tmp_path / "host-lb").write_text("PRIVATE\nKEY\n")
+    (tmp_path / "authorized_keys").write_text("ssh-ed25519 AAAA it's the lab\n")
+    return guest.prepared(SUBNET, ["b1", "b2"], link, tmp_path)
+
+
+def test_it_is_a_valid_script_with_address_and_link(tmp_path: Path) -> None:
+    text = told(tmp_path, Link(rate_mbit=50, delay_ms=10, loss_percent=1))
+    subprocess.run(["sh", "-n"], input=text, check=True, text=True)
+    lines = text.splitlines()
+    assert "ip address add 198.18.7.20/24 dev eth0" in lines
+    assert [line for line in lines if line.startswith("tc ")] == [
+        "tc qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms loss 1%",
+        "tc qdisc add dev eth0 parent 1:1 tbf rate 50000000bit burst 32kb limit 100kb",
+    ]
+    assert not any(line.startswith("tc ") for line in told(tmp_path, None).splitlines())
+
+
+def test_the_files_arrive_as_they_are(tmp_path: Path) -> None:
+    text = told(tmp_path, None)
+    folder = tmp_path / "guest"
+    folder.mkdir()
+    files_only = text.partition("umask 022")[0].replace(
+        f"cd {guest.FOLDER}", f"cd {shlex.quote(str(folder))}"
+    )
+    subprocess.run(["sh"], input=files_only, check=True, text=True)
+    assert (folder / "keys/host-lb").read_text() == "PRIVATE\nKEY\n"
+    assert (folder / "keys/host-lb").stat().st_mode & 0o777 == 0o600
+    assert (folder / "keys").stat().st_mode & 0o777 == 0o700
+    assert (folder / "keys/authorized_keys").read_text() == "ssh-ed25519 AAAA it's the lab\n"
+    nginx = (folder / "nginx.conf").read_text()
+    assert "proxy_set_header Host $host;" in nginx
+    assert f"pid {guest.FOLDER}/nginx.pid;" in nginx
+    assert "ListenAddress 198.18.7.20" in (folder / "sshd.conf").read_text()
+    subprocess.run(["sh", "-n", str(folder / "nginx-restart")], check=True)
+
+
+def test_a_file_that_would_end_the_script_early_is_refused() -> None:
+    with pytest.raises(LabError, match=r"nginx\.conf has a line"):
+        guest.script("198.18.7.20", 24, None, {"nginx.conf": "a\nEND-OF-FILE-FOR-GUEST\nb\n"})
+
+
+def test_what_this_machine_lacks_for_a_guest_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "TUN_DEVICE", tmp_path / "tun")
+    monkeypatch.setattr(commands, "find_program", lambda name: None)
+    with pytest.raises(LabError, match=r"qemu-system-aarch64: apt-get install -y qemu-system-arm$"):
+        guest.require("arm")
+    monkeypatch.setattr(commands, "find_program", lambda name: f"/usr/bin/{name}")
+    with pytest.raises(LabError, match="modprobe tun"):
+        guest.require("x86")
+    (tmp_path / "tun").touch()
+    guest.require("x86")
+
+
+def test_a_guest_is_qemu_in_this_lab_and_nothing_else(tmp_path: Path) -> None:
+    """A process id may be somebody else's by now."""
+    files = qemu.Files(tmp_path)
+    assert guest.pid("t-none", files) is None
+    files.pid.write_text("1\n")
+    assert guest.pid("t-none", files) is None
+    files.console.write_text("Kernel panic\n")
+    assert guest.problem("t-none", files) == (
+        "lb: the guest does not run any more\n  console.log: Kernel panic"
+    )
