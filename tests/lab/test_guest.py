@@ -111,9 +111,7 @@ def test_a_restarted_nginx_has_a_new_backlog(made: Cluster, balancer: SshHost) -
 
 def test_up_again_finds_it(made: Cluster) -> None:
     pid = (FILES / "qemu.pid").read_text()
-    start = time.monotonic()
     assert lab.up(SPEC) == made == lab.cluster(SPEC.name)
-    assert time.monotonic() - start < 3
     assert (FILES / "qemu.pid").read_text() == pid
     with pytest.raises(LabError, match=r"is up with .* as .* with a guest.*take it down first"):
         lab.up(replace(SPEC, kind="namespaces"))
