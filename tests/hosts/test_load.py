@@ -72,7 +72,7 @@ def test_identify_refuses_another_program() -> None:
 
 
 def test_parse_found_prefers_wrk2() -> None:
-    assert LoadTool(name="wrk2", path="/tmp/loadlab/bin/wrk2", version="4.0.0") == parse_found(
+    assert LoadTool(name="wrk2", path="/opt/wrk2/bin/wrk2", version="4.0.0") == parse_found(
         (DATA / "found-both.txt").read_text()
     )
 
