@@ -15,8 +15,9 @@ from intop import __version__
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.store import Subject, opened
+from samples import CONDITIONS
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
@@ -303,23 +304,6 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
 
 
 # compare ------------------------------------------------------------------------------------------
-
-CONDITIONS = Conditions(
-    arch="x86",
-    machine="x86_64",
-    kernel="6.18.0",
-    cpu="EPYC",
-    nginx="nginx/1.22.1",
-    load_tool="wrk 4.1.0",
-    workload="slt",
-    script="0123456789abcdef",
-    rate_rps=100.0,
-    connections=8,
-    threads=2,
-    duration_s=10,
-    timeout_s=2,
-    link="tbf",
-)
 
 
 def measured(study: Path, *archs: str) -> None:

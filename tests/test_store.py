@@ -25,9 +25,10 @@ from intop.domain.results import (
     Training,
     Verdict,
 )
-from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened
+from samples import CONDITIONS, METRICS
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
@@ -35,32 +36,6 @@ PLAN = [
     PlannedTrial(index=1, role="design", configuration=TUNED, label="1: candidate 1"),
     PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),
 ]
-CONDITIONS = Conditions(
-    arch="x86",
-    machine="x86_64",
-    kernel="6.18.0",
-    cpu="EPYC",
-    nginx="nginx/1.22.1",
-    load_tool="wrk 4.1.0",
-    workload="slt",
-    script="0123456789abcdef",
-    rate_rps=100.5,
-    connections=8,
-    threads=2,
-    duration_s=10,
-    timeout_s=2,
-    link="tbf",
-)
-METRICS = HostMetrics(
-    cpu=0.25,
-    steal=0.01,
-    memory_mib=100.5,
-    time_wait=3,
-    listen_overflows=1,
-    listen_drops=2,
-    retransmits=4,
-    cpu_pressure=0.125,
-)
 
 
 def trial(**changes: Any) -> Trial:

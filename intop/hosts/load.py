@@ -113,6 +113,16 @@ class LoadResult:
     histogram: Histogram
     achieved_rps: float
 
+    @property
+    def counted_errors(self) -> dict[str, int]:
+        """Errors by kind in the counted part of the run, taken as evenly spread over all of it.
+
+        Exact under wrk, which counts everything. wrk2 has no number of its own for that part, and
+        the errors of its 10 s of calibration would weigh on a few counted seconds.
+        """
+        share = self.requests / self.run_requests if self.run_requests else 1.0
+        return {kind: round(count * share) for kind, count in self.errors.items()}
+
 
 def _require_positive(name: str, number: float) -> None:
     if not (math.isfinite(number) and number > 0):

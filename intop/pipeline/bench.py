@@ -74,7 +74,7 @@ class Bench:
             tool_version=__version__,
             histogram=measurement.result.histogram if measurement else None,
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
-            errors=measurement.result.errors if measurement else {},
+            errors=measurement.result.counted_errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
         )
 

@@ -1,6 +1,6 @@
 """Carrying out a plan of trials: one after the other, each on disk before the next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Stage, Trial
@@ -28,35 +28,45 @@ def measure_plan(
     Raises BaselineError when the default can't be measured, IntopError when too many fail.
     """
     plan = task.store.plan(task.subject, stage)
-    if plan and not _missing(task, stage, plan):
-        return task.trials(stage)
+    # Read once and kept up to date: every stored trial costs some ms to decode.
+    made = {t.planned.index: t for t in task.trials(stage)}
+    if plan and not _missing(task, plan, made):
+        return list(made.values())
     with bench(task) as ready:
         if not plan:
             plan = make_plan(ready)
             task.store.write_plan(task.subject, stage, plan)
-        _carry_out(ready, stage, plan)
-    return task.trials(stage)
+        _carry_out(ready, stage, plan, made)
+    return list(made.values())
 
 
-def _carry_out(ready: Bench, stage: Stage, plan: Sequence[PlannedTrial]) -> None:
+def _carry_out(
+    ready: Bench, stage: Stage, plan: Sequence[PlannedTrial], made: dict[int, Trial]
+) -> None:
+    """Measure what is missing, and add the last attempt at each trial to `made`, by its place."""
     task = ready.task
-    missing = _missing(task, stage, plan)
+    missing = _missing(task, plan, made)
     progress = task.context.progress
     progress.begin(f"{task.title}: {stage}", len(plan), len(plan) - len(missing))
     try:
         for planned in missing:
-            trial = _settled(ready, stage, planned)
+            before = made.get(planned.index)
+            trial = _settled(ready, stage, planned, before.attempt + 1 if before else 0)
+            made[planned.index] = trial
             progress.step(_told(trial))
             if trial.status == "failed":
-                _after_failure(ready, stage, trial)
+                failures = sum(t.status == "failed" for t in made.values())
+                _after_failure(task, stage, trial, failures)
     finally:
         progress.end()
 
 
-def _settled(ready: Bench, stage: Stage, planned: PlannedTrial) -> Trial:
-    """The trial, measured again while it is disturbed and attempts are left; all are stored."""
+def _settled(ready: Bench, stage: Stage, planned: PlannedTrial, first: int) -> Trial:
+    """The trial, measured again while it is disturbed and attempts are left; all are stored.
+
+    `first` is the number of its first attempt now.
+    """
     task = ready.task
-    first = _attempts(task, stage).get(planned.index, 0)
     for attempt in range(first, max(first, task.context.study.budget.retries) + 1):
         trial = ready.trial(planned, stage, attempt)
         task.store.add(task.subject, trial)
@@ -67,20 +77,13 @@ def _settled(ready: Bench, stage: Stage, planned: PlannedTrial) -> Trial:
     return trial
 
 
-def _attempts(task: Task, stage: Stage) -> dict[int, int]:
-    """How many attempts at each trial are in the store."""
-    return {t.planned.index: t.attempt + 1 for t in task.trials(stage)}
-
-
-def _after_failure(ready: Bench, stage: Stage, trial: Trial) -> None:
-    task = ready.task
+def _after_failure(task: Task, stage: Stage, trial: Trial, failures: int) -> None:
     task.context.progress.say(f"{task.title}: trial {trial.planned.index} failed: {trial.detail}")
     if trial.configuration.is_default:
         raise BaselineError(
             f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
             f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
         )
-    failures = sum(t.status == "failed" for t in task.trials(stage))
     limit = task.context.study.budget.max_failures
     if failures > limit:
         raise IntopError(
@@ -89,7 +92,9 @@ def _after_failure(ready: Bench, stage: Stage, trial: Trial) -> None:
         )
 
 
-def _missing(task: Task, stage: Stage, plan: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+def _missing(
+    task: Task, plan: Sequence[PlannedTrial], made: Mapping[int, Trial]
+) -> list[PlannedTrial]:
     """What has no trial yet, or only one that is due again.
 
     Due again is a disturbed trial with attempts left, and a default that failed: nothing can do
@@ -97,8 +102,8 @@ def _missing(task: Task, stage: Stage, plan: Sequence[PlannedTrial]) -> list[Pla
     """
     retries = task.context.study.budget.retries
     done = {
-        t.planned.index
-        for t in task.trials(stage)
+        index
+        for index, t in made.items()
         if t.usable
         or (t.status == "disturbed" and t.attempt >= retries)
         or (t.status == "failed" and not t.configuration.is_default)

@@ -88,9 +88,13 @@ def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
             trials[trial.planned.label.partition(": ")[2]].append(trial)
     sound = {name: made for name, made in trials.items() if all(t.usable for t in made)}
     if not sound:
-        raise IntopError(f"{task.title}: every finalist failed: {picked[-1].detail}")
+        raise IntopError(f"{task.title}: every finalist failed: {_first_problem(picked)}")
     name = min(sound, key=lambda n: geometric_mean([t.p99_ms for t in sound[n]]))
     return name, sound[name][0].configuration
+
+
+def _first_problem(trials: list[Trial]) -> str:
+    return next((t.detail for t in trials if not t.usable), "")
 
 
 def _verdict(task: Task, origin: str, configuration: Configuration, judged: list[Trial]) -> Verdict:
@@ -104,7 +108,7 @@ def _verdict(task: Task, origin: str, configuration: Configuration, judged: list
     if len(pairs) < 2:
         raise IntopError(
             f"{task.title}: only {len(pairs)} pairs could be measured, a verdict needs two: "
-            f"{judged[-1].detail}"
+            f"{_first_problem(judged)}"
         )
     level = task.context.study.budget.level
     before, after = [default[n] for n in pairs], [tuned[n] for n in pairs]

@@ -1,42 +1,17 @@
 import os
 import platform
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import HostAddress
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError
 from intop.hosts.facts import facts, parse_facts
-from intop.hosts.host import Completed
+from samples import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "facts-x86-namespace.txt").read_text()
 ARM = (DATA / "facts-arm-by-hand.txt").read_text()
-
-
-class LocalHost:
-    """Runs commands here, or gives a text for an answer."""
-
-    def __init__(self, answer: str | None = None) -> None:
-        self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
-        self._answer = answer
-
-    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
-        if self._answer is not None:
-            return Completed(0, self._answer, "")
-        done = subprocess.run(
-            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
-        )
-        return Completed(done.returncode, done.stdout, done.stderr)
-
-    def put(self, directory: str, files: Mapping[str, str]) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_real_namespace() -> None:

@@ -178,6 +178,21 @@ def test_planned_run_covers_calibration_and_counted_seconds() -> None:
     ] == [3, 14, 14]
 
 
+@pytest.mark.parametrize(("counted", "errors"), [(1000, 60), (250, 15), (0, 0)])
+def test_errors_of_the_calibration_do_not_count(counted: int, errors: int) -> None:
+    result = LoadResult(
+        requests=counted,
+        duration_s=2.0,
+        run_requests=1000,
+        run_duration_s=12.0,
+        bytes=0,
+        errors={"status": 60},
+        histogram=Histogram.from_pairs([]),
+        achieved_rps=0.0,
+    )
+    assert {"status": errors} == result.counted_errors
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -11,7 +11,7 @@ import pytest
 from intop import config
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import BaselineError, IntopError, ResultMissingError, UnreachableError, UsageError
 from intop.pipeline import measuring, sampling, verifying
 from intop.pipeline.campaigns import new
@@ -19,23 +19,7 @@ from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Subject, opened
-
-CONDITIONS = Conditions(
-    arch="x86",
-    machine="x86_64",
-    kernel="6.18",
-    cpu="a cpu",
-    nginx="nginx/1.22.1",
-    load_tool="wrk 4.1.0",
-    workload="slt",
-    script="0123",
-    rate_rps=600,
-    connections=64,
-    threads=2,
-    duration_s=2,
-    timeout_s=10,
-    link="tbf",
-)
+from samples import CONDITIONS
 
 
 @dataclass

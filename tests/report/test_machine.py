@@ -7,8 +7,9 @@ import pytest
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.results import ModelError, Training, Verdict
-from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.report.machine import to_json
+from samples import CONDITIONS, METRICS
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
 VERDICT = Verdict(
@@ -21,32 +22,6 @@ VERDICT = Verdict(
     ratio_high=4.4,
     level=0.95,
     pairs=8,
-)
-CONDITIONS = Conditions(
-    arch="x86",
-    machine="x86_64",
-    kernel="6.18.0",
-    cpu="EPYC",
-    nginx="nginx/1.22.1",
-    load_tool="wrk 4.1.0",
-    workload="slt",
-    script="0123456789abcdef",
-    rate_rps=100.0,
-    connections=8,
-    threads=2,
-    duration_s=10,
-    timeout_s=2,
-    link="tbf",
-)
-METRICS = HostMetrics(
-    cpu=0.25,
-    steal=0.0,
-    memory_mib=100.0,
-    time_wait=3,
-    listen_overflows=0,
-    listen_drops=0,
-    retransmits=4,
-    cpu_pressure=0.5,
 )
 
 

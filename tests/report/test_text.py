@@ -20,8 +20,9 @@ from intop.domain.results import (
     Training,
     Verdict,
 )
-from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.report import doctor, text
+from samples import CONDITIONS
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",
@@ -51,22 +52,6 @@ TRAINING = Training(
         ),
     ),
     trials=24,
-)
-CONDITIONS = Conditions(
-    arch="x86",
-    machine="x86_64",
-    kernel="6.18.0-28-cloud-amd64",
-    cpu="EPYC",
-    nginx="nginx/1.22.1",
-    load_tool="wrk 4.1.0",
-    workload="slt",
-    script="0123456789abcdef",
-    rate_rps=100.0,
-    connections=8,
-    threads=2,
-    duration_s=10,
-    timeout_s=2,
-    link="tbf",
 )
 
 
