@@ -13,7 +13,8 @@ ARGS ?=
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-run: install ## Tune both workloads on the embedded lab, and take the lab down again
+run: install ## Tune both architectures and workloads on the embedded lab; take it down again
+	@sh scripts/system-packages guests || echo "going on without virtual machines" >&2
 	@trap '$(BIN)/intop lab down -c $(CONFIG)' EXIT; \
 	trap 'exit 130' INT TERM HUP; \
 	$(BIN)/intop lab up -c $(CONFIG) && $(BIN)/intop doctor -c $(CONFIG) && \

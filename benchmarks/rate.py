@@ -35,7 +35,7 @@ def main() -> None:
     try:
         with connected(lab.up(spec), connect) as rig:
             tool = load_tool(rig)
-            upload_scripts(rig, shipped("lua"))
+            upload_scripts(rig, shipped("lua"), rig.cluster.static_paths)
             print(f"{tool.name} {tool.version}, unshaped lab, {arguments.seconds} s each")
             print("asked/s  reached/s   share  P50 ms  P99 ms  errors")
             for run in range(arguments.runs):

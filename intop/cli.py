@@ -131,11 +131,19 @@ def lab() -> None:
 @_arch_option
 def up(config: Path | None, arch: str | None) -> None:
     """Bring the study's embedded clusters up."""
+    from intop.errors import LabError
     from intop.lab import cluster
 
-    for spec in _labs(_study(config), arch):
+    study = _study(config)
+    for spec in _labs(study, arch):
         _say(f"lab {spec.name}: starting")
-        made = cluster.up(spec, _say)
+        try:
+            made = cluster.up(spec, _say)
+        except LabError as error:
+            if arch is not None or spec.arch not in study.optional:
+                raise
+            _say(f"{spec.arch} is optional in {study.path} and left out: {error}")
+            continue
         by = f", a virtual machine by {made.emulation}" if made.emulation else ""
         _say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
 
@@ -186,13 +194,16 @@ def down(config: Path | None, every: bool) -> None:
 def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
     from intop.hosts.ssh import connect
-    from intop.pipeline.context import chosen_archs, cluster_of
+    from intop.pipeline.context import chosen_archs, cluster_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
     from intop.report.machine import to_json
 
     study = _study(config)
-    found = [examine(cluster_of(study, name), study, connect) for name in chosen_archs(study, arch)]
+    archs = chosen_archs(study, arch)
+    if arch is None:
+        archs = taking_part(study, archs, lambda _: False, _say)
+    found = [examine(cluster_of(study, name), study, connect) for name in archs]
     if as_json:
         _print(to_json(found))
     else:
@@ -358,7 +369,7 @@ def _context(
 ) -> Iterator["Context"]:
     from intop.hosts.ssh import connect
     from intop.pipeline.campaigns import latest_or_new
-    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
     from intop.store import opened
 
@@ -367,6 +378,9 @@ def _context(
     with opened(study.store) as store:
         # Asked before the progress display takes the terminal.
         campaign = (choose or latest_or_new)(store, study)
+        if arch is None:
+            begun = [name for name in archs if not store.is_empty(campaign, name)]
+            archs = taking_part(study, archs, begun.__contains__, _say)
         with progress() as shown:
             yield Context(
                 study=study,

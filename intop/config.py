@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,6 +22,7 @@ from intop.domain.cluster import (
     Link,
     Role,
     native_arch,
+    other_arch,
 )
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
 from intop.domain.space import (
@@ -39,6 +41,7 @@ Place = tuple[str | int, ...]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -54,8 +57,9 @@ class Catalogue:
 class Study:
     """One configuration file: what to tune, where, under which load, with which budget.
 
-    `clusters` by architecture; an embedded one is a LabSpec until it is up. Parameters of a higher
-    risk than `max_risk` are left alone.
+    `clusters` by architecture; an embedded one is a LabSpec until it is up. Those in `optional` are
+    done without where they can't be brought up. Parameters of a higher risk than `max_risk` are
+    left alone, and so are those that none of the patterns `wanted` matches.
     """
 
     name: str
@@ -67,6 +71,8 @@ class Study:
     clusters: Mapping[str, Cluster | LabSpec]
     workloads: Mapping[WorkloadName, Workload]
     budget: Budget
+    optional: frozenset[str] = frozenset()
+    wanted: tuple[str, ...] = ("*",)
 
 
 class _Model(BaseModel):
@@ -119,6 +125,7 @@ class _LabModel(_Model):
     lab: str
     kind: LabKind = "namespaces"
     link: _LinkModel | None = None
+    optional: bool = False
     machines: tuple[str, ...] = ()
 
 
@@ -128,8 +135,8 @@ class _ClusterModel(_Model):
     backends: tuple[_HostModel, ...] = Field(min_length=1)
     url: str = Field(pattern=r"^https?://[^/\s]+$")
     nginx_restart: str = Field(min_length=1)
-    static_paths: tuple[Annotated[str, Field(pattern=r"^/\S*$")], ...] = Field(min_length=1)
-    dynamic_path: str = Field(pattern=r"^/\S*$")
+    static_paths: tuple[UrlPath, ...] = Field(min_length=1)
+    dynamic_path: UrlPath
     link: str = "not described"
     machines: tuple[str, ...] = ()
 
@@ -151,6 +158,7 @@ class _WorkloadModel(_Model):
     duration_s: Annotated[int, Field(ge=1, le=3600)]
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
+    paths: tuple[UrlPath, ...] = ()
 
     @model_validator(mode="after")
     def _whole_threads(self) -> "_WorkloadModel":
@@ -189,13 +197,14 @@ class _StudyModel(_Model):
     seed: Annotated[int, Field(ge=0)] = 1
     max_risk: Risk = "medium"
     catalogue: str | None = None
+    parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
 
 
 class _FileModel(_Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
     workload: dict[WorkloadName, _WorkloadModel] = Field(min_length=1)
-    cluster: dict[Literal["x86", "arm", "native"], dict[str, Any]] = Field(min_length=1)
+    cluster: dict[Literal["x86", "arm", "native", "other"], dict[str, Any]] = Field(min_length=1)
 
 
 class _ComponentModel(_Model):
@@ -301,16 +310,25 @@ def load_study(path: Path) -> Study:
     source = _Source.read(path)
     found = source.check(lambda: _FileModel.model_validate(source.data), ())
     clusters: dict[str, Cluster | LabSpec] = {}
+    optional: set[str] = set()
     for name, table in _tables(source.data.get("cluster")):
-        arch = native_arch() if name == "native" else name
+        arch = {"native": native_arch(), "other": other_arch()}.get(name, name)
         if arch in clusters:
-            source.problem(("cluster", name), f"this machine is {arch}, which stands here already")
+            source.problem(("cluster", name), f"it means {arch} here, which stands there already")
         made = source.check(partial(_cluster, table, arch), ("cluster", name))
         if made is not None:
             clusters[arch] = made
+        if table.get("optional") is True:
+            optional.add(arch)
+    if found and "dlt" in found.workload and found.workload["dlt"].paths:
+        source.problem(("workload", "dlt", "paths"), "dlt asks for the cluster's dynamic_path only")
     wanted = found.study.catalogue if found else None
     catalogue_path = path.parent / wanted if wanted else shipped("configs") / "parameters.toml"
     catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
+    if found and catalogue:
+        for pattern in found.study.parameters:
+            if not any(fnmatchcase(p.key, pattern) for p in catalogue.parameters):
+                source.problem(("study", "parameters"), f"{pattern} matches no parameter")
     if found is None or catalogue is None or source.problems:
         raise ConfigurationError(source.problems)
     return Study(
@@ -327,6 +345,8 @@ def load_study(path: Path) -> Study:
             if name in found.workload
         },
         budget=Budget(**found.budget.model_dump()),
+        optional=frozenset(optional),
+        wanted=found.study.parameters,
     )
 
 

@@ -144,9 +144,11 @@ class Store:
             raise IntopError(f"campaign of {study} was written and can't be read back")
         return made
 
-    def is_empty(self, campaign: Campaign) -> bool:
-        """Whether nothing was even planned in a campaign."""
+    def is_empty(self, campaign: Campaign, arch: str | None = None) -> bool:
+        """Whether nothing was even planned in a campaign, for one architecture or at all."""
         query = sa.select(_planned.c.id).where(_planned.c.campaign_id == campaign.id)
+        if arch is not None:
+            query = query.where(_planned.c.arch == arch)
         with self._engine.connect() as connection:
             return connection.execute(query.limit(1)).first() is None
 

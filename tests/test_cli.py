@@ -192,7 +192,7 @@ def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study:
     done = intop("tune", "-c", study)
     assert (2, "") == (done.returncode, done.stdout)
     assert "cluster.riscv" in done.stderr
-    assert "input should be 'x86', 'arm' or 'native' (got 'riscv')" in done.stderr
+    assert "input should be 'x86', 'arm', 'native' or 'other' (got 'riscv')" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,63 @@ def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
     assert "intop: lab t-cli is not up: start it with intop lab up" in done.stderr
 
 
+def with_an_optional_lab(study: Path) -> None:
+    """Besides the one that the campaign begins with."""
+    text = study.read_text() + '\n[cluster.arm]\nlab = "t-cli2"\nkind = "vm"\noptional = true\n'
+    study.write_text(text)
+
+
+@pytest.mark.parametrize("command", ["doctor", "screen", "collect", "tune"])
+def test_an_optional_lab_that_is_not_up_is_left_out_and_named(study: Path, command: str) -> None:
+    with_an_optional_lab(study)
+    done = intop(command, "-c", study)
+    assert 1 == done.returncode
+    told, wanted = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
+    assert f"arm is optional in {study} and left out: lab t-cli2 is not up" in told
+    assert "lab t-cli is not up" in wanted  # the other one has to be there
+
+
+def test_an_optional_lab_is_not_left_out_when_asked_for_or_begun(study: Path) -> None:
+    with_an_optional_lab(study)
+    assert "left out" not in intop("screen", "--arch", "arm", "-c", study).stderr
+    begun(study, arch="arm")
+    done = intop("tune", "-c", study, "--resume")
+    assert "left out" not in done.stderr
+    assert 1 == done.returncode
+
+
+NO_EMULATION = """
+from types import SimpleNamespace
+from intop.errors import LabError
+from intop.lab import cluster
+
+def up(spec, say):
+    if spec.kind == "vm":
+        raise LabError("no QEMU here")
+    return SimpleNamespace(url="http://192.0.2.1", link="unshaped", emulation="")
+
+cluster.up = up
+"""
+
+
+def test_what_this_machine_cannot_emulate_is_left_out_unless_asked_for(study: Path) -> None:
+    with_an_optional_lab(study)
+    done = intop("lab", "up", "-c", study, before=NO_EMULATION)
+    assert 0 == done.returncode
+    assert "lab t-cli is up" in done.stderr
+    assert f"arm is optional in {study} and left out: no QEMU here" in done.stderr
+    done = intop("lab", "up", "--arch", "arm", "-c", study, before=NO_EMULATION)
+    assert 1 == done.returncode
+    assert done.stderr.endswith("intop: no QEMU here\n")
+
+
 # Campaigns ----------------------------------------------------------------------------------------
 
 
-def begun(study: Path, *, finished: bool = False) -> None:
+def begun(study: Path, *, arch: str = "x86", finished: bool = False) -> None:
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.begin("mine", seed=1, tool_version=__version__)
-        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        subject = Subject(campaign=campaign, arch=arch, workload="slt")
         baseline = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
         store.write_plan(subject, "screen", [baseline])
         if finished:

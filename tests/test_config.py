@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.config import Study, default_path, load_study, native_arch
-from intop.domain.cluster import Cluster, LabSpec, Link
+from intop.config import Study, default_path, load_study
+from intop.domain.cluster import Cluster, LabSpec, Link, native_arch, other_arch
 from intop.errors import ConfigurationError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -83,8 +83,17 @@ def test_the_shipped_studies_are_there() -> None:
     assert {"lab.toml", "paper.toml", "cluster.example.toml"} <= set(STUDIES)
 
 
-def test_the_lab_is_this_machines_architecture() -> None:
-    assert {native_arch()} == set(load_study(CONFIGS / "lab.toml").clusters)
+def test_the_lab_is_this_machines_architecture_and_a_guest_of_the_other() -> None:
+    found = load_study(CONFIGS / "lab.toml")
+    kinds = {arch: c.kind for arch, c in found.clusters.items() if isinstance(c, LabSpec)}
+    assert {native_arch(): "namespaces", other_arch(): "vm"} == kinds
+    assert {other_arch()} == found.optional
+    # Clusters that are compared have the same link, and a machine can't be two labs at once.
+    one, other = found.clusters.values()
+    assert one.link == other.link
+    assert isinstance(one, LabSpec)
+    assert isinstance(other, LabSpec)
+    assert one.name != other.name
 
 
 def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
@@ -170,6 +179,29 @@ def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> N
     assert ["net.core.somaxconn"] == [p.key for p in study(tmp_path, text).catalogue.parameters]
 
 
+def test_an_own_set_of_paths_and_of_parameters(tmp_path: Path) -> None:
+    text = edited('store = "mine.db"', 'parameters = ["net.core.*", "vm.swappiness"]')
+    text = edited("duration_s = 2", 'duration_s = 2\npaths = ["/a", "/b"]', text)
+    found = study(tmp_path, text)
+    assert ("net.core.*", "vm.swappiness") == found.wanted
+    assert ("/a", "/b") == found.workloads["slt"].paths
+    assert ("*",) == study(tmp_path, GOOD).wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('store = "mine.db"', 'parameters = ["net.tcp"]', "study.parameters: net.tcp matches no p"),
+        ('store = "mine.db"', "parameters = []", "study.parameters: tuple should have at least 1"),
+        ("duration_s = 2", 'duration_s = 2\npaths = ["a b"]', "workload.slt.paths.0: string sh"),
+        ("[workload.slt]", "[workload.dlt]\npaths = ['/a']", "dlt.paths: dlt asks for the clu"),
+        ('lab = "one"', 'lab = "one"\noptional = 1.5', "cluster.x86.optional: input should be a"),
+    ],
+)
+def test_a_set_that_makes_no_sense_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert any(said in problem for problem in problems(tmp_path, edited(old, new)))
+
+
 # Mistakes -----------------------------------------------------------------------------------------
 
 
@@ -221,8 +253,8 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "[cluster.x86]",
             "[cluster.riscv]",
             (
-                "study.toml:11: cluster.riscv.[key]: input should be 'x86', 'arm' or 'native' "
-                "(got 'riscv')"
+                "study.toml:11: cluster.riscv.[key]: input should be "
+                "'x86', 'arm', 'native' or 'other' (got 'riscv')"
             ),
         ),
         (
@@ -278,11 +310,11 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
 
 
 def test_native_beside_the_same_architecture_is_ambiguous(tmp_path: Path) -> None:
-    native = f'\n[cluster.native]\nlab = "two"\n[cluster.{native_arch()}]\nlab = "one"\n'
     head = GOOD[: GOOD.index("[cluster.x86]")]
-    found = problems(tmp_path, head + native)
-    assert 1 == len(found)
-    assert f"this machine is {native_arch()}, which stands here already" in found[0]
+    for name, arch in (("native", native_arch()), ("other", other_arch())):
+        twice = f'\n[cluster.{name}]\nlab = "two"\n[cluster.{arch}]\nlab = "one"\n'
+        (found,) = problems(tmp_path, head + twice)
+        assert f"cluster.{arch}: it means {arch} here, which stands there already" in found
 
 
 @pytest.mark.parametrize("text", ["", "study = 5\nworkload = 5\ncluster = 5\n", "x = 1\n"])

@@ -22,6 +22,11 @@ def native_arch() -> str:
     return next((arch for arch, machines in MACHINES.items() if machine in machines), machine)
 
 
+def other_arch() -> str:
+    """The architecture that this machine is not."""
+    return "x86" if native_arch() == "arm" else "arm"
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
     """How one host is reached over SSH.

@@ -1,7 +1,8 @@
 """From the catalogue to the space that one host offers, with a reason for all that is left out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk
@@ -66,8 +67,12 @@ def space_of(
     constraints: tuple[Constraint, ...],
     probe: Probe,
     max_risk: Risk,
+    wanted: Sequence[str] = ("*",),
 ) -> Probed:
-    """The parameters that this host can be tuned by, with its values as defaults."""
+    """The parameters that this host can be tuned by, with its values as defaults.
+
+    `wanted` are glob patterns of keys; what no pattern matches is left out.
+    """
     facts, readings = probe.facts, probe.readings
     chosen: dict[str, Parameter] = {}
     refused: dict[str, str] = {}
@@ -75,6 +80,8 @@ def space_of(
         fitted = _fitted(parameter, facts, readings)
         if RISKS.index(parameter.risk) > RISKS.index(max_risk):
             fitted = f"its risk is {parameter.risk}: max_risk in [study] is {max_risk}"
+        if not any(fnmatchcase(parameter.key, pattern) for pattern in wanted):
+            fitted = "it is not among the parameters in [study]"
         if isinstance(fitted, str):
             refused[parameter.key] = fitted
         else:

@@ -16,7 +16,8 @@ Status = Literal["ok", "overloaded", "disturbed", "failed"]
 class Conditions:
     """What must be equal for two trials to be comparable.
 
-    `machine` and `kernel` are the load balancer's; `script` is the fingerprint of the Lua files;
+    `machine` and `kernel` are the load balancer's; `script` is the fingerprint of the Lua files,
+    `paths` says in short what was asked for;
     `emulation` is empty unless the load balancer is a virtual machine of the lab.
     """
 
@@ -34,6 +35,7 @@ class Conditions:
     duration_s: int
     timeout_s: int
     link: str
+    paths: str = ""
     emulation: str = ""
 
     def differences(self, other: "Conditions") -> list[str]:

@@ -12,7 +12,8 @@ class Workload:
     """A constant rate of requests: `slt` for static files, `dlt` for generated content.
 
     `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
-    trial and `warmup_s` the uncounted ones before them.
+    trial and `warmup_s` the uncounted ones before them. `paths` are what `slt` asks for; where
+    there are none, it is the cluster's own static paths.
     """
 
     name: WorkloadName
@@ -22,6 +23,11 @@ class Workload:
     duration_s: int
     warmup_s: int
     timeout_s: int
+    paths: tuple[str, ...] = ()
+
+    def asked(self, static_paths: tuple[str, ...], dynamic_path: str) -> tuple[str, ...]:
+        """The paths that are asked for on a cluster with these."""
+        return (dynamic_path,) if self.name == "dlt" else self.paths or static_paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """A cluster with its connections open: what the stages measure on."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -88,10 +88,10 @@ def load_tool(rig: Rig) -> LoadTool:
     return tool
 
 
-def upload_scripts(rig: Rig, directory: Path) -> None:
-    """Put the Lua scripts and the list of static paths on the load generator."""
+def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
+    """Put the Lua scripts and the list of paths for slt on the load generator."""
     files = {path.name: path.read_text() for path in sorted(directory.glob("*.lua"))}
-    files[PATHS_FILE] = "".join(f"{path}\n" for path in rig.cluster.static_paths)
+    files[PATHS_FILE] = "".join(f"{path}\n" for path in paths)
     rig.load_generator.put(rig.load_directory, files)
 
 

@@ -33,6 +33,14 @@ SIZES_KB: Mapping[str, float] = {
 }
 """Paths and sizes, 2 to 120 KB, 34 KB on average: a page's parts, few of them large."""
 
+LARGE_KB: Mapping[str, float] = {
+    "download/part-1.jpg": 1024,
+    "download/part-2.jpg": 1024,
+    "download/part-3.jpg": 1024,
+    "download/part-4.jpg": 1024,
+}
+"""Large responses, for a workload that names them in its `paths`; no part of the usual mix."""
+
 _MAGIC: Mapping[str, bytes] = {
     "png": b"\x89PNG\r\n\x1a\n",
     "jpg": b"\xff\xd8\xff\xe0",
@@ -49,11 +57,12 @@ _WORDS = (
 
 def static_files() -> dict[str, bytes]:
     """Path (without a leading slash) to bytes."""
-    return {path: _file(path, round(size * KB)) for path, size in SIZES_KB.items()}
+    sizes = {**SIZES_KB, **LARGE_KB}
+    return {path: _file(path, round(size * KB)) for path, size in sizes.items()}
 
 
 def static_paths() -> tuple[str, ...]:
-    """The paths of all files, as a request names them."""
+    """The paths of the usual mix, as a request names them."""
     return tuple(f"/{path}" for path in SIZES_KB)
 
 

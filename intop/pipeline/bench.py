@@ -1,5 +1,6 @@
 """The bench: one connected cluster with its load balancer under guard, where trials are made."""
 
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,7 +112,7 @@ def bench(task: Task) -> Iterator[Bench]:
     with connected(task.cluster(), task.context.connect) as rig:
         facts = balancer_facts(rig)
         tool = load_tool(rig)
-        upload_scripts(rig, shipped("lua"))
+        upload_scripts(rig, shipped("lua"), _asked_paths(task, rig))
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = _probed(task, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
@@ -140,7 +141,10 @@ def stored_space(task: Task) -> Space | None:
 
 def _probed(task: Task, probe: Probe) -> Probed:
     study = task.context.study
-    return space_of(study.catalogue.parameters, study.catalogue.constraints, probe, study.max_risk)
+    catalogue = study.catalogue
+    return space_of(
+        catalogue.parameters, catalogue.constraints, probe, study.max_risk, study.wanted
+    )
 
 
 def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Conditions:
@@ -160,8 +164,19 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         duration_s=workload.duration_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
+        paths=_in_short(_asked_paths(task, rig)),
         emulation=rig.cluster.emulation,
     )
+
+
+def _asked_paths(task: Task, rig: Rig) -> tuple[str, ...]:
+    return task.workload.asked(rig.cluster.static_paths, rig.cluster.dynamic_path)
+
+
+def _in_short(paths: tuple[str, ...]) -> str:
+    """Such as `24 paths (0f3c2a91)`: other ones have another sum."""
+    digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:8]
+    return paths[0] if len(paths) == 1 else f"{len(paths)} paths ({digest})"
 
 
 def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:

@@ -1,14 +1,14 @@
 """What every stage works with."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from intop.config import Study
 from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Stage, Trial
 from intop.domain.workload import Workload
-from intop.errors import UsageError
+from intop.errors import LabError, UsageError
 from intop.hosts.host import Connect
 from intop.report.progress import Progress
 from intop.store import Campaign, Store, Subject
@@ -87,6 +87,25 @@ def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
             f"Add [cluster.{arch}] (see configs/cluster.example.toml)"
         )
     return (arch,)
+
+
+def taking_part(
+    study: Study, archs: Iterable[str], begun: Callable[[str], bool], say: Callable[[str], None]
+) -> tuple[str, ...]:
+    """The architectures without the optional ones whose lab isn't up.
+
+    One that was begun is never left out: its lab has to be brought up again.
+    """
+    present: list[str] = []
+    for arch in archs:
+        try:
+            if arch in study.optional and not begun(arch):
+                cluster_of(study, arch)
+        except LabError as error:
+            say(f"{arch} is optional in {study.path} and left out: {error}")
+        else:
+            present.append(arch)
+    return tuple(present)
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:

@@ -88,7 +88,9 @@ def _offer(rig: Rig, study: Study, problems: list[str]) -> tuple[tuple[str, ...]
     catalogue = study.catalogue
     readings = sysctl.probe(rig.load_balancer, asked_keys(catalogue.parameters))
     probe = Probe(facts=found, readings=readings)
-    probed = space_of(catalogue.parameters, catalogue.constraints, probe, study.max_risk)
+    probed = space_of(
+        catalogue.parameters, catalogue.constraints, probe, study.max_risk, study.wanted
+    )
     if not probed.space.parameters:
         problems.append(f"{name}: offers none of the catalogue's parameters")
     return tuple(p.key for p in probed.space.parameters), dict(probed.refused)

@@ -81,6 +81,16 @@ def only(found: Probed) -> Parameter:
     return one
 
 
+def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
+    both = (parameter(), parameter("net.core.rmem_max"))
+    readings = {p.key: Reading("writable", "5000") for p in both}
+    probe = Probe(facts=FACTS, readings=readings)
+    found = space_of(both, (), probe, "high", ["net.core.r*", "vm.*"])
+    assert "net.core.rmem_max" == only(found).key
+    assert {SOMAXCONN: "it is not among the parameters in [study]"} == found.refused
+    assert {p.key for p in both} <= set(found.space.defaults)
+
+
 # Out of bounds ------------------------------------------------------------------------------------
 
 

@@ -14,18 +14,25 @@ FILES = content.static_files()
 def test_there_are_enough_files_of_mixed_kinds() -> None:
     kinds = {path.rpartition(".")[2] for path in FILES}
     assert kinds == {"html", "css", "js", "json", "svg", "png", "jpg", "woff2"}
-    assert len(FILES) == len(content.static_paths()) == 24
+    assert len(content.static_paths()) == 24
+    assert {path.removeprefix("/") for path in content.static_paths()} == set(content.SIZES_KB)
+
+
+def test_large_files_are_there_and_in_no_mix() -> None:
+    assert {len(FILES[path]) for path in content.LARGE_KB} == {1024 * 1024}
+    assert not {f"/{path}" for path in content.LARGE_KB} & set(content.static_paths())
 
 
 def test_sizes_are_those_that_are_declared() -> None:
-    sizes_kb = {path: len(data) / 1024 for path, data in FILES.items()}
-    assert sizes_kb == dict(content.SIZES_KB)
+    found = {path: len(data) / 1024 for path, data in FILES.items()}
+    assert found == {**content.SIZES_KB, **content.LARGE_KB}
+    sizes_kb = content.SIZES_KB
     assert (min(sizes_kb.values()), max(sizes_kb.values())) == (2, 120)
     assert 33 <= mean(sizes_kb.values()) <= 36
 
 
 def test_the_content_never_changes() -> None:
-    everything = b"".join(FILES[path] for path in sorted(FILES))
+    everything = b"".join(FILES[path] for path in sorted(content.SIZES_KB))
     assert hashlib.sha256(everything).hexdigest() == (
         "fbe0bff5ad4f3d5dc2fa1cbfa0dbc3debf48607ba055b4db5403bebfdb024cb5"
     )
@@ -49,4 +56,4 @@ def test_files_are_written_readable_for_the_web_server(tmp_path: Path) -> None:
         for file in tmp_path.rglob("*")
         if file.is_file()
     }
-    assert written == dict.fromkeys(content.static_paths(), 0o644)
+    assert written == {f"/{path}": 0o644 for path in FILES}
