@@ -6,13 +6,22 @@ pydantic checks types and ranges here, at the border; the domain's constructors 
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
+from intop.domain.baseline import RESERVED, Baseline
 from intop.domain.cluster import (
     Cluster,
     HostAddress,
@@ -55,7 +64,7 @@ class Study:
     """One configuration file: what to tune, where, under which load, with which budget.
 
     `clusters` by architecture; an embedded one is a LabSpec until it is up. Parameters of a higher
-    risk than `max_risk` are left alone.
+    risk than `max_risk` are left alone. `baselines` by name.
     """
 
     name: str
@@ -67,6 +76,7 @@ class Study:
     clusters: Mapping[str, Cluster | LabSpec]
     workloads: Mapping[WorkloadName, Workload]
     budget: Budget
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
 
 
 class _Model(BaseModel):
@@ -189,6 +199,7 @@ class _StudyModel(_Model):
     seed: Annotated[int, Field(ge=0)] = 1
     max_risk: Risk = "medium"
     catalogue: str | None = None
+    baselines: str | None = Field(default=None, min_length=1)
 
 
 class _FileModel(_Model):
@@ -204,8 +215,11 @@ class _ComponentModel(_Model):
     high: int
 
 
+_Key = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")]
+
+
 class _ParameterModel(_Model):
-    key: str = Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")
+    key: _Key
     kind: Kind
     unit: str
     scope: Scope
@@ -285,6 +299,20 @@ class _ExclusiveModel(_Model):
     why: str = Field(min_length=1)
 
 
+def _value_text(value: object) -> str:
+    """A sysctl value as text. Raises ValueError for anything but text and whole numbers."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+        raise ValueError("a value is a text or a whole number")
+    return str(value)
+
+
+class _BaselineModel(_Model):
+    version: Literal[1] = Field(alias="schema")
+    title: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    values: dict[_Key, Annotated[str, BeforeValidator(_value_text)]] = Field(min_length=1)
+
+
 _ConstraintModel = Annotated[
     _IncreasingModel | _LessModel | _RequiresModel | _ExclusiveModel, Field(discriminator="kind")
 ]
@@ -311,6 +339,10 @@ def load_study(path: Path) -> Study:
     wanted = found.study.catalogue if found else None
     catalogue_path = path.parent / wanted if wanted else shipped("configs") / "parameters.toml"
     catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
+    baselines: dict[str, Baseline] = {}
+    for folder in _baseline_folders(path, found):
+        place = ("study", "baselines")
+        baselines |= source.check(partial(load_baselines, folder), place) or {}
     if found is None or catalogue is None or source.problems:
         raise ConfigurationError(source.problems)
     return Study(
@@ -327,7 +359,45 @@ def load_study(path: Path) -> Study:
             if name in found.workload
         },
         budget=Budget(**found.budget.model_dump()),
+        baselines=baselines,
     )
+
+
+def load_baselines(folder: Path) -> dict[str, Baseline]:
+    """The baselines of a folder by name, which is that of the file without .toml.
+
+    Raises ConfigurationError with a line for each problem of each file, ValueError for a folder
+    without any.
+    """
+    paths = sorted(folder.glob("*.toml"))
+    if not paths:
+        raise ValueError(f"there are no files *.toml in {folder}")
+    found: dict[str, Baseline] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            found[path.stem] = _baseline(path)
+        except ConfigurationError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigurationError(problems)
+    return found
+
+
+def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:
+    """Ours, and then the study's own, so that theirs replace ours of the same name."""
+    own = found.study.baselines if found else None
+    return [shipped("configs") / "baselines"] + ([path.parent / own] if own else [])
+
+
+def _baseline(path: Path) -> Baseline:
+    source = _Source.read(path)
+    if path.stem in RESERVED:
+        source.problem((), f"a baseline can't be called {path.stem}: {RESERVED[path.stem]}")
+    model = source.check(lambda: _BaselineModel.model_validate(source.data), ())
+    if model is None or source.problems:
+        raise ConfigurationError(source.problems)
+    return Baseline(name=path.stem, title=model.title, source=model.source, values=model.values)
 
 
 def load_catalogue(path: Path) -> Catalogue:
@@ -508,7 +578,7 @@ class _Source:
             line = self._lines[number]
             if best is not None and line.lstrip().startswith("["):
                 break
-            if names and re.match(rf"\s*{re.escape(names[0])}\s*[=.]", line):
+            if names and re.match(rf'\s*"?{re.escape(names[0])}"?\s*[=.]', line):
                 return number + 1
         return best
 
