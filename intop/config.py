@@ -301,6 +301,8 @@ class _ExclusiveModel(_Model):
 
 def _value_text(value: object) -> str:
     """A sysctl value as text. Raises ValueError for anything but text and whole numbers."""
+    if isinstance(value, dict):  # TOML takes a dot outside of quotes as a table in a table.
+        raise ValueError('a key has to stand in quotes, such as "net.core.somaxconn" = 4096')  # noqa: TRY004
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
         raise ValueError("a value is a text or a whole number")
     return str(value)
@@ -384,6 +386,9 @@ def load_baselines(folder: Path) -> dict[str, Baseline]:
     return found
 
 
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
 def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:
     """Ours, and then the study's own, so that theirs replace ours of the same name."""
     own = found.study.baselines if found else None
@@ -394,6 +399,8 @@ def _baseline(path: Path) -> Baseline:
     source = _Source.read(path)
     if path.stem in RESERVED:
         source.problem((), f"a baseline can't be called {path.stem}: {RESERVED[path.stem]}")
+    if not _NAME.fullmatch(path.stem):
+        source.problem((), "a baseline's file is named of letters, digits, dots, _ and -")
     model = source.check(lambda: _BaselineModel.model_validate(source.data), ())
     if model is None or source.problems:
         raise ConfigurationError(source.problems)

@@ -60,11 +60,11 @@ def _check_against(task: Task, against: str) -> None:
         known = (HOST, *task.context.study.baselines)
         before = next((name for name in planned if name in known), "another default")
         again = "intop verify" if before == HOST else f"intop verify --default {before}"
+        beside = "" if against == HOST else f" {against} --default {against}"
         raise UsageError(
             f"{task.title}: this campaign's verdict was planned against {before}, not {against}. "
             f"Go on with: {again}\n"
-            f"Or lay the tuned configuration beside {against} with: intop contest {against} "
-            f"--default {against}"
+            f"Or lay the tuned configuration beside {against} with: intop contest{beside}"
         )
 
 
