@@ -35,23 +35,30 @@ def contest(
 
     Entrants are the host's own values ("default"), the named baselines (or all), and, once there
     is a verdict, its configuration ("tuned"). One whose values the kernel refuses has failed, and
-    the others go on. `again` plans a new series of rounds; earlier ones stay in the store.
+    the others go on. `again` plans a new series of rounds, unless the last one is the same and not
+    finished yet; earlier ones stay in the store.
     Raises UsageError for an unknown name, or when the campaign's contest was planned otherwise.
     """
     entry = _Entry.of(task, names)
     entry.check_reference(reference)
     before = task.store.plan(task.subject, "contest")
     series, planned = latest_series(before)
-    if planned and again:
-        series, planned = series + 1, []
+    differences = _differences(entry, planned, rounds) if planned else []
+    if planned and again and (differences or _finished(task, planned)):
+        series, planned, differences = series + 1, [], []
     count = rounds or task.context.study.budget.judge_pairs
 
     def plan(_: object) -> list[PlannedTrial]:
         sides = entry.sides()
         return blocks(task, "contest", sides, count, series=series, start=len(before))
 
-    if planned:
-        _check_planned(task, entry, planned, rounds)
+    if differences:
+        raise UsageError(
+            f"{task.title}: this campaign's contest was planned otherwise (then against now):\n  "
+            + "\n  ".join(differences)
+            + "\nAsk for the same to go on with it, or measure a new one with: intop contest "
+            "--again"
+        )
     if entry.verdict is None:
         task.context.progress.say(
             f"{task.title}: there is no verdict yet, so the contest is without a tuned "
@@ -141,10 +148,8 @@ class _Entry:
         return [host, *baselines, tuned]
 
 
-def _check_planned(
-    task: Task, entry: _Entry, planned: Sequence[PlannedTrial], rounds: int | None
-) -> None:
-    """A plan is made once. Raises UsageError when another contest is asked for later."""
+def _differences(entry: _Entry, planned: Sequence[PlannedTrial], rounds: int | None) -> list[str]:
+    """One line for each way in which a contest that is planned is not the one asked for."""
     then, now = planned_sides(planned), entry.sides()
     differences: list[str] = []
     if then.keys() != now.keys():
@@ -156,13 +161,12 @@ def _check_planned(
     ]
     if rounds not in (None, planned_rounds(planned)):
         differences.append(f"rounds: {planned_rounds(planned)} against {rounds}")
-    if differences:
-        raise UsageError(
-            f"{task.title}: this campaign's contest was planned otherwise (then against now):\n  "
-            + "\n  ".join(differences)
-            + "\nAsk for the same to go on with it, or measure a new one with: intop contest "
-            "--again"
-        )
+    return differences
+
+
+def _finished(task: Task, planned: Sequence[PlannedTrial]) -> bool:
+    made = {t.planned.index for t in task.trials("contest")}
+    return made.issuperset(p.index for p in planned)
 
 
 def _told(sides: Iterable[str]) -> str:

@@ -57,7 +57,7 @@ def fail(bench: FakeBench, name: str) -> None:
     bench.trial = trial  # type: ignore[method-assign]
 
 
-def killed(bench: FakeBench, *names: str) -> None:
+def killed(bench: FakeBench, *names: str, again: bool = False) -> None:
     """A contest that is planned, and stopped before its first trial."""
 
     def stop(*_: object) -> Trial:
@@ -65,7 +65,7 @@ def killed(bench: FakeBench, *names: str) -> None:
 
     original, bench.trial = bench.trial, stop  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        contest(bench.task, names, rounds=3)
+        contest(bench.task, names, rounds=3, again=again)
     bench.trial = original  # type: ignore[method-assign]
 
 
@@ -210,6 +210,15 @@ def test_a_series_that_was_given_up_is_not_finished(arena: FakeBench) -> None:
     killed(arena, *BOTH)
     contest(arena.task, (BLOG,), rounds=2, again=True)
     assert [9, 10, 11, 12] == arena.measured
+
+
+def test_a_killed_second_series_goes_on_by_the_same_command(arena: FakeBench) -> None:
+    contest(arena.task, BOTH, rounds=3)
+    killed(arena, *BOTH, again=True)
+    contest(arena.task, BOTH, rounds=3, again=True)
+    assert list(range(18)) == arena.measured
+    contest(arena.task, BOTH, rounds=3, again=True)
+    assert list(range(27)) == arena.measured
 
 
 def test_unknown_names_are_refused_before_anything_is_measured(arena: FakeBench) -> None:
