@@ -16,7 +16,7 @@ from intop import __version__
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
-    from intop.config import Study
+    from intop.config.study import Study
     from intop.domain.cluster import LabSpec
     from intop.domain.results import Verdict
     from intop.pipeline.context import Context
@@ -264,14 +264,68 @@ def search(**options: Any) -> None:
     _run_stage(stage, text.search, **options)
 
 
-@cli.command(epilog=_examples("intop verify", "intop verify --arch x86 --workload slt"))
+@cli.command(
+    epilog=_examples(
+        "intop verify",
+        "intop verify --arch x86 --workload slt",
+        "intop verify --default ubuntu-18.04",
+    )
+)
 @_stage_options
-def verify(**options: Any) -> None:
+@click.option(
+    "--default",
+    "against",
+    default="default",
+    help="The baseline that stands for the default.  [default: the host's own values]",
+)
+def verify(against: str, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict."""
     from intop.pipeline.verifying import verify as stage
     from intop.report import text
 
-    _exit_by(_run_stage(stage, text.verdict, **options))
+    _exit_by(_run_stage(lambda task: stage(task, against), text.verdict, **options))
+
+
+@cli.command(
+    epilog=_examples(
+        "intop contest                                       all baselines",
+        "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
+        "intop contest --default ubuntu-18.04                the same trials, judged against that",
+        "intop contest --again                               measure anew",
+    )
+)
+@click.argument("names", nargs=-1, metavar="[BASELINE]...")
+@_stage_options
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    help="How often each of them is measured.  [default: judge_pairs of the file]",
+)
+@click.option(
+    "--default",
+    "reference",
+    default="default",
+    help="Which of them the others are judged against; measures nothing.  "
+    "[default: the host's own values]",
+)
+@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+def contest(
+    names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
+) -> None:
+    """Measure published sets of values, such as those of blog posts, against each other.
+
+    The host's own values, all baselines or the named ones, and the tuned configuration once there
+    is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
+    [study] baselines names.
+    """
+    from intop.pipeline.contest import contest as stage
+    from intop.report.contest import contest as text
+
+    _run_stage(
+        lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
+        text,
+        **options,
+    )
 
 
 @cli.command(
@@ -344,7 +398,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 
 
 def _study(config: Path | None) -> "Study":
-    from intop.config import default_path, load_study
+    from intop.config.study import default_path, load_study
 
     return load_study(config or default_path())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from intop.config import Catalogue, load_catalogue
+from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.parameter import DENIED
 from intop.domain.space import Exclusion, Order, Requirement
 from intop.errors import ConfigurationError

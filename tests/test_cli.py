@@ -100,7 +100,18 @@ def test_every_option_is_explained(path: tuple[str, ...], command: click.Command
 
 
 def test_the_commands_are_those_of_the_design() -> None:
-    design = {"lab", "doctor", "screen", "collect", "train", "search", "verify", "compare", "tune"}
+    design = {
+        "lab",
+        "doctor",
+        "screen",
+        "collect",
+        "train",
+        "search",
+        "verify",
+        "compare",
+        "tune",
+        "contest",
+    }
     assert design <= set(cli.commands)
     lab = cli.commands["lab"]
     assert isinstance(lab, click.Group)
@@ -165,6 +176,7 @@ def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
         ["train"],
         ["search"],
         ["verify"],
+        ["contest"],
         ["compare", "x86", "arm"],
         ["tune"],
     ],
@@ -350,6 +362,23 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
     done = intop(command, "-c", study)
     assert (1, "") == (done.returncode, done.stdout)
     assert next_command in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["contest", "nosuch"], "there is no baseline nosuch; there are kernel-6.1, openeuler"),
+        (["contest", "--default", "tuned"], "tuned is no entrant of this contest"),
+        (["verify", "--default", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
+    ],
+)
+def test_an_unknown_baseline_is_2_and_names_what_there_is(
+    study: Path, words: list[str], told: str
+) -> None:
+    done = intop(*words, "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert told in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -14,6 +14,15 @@ class RatioInterval:
     high: float
 
 
+@dataclass(frozen=True)
+class MeanInterval:
+    """A geometric mean with its confidence interval, in the unit of the values."""
+
+    mean: float
+    low: float
+    high: float
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean of positive numbers. Raises ValueError when there are none."""
     if not values:
@@ -31,15 +40,30 @@ def paired_ratio(
     bootstrap, which covers too little at fewer than some twenty pairs.
     Raises ValueError with fewer than two pairs, or lists of different lengths.
     """
-    from scipy import stats
-
     if len(numerators) != len(denominators):
         raise ValueError(f"{len(numerators)} values against {len(denominators)}")
-    logs = [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
+    ratios = [a / b for a, b in zip(numerators, denominators, strict=True)]
+    found = geometric_interval(ratios, level=level)
+    return RatioInterval(found.mean, found.low, found.high)
+
+
+def geometric_interval(values: Sequence[float], *, level: float) -> MeanInterval:
+    """The geometric mean of positive numbers, with a Student t interval of the mean logarithm.
+
+    It takes the values as independent. Raises ValueError for fewer than two.
+    """
+    from scipy import stats
+
+    logs = [math.log(v) for v in values]
     count = len(logs)
     if count < 2:
-        raise ValueError(f"an interval needs two pairs or more, got {count}")
+        raise ValueError(f"an interval needs two values or more, got {count}")
     mean = math.fsum(logs) / count
     variance = math.fsum((x - mean) ** 2 for x in logs) / (count - 1)
     half = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(variance / count)
-    return RatioInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return MeanInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def bonferroni(level: float, comparisons: int) -> float:
+    """The level of each of several intervals that are all to hold together with `level`."""
+    return 1 - (1 - level) / max(1, comparisons)

@@ -7,7 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["screen", "collect", "pick", "judge"]
+Stage = Literal["screen", "collect", "pick", "judge", "contest"]
 TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
 
@@ -49,12 +49,25 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """One place in a stage's plan. `index` is its place in the order of measurement."""
+    """One place in a stage's plan. `index` is its place in the order of measurement.
+
+    Where sides meet in rounds, `label` is "ROUND: SIDE"; else it is empty.
+    """
 
     index: int
     role: TrialRole
     configuration: Configuration
     label: str = ""
+
+    @property
+    def round(self) -> str:
+        """The round that it belongs to, "" where there are none."""
+        return self.label.partition(": ")[0]
+
+    @property
+    def side(self) -> str:
+        """Who is measured in that round, "" where there are none."""
+        return self.label.partition(": ")[2]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from intop import __version__
 from intop.domain.configuration import DEFAULT
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
-from intop.domain.space import Space
 from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
 from intop.domain.validity import Validity, judge
 from intop.errors import (
@@ -133,10 +132,10 @@ def bench(task: Task) -> Iterator[Bench]:
             )
 
 
-def stored_space(task: Task) -> Space | None:
-    """The space that the task's host was found to offer, or None before any stage ran."""
+def stored_probed(task: Task) -> Probed | None:
+    """What the task's host was found to offer, or None before any stage ran."""
     probe = task.store.get(task.subject, Probe)
-    return None if probe is None else _probed(task, probe).space
+    return None if probe is None else _probed(task, probe)
 
 
 def _probed(task: Task, probe: Probe) -> Probed:
@@ -205,4 +204,4 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
 
 def _block(planned: PlannedTrial) -> str:
     """What shares a load: the sides of one round, else the trial alone."""
-    return planned.label.partition(": ")[0] or f"trial {planned.index}"
+    return planned.round or f"trial {planned.index}"

@@ -1,7 +1,7 @@
 """Which campaign a command works in: the latest one of its study, or a new one."""
 
 from intop import __version__
-from intop.config import Study
+from intop.config.study import Study
 from intop.store import Campaign, Store
 
 

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from intop.config import Study
+from intop.config.study import Study
 from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Stage, Trial
 from intop.domain.workload import Workload

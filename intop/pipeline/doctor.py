@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from intop.config import Study
+from intop.config.study import Study
 from intop.domain.cluster import Cluster
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.probing import Probe, asked_keys, space_of

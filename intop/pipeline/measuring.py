@@ -20,30 +20,41 @@ def with_sentinels(configurations: Sequence[Configuration], every: int) -> list[
 
 
 def measure_plan(
-    task: Task, stage: Stage, make_plan: Callable[[Bench], list[PlannedTrial]]
+    task: Task,
+    stage: Stage,
+    make_plan: Callable[[Bench], list[PlannedTrial]],
+    *,
+    start: int = 0,
+    failures_count: bool = True,
 ) -> list[Trial]:
     """All trials of a stage: those that are in the store, and now the missing ones.
 
-    The plan is made once and stored, so that a resumed stage measures what it set out to.
-    Raises BaselineError when the default can't be measured, IntopError when too many fail.
+    The plan is made once and stored, so that a resumed stage measures what it set out to. Places
+    before `start` are left alone: they were given up for later ones.
+    Raises BaselineError when the default can't be measured, IntopError when too many fail, unless
+    a failure is no more than a result there (`failures_count`).
     """
-    plan = task.store.plan(task.subject, stage)
+    plan = [p for p in task.store.plan(task.subject, stage) if p.index >= start]
     # Read once and kept up to date: every stored trial costs some ms to decode.
-    made = {t.planned.index: t for t in task.trials(stage)}
+    made = {t.planned.index: t for t in task.trials(stage) if t.planned.index >= start}
     if plan and not _missing(task, plan, made):
         return list(made.values())
     with bench(task) as ready:
         if not plan:
             plan = make_plan(ready)
             task.store.write_plan(task.subject, stage, plan)
-        _carry_out(ready, stage, plan, made)
+        limit = task.context.study.budget.max_failures if failures_count else len(plan)
+        _carry_out(ready, stage, plan, made, limit)
     return list(made.values())
 
 
 def _carry_out(
-    ready: Bench, stage: Stage, plan: Sequence[PlannedTrial], made: dict[int, Trial]
+    ready: Bench, stage: Stage, plan: Sequence[PlannedTrial], made: dict[int, Trial], limit: int
 ) -> None:
-    """Measure what is missing, and add the last attempt at each trial to `made`, by its place."""
+    """Measure what is missing, and add the last attempt at each trial to `made`, by its place.
+
+    `limit` is how many of them may fail.
+    """
     task = ready.task
     missing = _missing(task, plan, made)
     progress = task.context.progress
@@ -56,7 +67,12 @@ def _carry_out(
             progress.step(_told(trial))
             if trial.status == "failed":
                 failures = sum(t.status == "failed" for t in made.values())
-                _after_failure(task, stage, trial, failures)
+                _after_failure(task, trial)
+                if failures > limit:
+                    raise IntopError(
+                        f"{task.title}: {failures} trials of {stage} have failed, more than "
+                        f"max_failures ({limit}) allows; the last one: {trial.detail}"
+                    )
     finally:
         progress.end()
 
@@ -77,18 +93,12 @@ def _settled(ready: Bench, stage: Stage, planned: PlannedTrial, first: int) -> T
     return trial
 
 
-def _after_failure(task: Task, stage: Stage, trial: Trial, failures: int) -> None:
+def _after_failure(task: Task, trial: Trial) -> None:
     task.context.progress.say(f"{task.title}: trial {trial.planned.index} failed: {trial.detail}")
     if trial.configuration.is_default:
         raise BaselineError(
             f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
             f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
-        )
-    limit = task.context.study.budget.max_failures
-    if failures > limit:
-        raise IntopError(
-            f"{task.title}: {failures} trials of {stage} have failed, more than max_failures "
-            f"({limit}) allows; the last one: {trial.detail}"
         )
 
 
@@ -112,7 +122,8 @@ def _missing(
 
 
 def _told(trial: Trial) -> str:
-    who = "default" if trial.configuration.is_default else trial.configuration.digest
+    default = "default" if trial.configuration.is_default else trial.configuration.digest
+    who = trial.planned.side or default
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"

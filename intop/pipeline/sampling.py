@@ -8,7 +8,7 @@ from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.design import latin_hypercube
 from intop.learn.screening import rank
-from intop.pipeline.bench import Bench, stored_space
+from intop.pipeline.bench import Bench, stored_probed
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
 
@@ -88,10 +88,10 @@ def collected(task: Task) -> list[Trial]:
 
 def required_space(task: Task) -> Space:
     """The space that was probed. Raises ResultMissingError before any stage has measured."""
-    space = stored_space(task)
-    if space is None:
+    probed = stored_probed(task)
+    if probed is None:
         raise ResultMissingError(f"{task.title}: nothing is measured yet: {_next(task, 'screen')}")
-    return space
+    return probed.space
 
 
 def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:

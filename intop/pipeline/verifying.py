@@ -1,13 +1,21 @@
 """verify: what the candidates are worth, measured against the default."""
 
-import random
 from collections import defaultdict
 
+from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Search, Verdict
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import IntopError, ResultMissingError
+from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.pipeline.baselines import chosen_baselines, fit
+from intop.pipeline.blocks import (
+    blocks,
+    first_problem,
+    p99_by_round,
+    paired,
+    planned_sides,
+)
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
 from intop.pipeline.sampling import collected
@@ -15,31 +23,66 @@ from intop.pipeline.sampling import collected
 MEASURED_BEST = "best measured"
 
 
-def verify(task: Task) -> Verdict:
+def verify(task: Task, against: str = HOST) -> Verdict:
     """Pick the best finalist in interleaved rounds, then judge it against the default.
 
     The judging pairs are fresh: a finalist that was only lucky when it was picked has to be
-    lucky again. Within a block the order is random, so that drift hits both sides alike.
+    lucky again. `against` names the baseline that stands for the default, if not the host's own
+    values do. Raises UsageError for one that is unknown, or not the one that the campaign's
+    judgement was planned with.
     """
     budget = task.context.study.budget
+    _check_against(task, against)
     finalists = _finalists(task, budget.finalists)
 
     def picking(_: object) -> list[PlannedTrial]:
-        return _blocks(task, "pick", [*finalists, ("default", DEFAULT)], budget.pick_rounds)
+        return blocks(task, "pick", {**finalists, HOST: DEFAULT}, budget.pick_rounds)
 
     picked = measure_plan(task, "pick", picking)
     origin, configuration = _best(task, picked)
 
     def judging(_: object) -> list[PlannedTrial]:
-        sides = [(origin, configuration), ("default", DEFAULT)]
-        return _blocks(task, "judge", sides, budget.judge_pairs)
+        sides = {origin: configuration, against: _default(task, against)}
+        return blocks(task, "judge", sides, budget.judge_pairs)
 
-    verdict = _verdict(task, origin, configuration, measure_plan(task, "judge", judging))
+    judged = measure_plan(task, "judge", judging)
+    verdict = _verdict(task, origin, configuration, judged, against)
     task.store.put(task.subject, verdict)
     return verdict
 
 
-def _finalists(task: Task, count: int) -> list[tuple[str, Configuration]]:
+def _check_against(task: Task, against: str) -> None:
+    """Raises UsageError for a baseline that there is none of, or that comes too late."""
+    if against != HOST:
+        chosen_baselines(task.context.study, (against,))
+    planned = planned_sides(task.store.plan(task.subject, "judge"))
+    if planned and against not in planned:
+        known = (HOST, *task.context.study.baselines)
+        before = next((name for name in planned if name in known), "another default")
+        again = "intop verify" if before == HOST else f"intop verify --default {before}"
+        beside = "" if against == HOST else f" {against} --default {against}"
+        raise UsageError(
+            f"{task.title}: this campaign's verdict was planned against {before}, not {against}. "
+            f"Go on with: {again}\n"
+            f"Or lay the tuned configuration beside {against} with: intop contest{beside}"
+        )
+
+
+def _default(task: Task, against: str) -> Configuration:
+    """What the default's side applies."""
+    if against == HOST:
+        return DEFAULT
+    (baseline,) = chosen_baselines(task.context.study, (against,))
+    found = fit(task, baseline)
+    if found.configuration.is_default:
+        task.context.progress.say(
+            f"{task.title}: {against} changes nothing on this host, so the verdict is against "
+            f"the host's own values"
+        )
+    return found.configuration
+
+
+def _finalists(task: Task, count: int) -> dict[str, Configuration]:
     """The most promising candidates, and the best configuration that was measured already."""
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
@@ -51,33 +94,10 @@ def _finalists(task: Task, count: int) -> list[tuple[str, Configuration]]:
     best = min(designs, key=lambda t: t.p99_ms, default=None)
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
-    finalists = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
+    finalists = {f"candidate {n}": c for n, c in enumerate(predicted[:room], start=1)}
     if best is not None and room < count and best.configuration not in predicted[:room]:
-        finalists.append((MEASURED_BEST, best.configuration))
+        finalists[MEASURED_BEST] = best.configuration
     return finalists
-
-
-def _blocks(
-    task: Task, stage: str, sides: list[tuple[str, Configuration]], rounds: int
-) -> list[PlannedTrial]:
-    """Every side once a round, in an order of its own; a round's sides get the same load."""
-    rng = random.Random(task.seed(stage, "order"))
-    plan: list[PlannedTrial] = []
-    for number in range(1, rounds + 1):
-        for origin, configuration in rng.sample(sides, len(sides)):
-            plan.append(
-                PlannedTrial(
-                    index=len(plan),
-                    role="sentinel" if configuration.is_default else "finalist",
-                    configuration=configuration,
-                    label=f"{number}: {origin}",
-                )
-            )
-    return plan
-
-
-def _round(trial: Trial) -> str:
-    return trial.planned.label.partition(": ")[0]
 
 
 def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
@@ -85,33 +105,25 @@ def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
     trials: dict[str, list[Trial]] = defaultdict(list)
     for trial in picked:
         if not trial.configuration.is_default:
-            trials[trial.planned.label.partition(": ")[2]].append(trial)
+            trials[trial.planned.side].append(trial)
     sound = {name: made for name, made in trials.items() if all(t.usable for t in made)}
     if not sound:
-        raise IntopError(f"{task.title}: every finalist failed: {_first_problem(picked)}")
+        raise IntopError(f"{task.title}: every finalist failed: {first_problem(picked)}")
     name = min(sound, key=lambda n: geometric_mean([t.p99_ms for t in sound[n]]))
     return name, sound[name][0].configuration
 
 
-def _first_problem(trials: list[Trial]) -> str:
-    return next((t.detail for t in trials if not t.usable), "")
-
-
-def _verdict(task: Task, origin: str, configuration: Configuration, judged: list[Trial]) -> Verdict:
-    default: dict[str, float] = {}
-    tuned: dict[str, float] = {}
-    for trial in judged:
-        if trial.usable:
-            side = default if trial.configuration.is_default else tuned
-            side[_round(trial)] = trial.p99_ms
-    pairs = [number for number in default if number in tuned]
-    if len(pairs) < 2:
+def _verdict(
+    task: Task, origin: str, configuration: Configuration, judged: list[Trial], against: str = HOST
+) -> Verdict:
+    p99 = p99_by_round(judged)
+    before, after = paired(p99.get(against, {}), p99.get(origin, {}))
+    if len(before) < 2:
         raise IntopError(
-            f"{task.title}: only {len(pairs)} pairs could be measured, a verdict needs two: "
-            f"{_first_problem(judged)}"
+            f"{task.title}: only {len(before)} pairs could be measured, a verdict needs two: "
+            f"{first_problem(judged)}"
         )
     level = task.context.study.budget.level
-    before, after = [default[n] for n in pairs], [tuned[n] for n in pairs]
     interval = paired_ratio(before, after, level=level)
     return Verdict(
         configuration=configuration,
@@ -122,6 +134,7 @@ def _verdict(task: Task, origin: str, configuration: Configuration, judged: list
         ratio_low=interval.low,
         ratio_high=interval.high,
         level=level,
-        pairs=len(pairs),
-        failures=sum(t.status == "failed" and not t.configuration.is_default for t in judged),
+        pairs=len(before),
+        failures=sum(t.status == "failed" and t.planned.side == origin for t in judged),
+        against="" if against == HOST else against,
     )

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from intop.domain.diagnosis import Diagnosis
-from intop.report.text import bold, new_table
+from intop.report.text import bold, few, new_table
 
 
 def examined(found: Diagnosis) -> RenderableType:
@@ -43,9 +43,4 @@ def _refusals(found: Diagnosis) -> list[str]:
     keys: dict[str, list[str]] = defaultdict(list)
     for key, reason in found.refused.items():
         keys[reason].append(key)
-    return [f"out of bounds, {len(k)}: {reason}: {_few(k)}" for reason, k in keys.items()]
-
-
-def _few(keys: list[str], limit: int = 4) -> str:
-    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
-    return ", ".join(keys[:limit]) + more
+    return [f"out of bounds, {len(k)}: {reason}: {few(k)}" for reason, k in keys.items()]

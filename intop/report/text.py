@@ -117,8 +117,9 @@ def verdict(title: str, found: Verdict) -> RenderableType:
     lines = [
         f"{title}: {verdict_sentence(found)}",
         (
-            f"  default {found.default_p99_ms:.1f} ms, tuned {found.tuned_p99_ms:.1f} ms "
-            f"(geometric means of P99 over {found.pairs} interleaved pairs; {found.origin})"
+            f"  {found.against or 'default'} {found.default_p99_ms:.1f} ms, "
+            f"tuned {found.tuned_p99_ms:.1f} ms (geometric means of P99 over {found.pairs} "
+            f"interleaved pairs; {found.origin})"
         ),
     ]
     lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
@@ -126,14 +127,20 @@ def verdict(title: str, found: Verdict) -> RenderableType:
 
 
 def verdict_sentence(found: Verdict) -> str:
-    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
+    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
+
+    Against a baseline it names that one.
+    """
+    than = f" than with {found.against}" if found.against else ""
     interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
     if found.failures:
         return f"worse: trials of the tuned side that failed: {found.failures}"
     if found.outcome == "gain":
-        return f"gain: P99 is {found.ratio:.2f} times lower ({interval})"
+        return f"gain: P99 is {found.ratio:.2f} times lower{than} ({interval})"
     if found.outcome == "worse":
-        return f"worse: P99 is {1 / found.ratio:.2f} times higher (ratio's {interval})"
+        return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {interval})"
+    if found.against:
+        return f"no significant gain over {found.against} (ratio {found.ratio:.2f}, {interval})"
     return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
 
 
@@ -194,6 +201,7 @@ def _side_cell(side: Side, name: str) -> str:
         "tuned P99": f"{verdict.tuned_p99_ms:.1f} ms" if verdict else "not verified",
         "speed-up": (
             f"{verdict.ratio:.2f} ({verdict.ratio_low:.2f} to {verdict.ratio_high:.2f})"
+            + (f" against {verdict.against}" if verdict.against else "")
             if verdict
             else "not verified"
         ),
@@ -204,6 +212,12 @@ def _side_cell(side: Side, name: str) -> str:
 def bold(text: str) -> Text:
     """A heading."""
     return Text(text, style="bold")
+
+
+def few(keys: Sequence[str], limit: int = 4) -> str:
+    """The first keys, and how many there are more."""
+    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
+    return ", ".join(keys[:limit]) + more
 
 
 def new_table(*columns: tuple[str, str]) -> Table:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from intop.config import load_catalogue
+from intop.config.catalogue import load_catalogue
 from intop.domain.parameter import Component, Parameter, Risk
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
 from intop.domain.space import Constraint, Exclusion, Order

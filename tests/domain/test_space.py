@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from intop.config import Catalogue, load_catalogue
+from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter, Scale
 from intop.domain.probing import HostFacts, Probe, Reading, space_of

@@ -3,7 +3,13 @@ import random
 
 import pytest
 
-from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
+from intop.domain.stats import (
+    RatioInterval,
+    bonferroni,
+    geometric_interval,
+    geometric_mean,
+    paired_ratio,
+)
 
 
 def test_geometric_mean_of_1_10_100_is_10() -> None:
@@ -23,6 +29,22 @@ def test_paired_ratio_by_hand() -> None:
     assert expected.ratio == pytest.approx(found.ratio)
     assert expected.low == pytest.approx(found.low, rel=1e-6)
     assert expected.high == pytest.approx(found.high, rel=1e-6)
+
+
+def test_a_mean_has_the_interval_of_its_logarithms_in_its_own_unit() -> None:
+    values = [20.0, 40.0, 80.0]
+    found = geometric_interval(values, level=0.95)
+    unit = paired_ratio(values, [1.0] * 3, level=0.95)
+    assert (unit.ratio, unit.low, unit.high) == pytest.approx((found.mean, found.low, found.high))
+    assert 40 == pytest.approx(found.mean)
+
+
+@pytest.mark.parametrize(
+    ("level", "comparisons", "expected"),
+    [(0.95, 0, 0.95), (0.95, 1, 0.95), (0.95, 5, 0.99), (0.9, 2, 0.95)],
+)
+def test_bonferroni_shares_the_error_out(level: float, comparisons: int, expected: float) -> None:
+    assert expected == pytest.approx(bonferroni(level, comparisons))
 
 
 def test_pairs_belong_together() -> None:
@@ -62,8 +84,8 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says(pairs: int) -> N
     ("numerators", "denominators", "message"),
     [
         ([1, 2], [1], "2 values against 1"),
-        ([1], [1], "an interval needs two pairs or more, got 1"),
-        ([], [], "an interval needs two pairs or more, got 0"),
+        ([1], [1], "an interval needs two values or more, got 1"),
+        ([], [], "an interval needs two values or more, got 0"),
         ([0, 1], [1, 1], "domain"),
     ],
 )

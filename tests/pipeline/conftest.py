@@ -8,11 +8,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fakes import FakeBench
+from intop.config.study import load_study
+from intop.pipeline import measuring
+from intop.pipeline.campaigns import new
+from intop.pipeline.context import Context, Task
+from intop.report.progress import LineProgress
+from intop.resources import shipped
+from intop.store import Subject, opened
 
 PATIENCE_S = 120.0
 RUN = os.getpid() % 10_000
@@ -154,3 +165,30 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     yield make
     for study in made:
         study.run("lab", "down")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench]:
+    """A task of the lab's study whose trials are made up."""
+    told = StringIO()
+    study = load_study(shipped("configs") / "lab.toml")
+    with opened(str(tmp_path / "store.db")) as store:
+        context = Context(
+            study=study,
+            store=store,
+            campaign=new(store, study),
+            connect=lambda address: pytest.fail(f"connects to {address}"),
+            progress=LineProgress(told),
+            archs=("x86",),
+            workloads=(study.workloads["slt"],),
+        )
+        subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
+        task = Task(context=context, subject=subject, workload=study.workloads["slt"])
+        fake = FakeBench(task, told=told)
+
+        @contextmanager
+        def ready(_task: Task) -> Iterator[FakeBench]:
+            yield fake
+
+        monkeypatch.setattr(measuring, "bench", ready)
+        yield fake

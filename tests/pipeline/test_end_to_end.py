@@ -59,6 +59,20 @@ def test_from_doctor_to_verdict_for_both_workloads(
     for words in ("importance of parameters", "error of the models", "generations", "Verdicts"):
         assert words in out
 
+    names = ("ubuntu-18.04", "openeuler-25.09")
+    contest = ("contest", *names, "--workload", "slt", "--rounds", "2")
+    contestants = study.json(*contest)["x86 slt"]["contestants"]
+    assert [c["name"] for c in contestants] == ["default", *names, "tuned"]
+    assert {c["outcome"] for c in contestants} - {"reference"} <= {
+        "gain",
+        "worse",
+        "no significant gain",
+    }
+    assert contestants[1]["left_out"]["net.ipv4.tcp_syncookies"].startswith("on the deny list")
+    out, _ = study.run(*contest, "--default", names[0])
+    assert f"P99 of {names[0]} / its own" in " ".join(out.split())
+    assert len(study.trials("contest")) == 8
+
     assert study.balancer(NAMESPACED) == before
     study.run("lab", "down")
     assert traces(study.labs[0]) == []

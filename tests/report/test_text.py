@@ -302,6 +302,18 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
             {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
             "worse: P99 is 2.00 times higher (ratio's 90% interval 0.25 to 0.75)",
         ),
+        (
+            {"against": "ubuntu-18.04"},
+            "gain: P99 is 3.10 times lower than with ubuntu-18.04 (95% interval 2.20 to 4.40)",
+        ),
+        (
+            {"against": "ubuntu-18.04", "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
+            "no significant gain over ubuntu-18.04 (ratio 1.10, 95% interval 0.90 to 1.30)",
+        ),
+        (
+            {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
+            "worse: P99 is 2.00 times higher than with mine (ratio's 95% interval 0.25 to 0.75)",
+        ),
         # However fast the rest was.
         ({"failures": 2}, "worse: trials of the tuned side that failed: 2"),
     ],
@@ -318,6 +330,11 @@ def test_a_verdict_shows_the_configuration_it_is_about(
     assert "default 310.0 ms, tuned 100.0 ms" in out
     assert "8 interleaved pairs" in out
     assert "  net.core.somaxconn = 64\n  net.ipv4.tcp_rmem = 4096 8192 65536\n" in out
+
+
+def test_a_verdict_against_a_baseline_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    against = replace(VERDICT, against="ubuntu-18.04")
+    assert "  ubuntu-18.04 310.0 ms, tuned 100.0 ms" in shown(capsys, text.verdict("x", against))
 
 
 def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

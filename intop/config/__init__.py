@@ -1,0 +1,1 @@
+"""configs/*.toml to domain types, every problem of a file at once, with its place."""

@@ -1,0 +1,294 @@
+"""A study: what to tune, where, under which load, with which budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    model_validator,
+)
+
+from intop.config.baselines import load_baselines
+from intop.config.catalogue import Catalogue, load_catalogue
+from intop.config.source import Fraction, Model, Source
+from intop.domain.baseline import Baseline
+from intop.domain.cluster import (
+    Cluster,
+    HostAddress,
+    LabKind,
+    LabSpec,
+    Link,
+    Role,
+    native_arch,
+    other_arch,
+)
+from intop.domain.parameter import Risk
+from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
+from intop.errors import ConfigurationError
+from intop.resources import shipped
+
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One configuration file: what to tune, where, under which load, with which budget.
+
+    `clusters` by architecture; an embedded one is a LabSpec until it is up. Those in `optional` are
+    done without where they can't be brought up. Parameters of a higher risk than `max_risk` are
+    left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
+    """
+
+    name: str
+    path: str
+    store: str
+    seed: int
+    max_risk: Risk
+    catalogue: Catalogue
+    clusters: Mapping[str, Cluster | LabSpec]
+    workloads: Mapping[WorkloadName, Workload]
+    budget: Budget
+    optional: frozenset[str] = frozenset()
+    wanted: tuple[str, ...] = ("*",)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+
+
+class _HostModel(Model):
+    hostname: str = Field(min_length=1, pattern=r"^[^-\s]\S*$")
+    name: str | None = Field(default=None, min_length=1)
+    port: Port = 22
+    user: str = Field(default="root", min_length=1)
+    key_file: str | None = None
+    known_hosts: str | None = None
+    sudo: bool = False
+    state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
+    lease_s: Annotated[float, Field(ge=3, le=3600)] = 30.0
+    jump: "_HostModel | None" = None
+
+    def address(self, role: Role) -> HostAddress:
+        return HostAddress(
+            name=self.name or self.hostname,
+            role=role,
+            hostname=self.hostname,
+            port=self.port,
+            user=self.user,
+            key_file=self.key_file,
+            known_hosts=self.known_hosts,
+            jump=self.jump.address(role) if self.jump else None,
+            sudo=self.sudo,
+            state_dir=self.state_dir,
+            lease_s=self.lease_s,
+        )
+
+
+class _LinkModel(Model):
+    rate_mbit: Positive | None = None
+    burst_kb: Count = 32
+    limit_kb: Count = 100
+    delay_ms: Annotated[float, Field(ge=0, le=10_000)] = 0
+    loss_percent: Annotated[float, Field(ge=0, lt=100)] = 0
+
+    def link(self) -> Link:
+        """Raises ValueError for one that shapes nothing, or a buffer without a rate."""
+        if self.rate_mbit is None and self.model_fields_set & {"burst_kb", "limit_kb"}:
+            raise ValueError("link: burst_kb and limit_kb belong to a rate_mbit")
+        return Link(**self.model_dump())
+
+
+class _LabModel(Model):
+    lab: str
+    kind: LabKind = "namespaces"
+    link: _LinkModel | None = None
+    optional: bool = False
+    machines: tuple[str, ...] = ()
+
+
+class _ClusterModel(Model):
+    load_generator: _HostModel
+    load_balancer: _HostModel
+    backends: tuple[_HostModel, ...] = Field(min_length=1)
+    url: str = Field(pattern=r"^https?://[^/\s]+$")
+    nginx_restart: str = Field(min_length=1)
+    static_paths: tuple[UrlPath, ...] = Field(min_length=1)
+    dynamic_path: UrlPath
+    link: str = "not described"
+    machines: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "_ClusterModel":
+        names = [h.name or h.hostname for h in self._hosts()]
+        if twice := {n for n in names if names.count(n) > 1}:
+            raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
+        return self
+
+    def _hosts(self) -> tuple[_HostModel, ...]:
+        return (self.load_generator, self.load_balancer, *self.backends)
+
+
+class _WorkloadModel(Model):
+    rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
+    connections: Annotated[int, Field(ge=1, le=100_000)]
+    threads: Annotated[int, Field(ge=1, le=1024)]
+    duration_s: Annotated[int, Field(ge=1, le=3600)]
+    warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
+    timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
+    paths: tuple[UrlPath, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole_threads(self) -> "_WorkloadModel":
+        if self.connections % self.threads:
+            raise ValueError(
+                f"connections ({self.connections}) must be a multiple of threads ({self.threads})"
+            )
+        return self
+
+
+class _BudgetModel(Model):
+    screen_trials: Annotated[int, Field(ge=8)] = 100
+    keep: Count = 20
+    collect_trials: Annotated[int, Field(ge=8)] = 200
+    sentinel_every: Annotated[int, Field(ge=2)] = 8
+    folds: Annotated[int, Field(ge=2, le=20)] = 4
+    tuning_trials: Count = 20
+    tuning_timeout_s: Positive = 60.0
+    population: Annotated[int, Field(ge=4)] = 200
+    generations: Count = 100
+    patience: Count = 15
+    finalists: Count = 3
+    pick_rounds: Count = 3
+    judge_pairs: Annotated[int, Field(ge=3)] = 10
+    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    settle_limit_s: Positive = 90.0
+    max_time_wait: Count = 4000
+    max_failures: Count = 10
+    retries: Annotated[int, Field(ge=0)] = 2
+    max_steal: Fraction = 0.1
+
+
+class _StudyModel(Model):
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
+    store: str = "intop.db"
+    seed: Annotated[int, Field(ge=0)] = 1
+    max_risk: Risk = "medium"
+    catalogue: str | None = None
+    parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
+    baselines: str | None = Field(default=None, min_length=1)
+
+
+class _FileModel(Model):
+    study: _StudyModel
+    budget: _BudgetModel = _BudgetModel()
+    workload: dict[WorkloadName, _WorkloadModel] = Field(min_length=1)
+    cluster: dict[Literal["x86", "arm", "native", "other"], dict[str, Any]] = Field(min_length=1)
+
+
+def default_path() -> Path:
+    """The configuration of this folder, or else the embedded lab's."""
+    own = Path("intop.toml")
+    return own if own.is_file() else shipped("configs") / "lab.toml"
+
+
+def load_study(path: Path) -> Study:
+    """The study in a file. Raises ConfigurationError with a line for each problem."""
+    source = Source.read(path)
+    found = source.check(lambda: _FileModel.model_validate(source.data), ())
+    clusters, optional = _clusters(source)
+    wanted = found.study.catalogue if found else None
+    catalogue_path = path.parent / wanted if wanted else shipped("configs") / "parameters.toml"
+    catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
+    if found and catalogue:
+        _check(source, found, catalogue)
+    baselines: dict[str, Baseline] = {}
+    for folder in _baseline_folders(path, found):
+        place = ("study", "baselines")
+        baselines |= source.check(partial(load_baselines, folder), place) or {}
+    if found is None or catalogue is None or source.problems:
+        raise ConfigurationError(source.problems)
+    return Study(
+        name=found.study.name,
+        path=str(path),
+        store=found.study.store,
+        seed=found.study.seed,
+        max_risk=found.study.max_risk,
+        catalogue=catalogue,
+        clusters=clusters,
+        workloads={
+            name: Workload(name=name, **found.workload[name].model_dump())
+            for name in WORKLOADS
+            if name in found.workload
+        },
+        budget=Budget(**found.budget.model_dump()),
+        optional=optional,
+        wanted=found.study.parameters,
+        baselines=baselines,
+    )
+
+
+def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
+    """What only shows where two tables are seen together."""
+    if "dlt" in found.workload and found.workload["dlt"].paths:
+        source.problem(("workload", "dlt", "paths"), "dlt asks for the cluster's dynamic_path only")
+    for pattern in found.study.parameters:
+        if not any(fnmatchcase(p.key, pattern) for p in catalogue.parameters):
+            source.problem(("study", "parameters"), f"{pattern} matches no parameter")
+
+
+def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:
+    """Ours, and then the study's own, so that theirs replace ours of the same name."""
+    own = found.study.baselines if found else None
+    return [shipped("configs") / "baselines"] + ([path.parent / own] if own else [])
+
+
+def _clusters(source: Source) -> tuple[dict[str, Cluster | LabSpec], frozenset[str]]:
+    """The clusters by architecture, and which of them are optional."""
+    clusters: dict[str, Cluster | LabSpec] = {}
+    optional: set[str] = set()
+    for name, table in _tables(source.data.get("cluster")):
+        arch = {"native": native_arch(), "other": other_arch()}.get(name, name)
+        if arch in clusters:
+            source.problem(("cluster", name), f"it means {arch} here, which stands there already")
+        made = source.check(partial(_cluster, table, arch), ("cluster", name))
+        if made is not None:
+            clusters[arch] = made
+        if table.get("optional") is True:
+            optional.add(arch)
+    return clusters, frozenset(optional)
+
+
+def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
+    if "lab" in table:
+        lab = _LabModel.model_validate(table)
+        return LabSpec(
+            name=lab.lab,
+            arch=arch,
+            kind=lab.kind,
+            link=lab.link.link() if lab.link else None,
+            machines=lab.machines,
+        )
+    model = _ClusterModel.model_validate(table)
+    return Cluster(
+        arch=arch,
+        load_generator=model.load_generator.address("load-generator"),
+        load_balancer=model.load_balancer.address("load-balancer"),
+        backends=tuple(b.address("backend") for b in model.backends),
+        url=model.url,
+        nginx_restart=model.nginx_restart,
+        static_paths=model.static_paths,
+        dynamic_path=model.dynamic_path,
+        link=model.link,
+        machines=model.machines,
+    )
+
+
+def _tables(data: object) -> list[tuple[str, Mapping[str, Any]]]:
+    """The tables of a table; what else is wrong with it, the model says."""
+    if not isinstance(data, dict):
+        return []
+    return [(name, value) for name, value in data.items() if isinstance(value, dict)]

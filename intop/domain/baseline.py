@@ -1,0 +1,95 @@
+"""Baselines: published sets of kernel parameters, and what is left of one on a given host."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from intop.domain.configuration import Configuration
+from intop.domain.parameter import Parameter, denied, normalised
+from intop.domain.probing import Probed
+
+HOST = "default"
+TUNED = "tuned"
+RESERVED: Mapping[str, str] = {
+    HOST: "the host's own values are called so",
+    TUNED: "the campaign's own configuration is called so",
+}
+"""Names that no baseline can have, since others have them beside it, and why."""
+
+GONE: Mapping[str, str] = {
+    "net.ipv4.tcp_tw_recycle": "no kernel has it since 4.12",
+}
+"""Keys that published sets still name although kernels have dropped them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """A set of values that somebody uses or recommends; `source` says who, `name` is its file's."""
+
+    name: str
+    title: str
+    source: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """A baseline on one host: what it changes there, what is so already, and what is left out.
+
+    `left_out` has the reason for each key; what comes before its first ": " is the kind of reason.
+    """
+
+    baseline: Baseline
+    configuration: Configuration
+    already: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+
+def fitted(baseline: Baseline, probed: Probed) -> Fitted:
+    """The baseline as this host can take it.
+
+    A value outside of the catalogue's range stays: that range is for searching.
+    """
+    offered = {p.key: p for p in probed.space.parameters}
+    values: dict[str, str] = {}
+    already: list[str] = []
+    left_out: dict[str, str] = {}
+    for key, text in baseline.values.items():
+        value = _canonical(text)
+        parameter = offered.get(key)
+        if reason := denied(key):
+            left_out[key] = f"on the deny list: {reason}"
+        elif value == normalised(probed.space.defaults.get(key, "")):
+            already.append(key)
+        elif parameter is None:
+            unknown = GONE.get(key, "not in the catalogue")
+            left_out[key] = probed.refused.get(key, unknown)
+        elif problem := _problem(parameter, value):
+            left_out[key] = problem
+        else:
+            values[key] = value
+    return Fitted(
+        baseline=baseline,
+        configuration=Configuration(values),
+        already=tuple(already),
+        left_out=left_out,
+    )
+
+
+def _canonical(text: str) -> str:
+    """As the kernel prints it: a value must read back as it was written."""
+    return " ".join(str(int(p)) if _is_integer(p) else p for p in text.split())
+
+
+def _problem(parameter: Parameter, value: str) -> str:
+    """Why this can't be a value of the parameter, or ""."""
+    if not parameter.is_numeric:
+        offered = ", ".join(parameter.choices)
+        return "" if value in parameter.choices else f"not offered: {value!r} is none of {offered}"
+    parts = value.split()
+    if len(parts) == len(parameter.components) and all(_is_integer(p) for p in parts):
+        return ""
+    return f"malformed: {value!r} is not {len(parameter.components)} whole number(s)"
+
+
+def _is_integer(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit()

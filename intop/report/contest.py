@@ -1,0 +1,74 @@
+"""A contest as text."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from intop.domain.results import Contest, Contestant
+from intop.report.text import bold, few, new_table
+
+
+def contest(title: str, found: Contest) -> RenderableType:
+    """All contestants in a table, and below it what of each baseline the host can't have."""
+    heading = bold(f"{title}: contest, {found.rounds} interleaved rounds")
+    table = new_table(
+        ("contestant", "left"),
+        ("keys changed", "right"),
+        (f"P99 ({_percent(found.level)} interval)", "right"),
+        (f"P99 of {found.reference} / its own ({_percent(found.ratio_level)} interval)", "right"),
+        ("outcome", "left"),
+    )
+    for one in found.contestants:
+        table.add_row(one.name, _keys(one), _p99(one), _ratio(one), one.outcome)
+    others = sum(c.ratio is not None for c in found.contestants)
+    notes = [
+        f"Above 1 is better than {found.reference}. The intervals of the ratios hold all together "
+        f"at {_percent(found.level)} (Bonferroni); those of P99 each for itself."
+        if others > 1
+        else f"Above 1 is better than {found.reference}."
+    ]
+    for one in found.contestants:
+        notes += _about(one)
+    return Group(heading, table, Text("\n".join(notes)), "")
+
+
+def _about(one: Contestant) -> list[str]:
+    notes: list[str] = []
+    if one.failures:
+        notes.append(f"{one.name}: {one.failures} trials failed: {one.detail}")
+    if one.left_out or one.already:
+        parts = [f"{one.already} of {one.keys} so already"]
+        parts += _reasons(one.left_out)
+        notes.append(f"{one.name} ({one.title}): {'; '.join(parts)}")
+    return notes
+
+
+def _reasons(left_out: Mapping[str, str]) -> list[str]:
+    """What is left out, by kind of reason; some keys stand for all of them."""
+    keys: dict[str, list[str]] = defaultdict(list)
+    for key, reason in left_out.items():
+        keys[reason.partition(": ")[0]].append(key)
+    return [f"left out {len(k)} ({reason}): {few(k, 2)}" for reason, k in keys.items()]
+
+
+def _keys(one: Contestant) -> str:
+    return f"{len(one.configuration.values)} of {one.keys}" if one.keys else "-"
+
+
+def _p99(one: Contestant) -> str:
+    if one.p99_ms is None:
+        return "-"
+    return f"{one.p99_ms.mean:.1f} ms ({one.p99_ms.low:.1f} to {one.p99_ms.high:.1f})"
+
+
+def _ratio(one: Contestant) -> str:
+    if one.ratio is None:
+        return "-"
+    return f"{one.ratio.ratio:.2f} ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
+
+
+def _percent(level: float) -> str:
+    """95 %, 98.75 %."""
+    return f"{100 * level:.4g}%"

@@ -1,0 +1,132 @@
+"""What a host can take of a published set of values, and why not the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from fakes import probe_of
+from intop.config.baselines import load_baselines
+from intop.config.catalogue import load_catalogue
+from intop.domain.baseline import GONE, HOST, TUNED, Baseline, Fitted, fitted
+from intop.domain.parameter import denied
+from intop.domain.probing import space_of
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+CATALOGUE = load_catalogue(CONFIGS / "parameters.toml")
+SHIPPED = load_baselines(CONFIGS / "baselines")
+NOT_NGINX = {
+    "kernel.printk",
+    "net.ipv6.conf.all.use_tempaddr",
+    "net.ipv6.conf.default.use_tempaddr",
+}
+"""Keys that Ubuntu sets, that exist, and that have nothing to do with a web server."""
+
+HAS = {
+    "net.core.somaxconn": "4096",
+    "net.ipv4.tcp_rmem": "4096\t131072\t6291456",
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_congestion_control": "cubic",
+    "net.ipv4.tcp_available_congestion_control": "reno cubic",
+    "net.core.netdev_max_backlog": "1000",
+    "fs.file-max": "100000",
+}
+
+
+def fit(**values: str) -> Fitted:
+    """The values, with __ for a dot in a key, on a host that HAS some."""
+    probed = space_of(CATALOGUE.parameters, CATALOGUE.constraints, probe_of(HAS), "medium")
+    named = {key.replace("__", "."): value for key, value in values.items()}
+    return fitted(Baseline(name="b", title="t", source="s", values=named), probed)
+
+
+def test_what_differs_is_changed_and_what_is_equal_is_not() -> None:
+    found = fit(net__core__somaxconn="128", net__ipv4__tcp_sack="1")
+    assert {"net.core.somaxconn": "128"} == found.configuration.values
+    assert ("net.ipv4.tcp_sack",) == found.already
+    assert {} == found.left_out
+
+
+def test_blanks_and_leading_zeros_make_no_difference() -> None:
+    found = fit(net__ipv4__tcp_rmem=" 4096  131072\t06291456 ", net__core__somaxconn="0128")
+    assert ("net.ipv4.tcp_rmem",) == found.already
+    assert {"net.core.somaxconn": "128"} == found.configuration.values
+
+
+def test_a_baseline_may_leave_the_range_of_the_search() -> None:
+    (parameter,) = [p for p in CATALOGUE.parameters if p.key == "net.core.somaxconn"]
+    beyond = parameter.components[0].high + 1
+    found = fit(net__core__somaxconn=str(beyond))
+    assert {"net.core.somaxconn": str(beyond)} == found.configuration.values
+
+
+def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
+    found = fit(net__core__somaxconn="4096", net__ipv4__tcp_sack="1")
+    assert found.configuration.is_default
+    assert 2 == len(found.already)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("net.ipv4.tcp_syncookies", "0", "on the deny list: without it a SYN flood takes the"),
+        ("net.ipv4.conf.all.rp_filter", "0", "on the deny list: protects against forged"),
+        ("net.ipv4.tcp_tw_recycle", "1", "no kernel has it since 4.12"),
+        ("kernel.printk", "4 4 1 7", "not in the catalogue"),
+        ("net.ipv4.tcp_ecn", "0", "this kernel doesn't have it"),
+        ("fs.file-max", "5000000", "its risk is high: max_risk in [study] is medium"),
+        ("net.core.somaxconn", "many", "malformed: 'many' is not 1 whole number(s)"),
+        ("net.core.somaxconn", "1 2", "malformed: '1 2' is not 1 whole number(s)"),
+        ("net.core.somaxconn", "²", "malformed: '²' is not 1 whole number(s)"),
+        ("net.ipv4.tcp_rmem", "4096", "malformed: '4096' is not 3 whole number(s)"),
+        ("net.ipv4.tcp_sack", "2", "not offered: '2' is none of 0, 1"),
+        ("net.ipv4.tcp_congestion_control", "bic", "not offered: 'bic' is none of reno, cubic"),
+    ],
+)
+def test_what_is_left_out_has_a_reason(key: str, value: str, reason: str) -> None:
+    found = fit(**{key.replace(".", "__"): value})
+    assert found.configuration.is_default
+    assert () == found.already
+    assert [key] == list(found.left_out)
+    assert found.left_out[key].startswith(reason)
+
+
+def test_every_key_is_accounted_for_once() -> None:
+    probed = space_of(CATALOGUE.parameters, CATALOGUE.constraints, probe_of(HAS), "medium")
+    for baseline in SHIPPED.values():
+        found = fitted(baseline, probed)
+        parts = [*found.configuration.values, *found.already, *found.left_out]
+        assert sorted(baseline.values) == sorted(parts)
+
+
+# What comes with intop ----------------------------------------------------------------------------
+
+
+def test_the_sources_of_the_comparison_are_there() -> None:
+    assert {
+        "kernel-6.1",
+        "ubuntu-18.04",
+        "web-server-benchmark-2016",
+        "openeuler-25.09",
+    } <= SHIPPED.keys()
+    assert not {HOST, TUNED} & SHIPPED.keys()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_key_is_known_denied_gone_or_not_about_nginx(name: str) -> None:
+    known = {p.key for p in CATALOGUE.parameters} | GONE.keys() | NOT_NGINX
+    assert [] == [key for key in SHIPPED[name].values if key not in known and not denied(key)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_value_fits_the_kind_of_its_parameter(name: str) -> None:
+    """On a host that offers all of the catalogue, with other values than any baseline's."""
+    has = {
+        p.key: " ".join("77" for _ in p.components) if p.is_numeric else p.choices[0]
+        for p in CATALOGUE.parameters
+    }
+    algorithms = next(p for p in CATALOGUE.parameters if p.key.endswith("_congestion_control"))
+    has["net.ipv4.tcp_available_congestion_control"] = " ".join(algorithms.choices)
+    probed = space_of(CATALOGUE.parameters, (), probe_of(has), "high")
+    left_out = fitted(SHIPPED[name], probed).left_out
+    wrong = {k: r for k, r in left_out.items() if r.startswith(("malformed", "not offered"))}
+    assert {} == wrong

@@ -1,0 +1,70 @@
+"""Stand-ins for what a unit test has no machine for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from intop.domain.histogram import Histogram
+from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.trial import PlannedTrial, Status, Trial
+from intop.errors import UnreachableError
+from intop.pipeline.context import Task
+from samples import CONDITIONS
+
+
+@dataclass
+class FakeBench:
+    """Answers with the statuses it was given, then with ok; P99 by configuration digest.
+
+    `told` is what the progress display said.
+    """
+
+    task: Task
+    statuses: list[Status] = field(default_factory=list)
+    p99_us: dict[str, int] = field(default_factory=dict)
+    connected: bool = True
+    measured: list[int] = field(default_factory=list)
+    told: StringIO = field(default_factory=StringIO)
+
+    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+        self.measured.append(planned.index)
+        status = self.statuses.pop(0) if self.statuses else "ok"
+        latency = self.p99_us.get(planned.configuration.digest, 5_000)
+        good = status in ("ok", "overloaded")
+        return Trial(
+            planned=planned,
+            stage=stage,
+            attempt=attempt,
+            status=status,
+            detail="" if good else "because",
+            conditions=CONDITIONS,
+            started_at="2026-01-01T00:00:00+00:00",
+            seconds=1.0,
+            seed=1,
+            tool_version="0",
+            histogram=Histogram.from_pairs([(latency, 100)]) if good else None,
+            achieved_rps=600,
+        )
+
+    def check_connections(self) -> None:
+        if not self.connected:
+            raise UnreachableError("lb", "gone")
+
+
+def probe_of(values: Mapping[str, str]) -> Probe:
+    """What a host says that has these keys, all of them writable, and no others."""
+    facts = HostFacts(
+        machine="x86_64",
+        kernel="6.1.0",
+        cpu="EPYC",
+        cpus=4,
+        memory_bytes=8 << 30,
+        page_bytes=4096,
+        in_namespace=False,
+        is_root=True,
+        nginx="nginx/1.22.1",
+        clock_s=0.0,
+    )
+    readings = {key: Reading("writable", value) for key, value in values.items()}
+    return Probe(facts=facts, readings=readings)
