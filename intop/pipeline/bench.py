@@ -134,8 +134,14 @@ def bench(task: Task) -> Iterator[Bench]:
 
 def stored_space(task: Task) -> Space | None:
     """The space that the task's host was found to offer, or None before any stage ran."""
+    probed = stored_probed(task)
+    return None if probed is None else probed.space
+
+
+def stored_probed(task: Task) -> Probed | None:
+    """What the task's host was found to offer and to refuse, or None before any stage ran."""
     probe = task.store.get(task.subject, Probe)
-    return None if probe is None else _probed(task, probe).space
+    return None if probe is None else _probed(task, probe)
 
 
 def _probed(task: Task, probe: Probe) -> Probed:

@@ -97,7 +97,8 @@ def _first_problem(trials: list[Trial]) -> str:
     return next((t.detail for t in trials if not t.usable), "")
 
 
-def _verdict(task: Task, origin: str, configuration: Configuration, judged: list[Trial]) -> Verdict:
+def judged_pairs(judged: list[Trial]) -> tuple[list[float], list[float]]:
+    """P99 (ms) of the default and of the tuned side, round by round, where both are usable."""
     default: dict[str, float] = {}
     tuned: dict[str, float] = {}
     for trial in judged:
@@ -105,13 +106,17 @@ def _verdict(task: Task, origin: str, configuration: Configuration, judged: list
             side = default if trial.configuration.is_default else tuned
             side[_round(trial)] = trial.p99_ms
     pairs = [number for number in default if number in tuned]
-    if len(pairs) < 2:
+    return [default[n] for n in pairs], [tuned[n] for n in pairs]
+
+
+def _verdict(task: Task, origin: str, configuration: Configuration, judged: list[Trial]) -> Verdict:
+    before, after = judged_pairs(judged)
+    if len(before) < 2:
         raise IntopError(
-            f"{task.title}: only {len(pairs)} pairs could be measured, a verdict needs two: "
+            f"{task.title}: only {len(before)} pairs could be measured, a verdict needs two: "
             f"{_first_problem(judged)}"
         )
     level = task.context.study.budget.level
-    before, after = [default[n] for n in pairs], [tuned[n] for n in pairs]
     interval = paired_ratio(before, after, level=level)
     return Verdict(
         configuration=configuration,
@@ -122,6 +127,6 @@ def _verdict(task: Task, origin: str, configuration: Configuration, judged: list
         ratio_low=interval.low,
         ratio_high=interval.high,
         level=level,
-        pairs=len(pairs),
+        pairs=len(before),
         failures=sum(t.status == "failed" and not t.configuration.is_default for t in judged),
     )
