@@ -7,10 +7,11 @@ from typing import TypeVar
 from intop.domain.probing import Probed
 from intop.domain.results import ModelError, Ranking, Search, Training, Verdict
 from intop.domain.stats import (
-    Interval,
+    DifferenceInterval,
+    MeanInterval,
     RatioInterval,
     difference,
-    geometric_mean_interval,
+    geometric_interval,
     unpaired_ratio,
 )
 from intop.domain.trial import Conditions, Trial
@@ -37,7 +38,7 @@ AT_FULL_SPEED = ("", "KVM")
 class Latency:
     """The P99 of one configuration: the geometric mean of its trials in ms, and each of them."""
 
-    mean_ms: Interval
+    mean_ms: MeanInterval
     trials_ms: tuple[float, ...]
 
 
@@ -86,7 +87,7 @@ class Contrast:
     The interval of the ratio is Welch's on the logarithms, that of the difference is MOVER's.
     """
 
-    difference_ms: Interval
+    difference_ms: DifferenceInterval
     ratio: RatioInterval
 
     @property
@@ -216,9 +217,7 @@ def compared(
 
 
 def _latency(trials_ms: Sequence[float], level: float) -> Latency:
-    return Latency(
-        mean_ms=geometric_mean_interval(trials_ms, level=level), trials_ms=tuple(trials_ms)
-    )
+    return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
 
 
 def _contrast(one: Latency, other: Latency, level: float) -> Contrast:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, variance
 
 
 @dataclass(frozen=True)
@@ -15,10 +16,19 @@ class RatioInterval:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A quantity with its confidence interval, all in the quantity's unit."""
+class MeanInterval:
+    """A geometric mean with its confidence interval, in the unit of the values."""
 
-    value: float
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class DifferenceInterval:
+    """A difference with its confidence interval, in the unit of the values."""
+
+    difference: float
     low: float
     high: float
 
@@ -42,24 +52,26 @@ def paired_ratio(
     """
     if len(numerators) != len(denominators):
         raise ValueError(f"{len(numerators)} values against {len(denominators)}")
-    logs = [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
-    if len(logs) < 2:
-        raise ValueError(f"an interval needs two pairs or more, got {len(logs)}")
-    mean, variance = _mean_and_variance(logs)
-    half = _t(level, len(logs) - 1) * math.sqrt(variance / len(logs))
-    return RatioInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    ratios = [a / b for a, b in zip(numerators, denominators, strict=True)]
+    found = geometric_interval(ratios, level=level)
+    return RatioInterval(found.mean, found.low, found.high)
 
 
-def geometric_mean_interval(values: Sequence[float], *, level: float) -> Interval:
-    """The geometric mean of positive numbers with a Student t interval on their logarithms.
+def geometric_interval(values: Sequence[float], *, level: float) -> MeanInterval:
+    """The geometric mean of positive numbers, with a Student t interval of the mean logarithm.
 
-    Raises ValueError with fewer than two values.
+    It takes the values as independent. Raises ValueError for fewer than two.
     """
-    if len(values) < 2:
-        raise ValueError(f"an interval needs two values or more, got {len(values)}")
-    mean, variance = _mean_and_variance([math.log(v) for v in values])
-    half = _t(level, len(values) - 1) * math.sqrt(variance / len(values))
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    from scipy import stats
+
+    logs = [math.log(v) for v in values]
+    count = len(logs)
+    if count < 2:
+        raise ValueError(f"an interval needs two values or more, got {count}")
+    mean = math.fsum(logs) / count
+    spread = math.fsum((x - mean) ** 2 for x in logs) / (count - 1)
+    half = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(spread / count)
+    return MeanInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
 def unpaired_ratio(
@@ -70,43 +82,30 @@ def unpaired_ratio(
     Variances may differ; the degrees of freedom are Welch and Satterthwaite's. Raises ValueError
     with fewer than two values on either side.
     """
+    from scipy import stats
+
     fewest = min(len(numerators), len(denominators))
     if fewest < 2:
         raise ValueError(f"an interval needs two values or more on both sides, got {fewest}")
-    means, squares, weights = 0.0, 0.0, 0.0
-    for sign, values in ((1, numerators), (-1, denominators)):
-        mean, variance = _mean_and_variance([math.log(v) for v in values])
-        error = variance / len(values)
-        means += sign * mean
-        squares += error
-        weights += error**2 / (len(values) - 1)
+    sides = [[math.log(v) for v in values] for values in (numerators, denominators)]
+    mean = fmean(sides[0]) - fmean(sides[1])
+    errors = [variance(logs) / len(logs) for logs in sides]
+    weight = sum(e**2 / (len(logs) - 1) for e, logs in zip(errors, sides, strict=True))
     # Values without any spread have no degrees of freedom, and need none.
-    half = _t(level, squares**2 / weights) * math.sqrt(squares) if weights else 0.0
-    return RatioInterval(math.exp(means), math.exp(means - half), math.exp(means + half))
+    t = float(stats.t.ppf((1 + level) / 2, sum(errors) ** 2 / weight)) if weight else 0.0
+    half = t * math.sqrt(sum(errors))
+    return RatioInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def difference(minuend: Interval, subtrahend: Interval) -> Interval:
-    """The difference of two independent quantities, with an interval from their two intervals.
+def difference(minuend: MeanInterval, subtrahend: MeanInterval) -> DifferenceInterval:
+    """The difference of two independent means, with an interval from their two intervals.
 
     MOVER, the method of variance estimates recovery (Zou and Donner, Statistics in Medicine 27,
     2008, 1693-1702): each limit recovers the variances from the single limits next to it, so that
     intervals may be asymmetric, as those of geometric means are. All at the same level. From
     Student intervals of a few values it covers somewhat more than it says.
     """
-    value = minuend.value - subtrahend.value
-    low = math.hypot(minuend.value - minuend.low, subtrahend.high - subtrahend.value)
-    high = math.hypot(minuend.high - minuend.value, subtrahend.value - subtrahend.low)
-    return Interval(value, value - low, value + high)
-
-
-def _mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and the sample variance (n - 1) of two values or more."""
-    mean = math.fsum(values) / len(values)
-    return mean, math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1)
-
-
-def _t(level: float, freedom: float) -> float:
-    """The two-sided quantile of Student's t."""
-    from scipy import stats
-
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    value = minuend.mean - subtrahend.mean
+    below = math.hypot(minuend.mean - minuend.low, subtrahend.high - subtrahend.mean)
+    above = math.hypot(minuend.high - minuend.mean, subtrahend.mean - subtrahend.low)
+    return DifferenceInterval(value, value - below, value + above)

@@ -20,7 +20,6 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.results import ModelError
-from intop.domain.stats import Interval, RatioInterval
 from intop.domain.trial import Conditions
 from intop.report.text import bold, new_table
 
@@ -100,8 +99,8 @@ def _matrix(found: Compared) -> Section:
     one, other = (side.arch for side in first.sides)
     rows: list[tuple[str, ...]] = []
     for c in found.comparisons:
-        defaults = [_interval(side.default.mean_ms) for side in c.sides]
-        tuned = [_interval(side.tuned.mean_ms) if side.tuned else "-" for side in c.sides]
+        defaults = [_latency(side.default) for side in c.sides]
+        tuned = [_latency(side.tuned) for side in c.sides]
         rows += [
             (c.workload, "default", *defaults, *_contrast(c.default)),
             ("", "tuned", *tuned, *_contrast(c.tuned)),
@@ -124,20 +123,29 @@ def _matrix(found: Compared) -> Section:
     )
 
 
+def _latency(latency: Latency | None) -> str:
+    if latency is None:
+        return "-"
+    return _interval(latency.mean_ms.mean, latency.mean_ms.low, latency.mean_ms.high)
+
+
 def _contrast(contrast: Contrast | None) -> tuple[str, str]:
     if contrast is None:
         return "-", "-"
-    return _interval(contrast.difference_ms, sign="+"), _interval(contrast.ratio)
+    apart, ratio = contrast.difference_ms, contrast.ratio
+    return (
+        _interval(apart.difference, apart.low, apart.high, sign="+"),
+        _interval(ratio.ratio, ratio.low, ratio.high),
+    )
 
 
 def _speed_up(side: Side, level: float) -> str:
     verdict = side.verdict
     if verdict is None:
         return "-"
-    ratio = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
     # The file may have asked for another level when the verdict was given.
     odd = "" if verdict.level == level else f", at {_percent(verdict.level)}"
-    return _interval(ratio) + odd
+    return _interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high) + odd
 
 
 def _verdict(side: Side) -> str:
@@ -212,9 +220,9 @@ def _picture(found: Compared) -> Section:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
             bars += [(side.arch, "default", side.default), ("", "tuned", side.tuned)]
-        longest = max(latency.mean_ms.value for _, _, latency in bars if latency)
+        longest = max(latency.mean_ms.mean for _, _, latency in bars if latency)
         for place, (arch, name, latency) in enumerate(bars):
-            value = latency.mean_ms.value if latency else 0.0
+            value = latency.mean_ms.mean if latency else 0.0
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, arch, name, _number(value) if latency else "-", bar))
@@ -390,15 +398,14 @@ def _names(c: Comparison) -> str:
 # Numbers ------------------------------------------------------------------------------------------
 
 
-def _interval(found: Interval | RatioInterval, sign: str = "") -> str:
+def _interval(value: float, low: float, high: float, sign: str = "") -> str:
     """Such as 11.7 (10.1 to 13.7)."""
-    value = found.ratio if isinstance(found, RatioInterval) else found.value
-    return f"{_number(value, sign)} ({_number(found.low, sign)} to {_number(found.high, sign)})"
+    return f"{_number(value, sign)} ({_number(low, sign)} to {_number(high, sign)})"
 
 
 def _number(value: float, sign: str = "") -> str:
     """Three digits; two below 1, where more say nothing."""
-    size = abs(value)
+    size = abs(float(f"{value:.3g}"))
     if size >= 100 or size == 0:
         return f"{value:{sign}.0f}"
     return f"{value:{sign}.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"

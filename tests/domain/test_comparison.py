@@ -19,7 +19,12 @@ from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
 from intop.domain.results import Importance, Ranking, Verdict
 from intop.domain.space import Space
-from intop.domain.stats import Interval, RatioInterval, geometric_mean_interval, unpaired_ratio
+from intop.domain.stats import (
+    DifferenceInterval,
+    RatioInterval,
+    geometric_interval,
+    unpaired_ratio,
+)
 from intop.domain.trial import Conditions, Trial
 from samples import CONDITIONS, trial
 
@@ -89,8 +94,8 @@ def offer(defaults: Mapping[str, str], **refused: str) -> Probed:
 def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
     found = made_side()
     assert (0.5, 2.0) == pytest.approx(found.default.trials_ms)
-    assert geometric_mean_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
-    assert 1.0 == pytest.approx(found.default.mean_ms.value)
+    assert geometric_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
+    assert 1.0 == pytest.approx(found.default.mean_ms.mean)
     assert (None, None, 3) == (found.tuned, found.verdict, found.trials)
     assert (CONDITIONS, (), ()) == (found.conditions, found.errors, found.convergences)
 
@@ -99,10 +104,10 @@ def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
     found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     assert ((10.0, 40.0), 20.0) == (
         found.default.trials_ms,
-        pytest.approx(found.default.mean_ms.value),
+        pytest.approx(found.default.mean_ms.mean),
     )
     assert found.tuned is not None
-    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.value))
+    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.mean))
 
 
 @pytest.mark.parametrize("default_us", [(), (500,)])
@@ -128,11 +133,13 @@ def test_the_second_side_is_held_against_the_first() -> None:
     arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
     found = both(x86, arm)
     assert (3.0, 40.0) == pytest.approx(
-        (found.default.ratio.ratio, found.default.difference_ms.value)
+        (found.default.ratio.ratio, found.default.difference_ms.difference)
     )
     assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
     assert found.tuned is not None
-    assert (0.5, -1.0) == pytest.approx((found.tuned.ratio.ratio, found.tuned.difference_ms.value))
+    assert (0.5, -1.0) == pytest.approx(
+        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    )
 
 
 def test_what_is_tuned_on_one_side_only_has_no_contrast() -> None:
@@ -157,7 +164,7 @@ def test_sides_are_separated_where_the_ratios_interval_does_not_hold_1(
     low: float, high: float, outcome: str
 ) -> None:
     ratio = RatioInterval((low + high) / 2, low, high)
-    assert outcome == Contrast(difference_ms=Interval(0, -1, 1), ratio=ratio).outcome
+    assert outcome == Contrast(difference_ms=DifferenceInterval(0, -1, 1), ratio=ratio).outcome
 
 
 # Conditions ---------------------------------------------------------------------------------------

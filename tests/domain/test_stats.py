@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from intop.domain.stats import (
-    Interval,
+    MeanInterval,
     RatioInterval,
     difference,
+    geometric_interval,
     geometric_mean,
-    geometric_mean_interval,
     paired_ratio,
     unpaired_ratio,
 )
@@ -71,8 +71,8 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says(pairs: int) -> N
     ("numerators", "denominators", "message"),
     [
         ([1, 2], [1], "2 values against 1"),
-        ([1], [1], "an interval needs two pairs or more, got 1"),
-        ([], [], "an interval needs two pairs or more, got 0"),
+        ([1], [1], "an interval needs two values or more, got 1"),
+        ([], [], "an interval needs two values or more, got 0"),
         ([0, 1], [1, 1], "domain"),
     ],
 )
@@ -88,16 +88,16 @@ def test_what_gives_no_interval_is_refused(
 
 def test_interval_of_a_geometric_mean_by_hand() -> None:
     # Logs to base 2: 1, 2, 3, as above.
-    found = geometric_mean_interval([2, 4, 8], level=0.95)
+    found = geometric_interval([2, 4, 8], level=0.95)
     half = 4.302653 / math.sqrt(3)
     assert (4, 2 ** (2 - half), 2 ** (2 + half)) == pytest.approx(
-        (found.value, found.low, found.high), rel=1e-6
+        (found.mean, found.low, found.high), rel=1e-6
     )
 
 
 def test_interval_of_a_geometric_mean_is_scipys_on_logs() -> None:
     values = [31.0, 42.5, 25.1, 61.7, 38.0]
-    found = geometric_mean_interval(values, level=0.9)
+    found = geometric_interval(values, level=0.9)
     expected = stats.ttest_1samp([math.log(v) for v in values], 0).confidence_interval(0.9)
     assert (math.exp(expected.low), math.exp(expected.high)) == pytest.approx(
         (found.low, found.high)
@@ -105,14 +105,14 @@ def test_interval_of_a_geometric_mean_is_scipys_on_logs() -> None:
 
 
 def test_equal_values_leave_no_room() -> None:
-    found = geometric_mean_interval([5, 5, 5], level=0.95)
-    assert (5, 5, 5) == pytest.approx((found.value, found.low, found.high))
+    found = geometric_interval([5, 5, 5], level=0.95)
+    assert (5, 5, 5) == pytest.approx((found.mean, found.low, found.high))
 
 
 @pytest.mark.parametrize("values", [[], [1.0]])
 def test_an_interval_needs_two_values(values: list[float]) -> None:
     with pytest.raises(ValueError, match=f"two values or more, got {len(values)}"):
-        geometric_mean_interval(values, level=0.95)
+        geometric_interval(values, level=0.95)
 
 
 # Two independent ones -----------------------------------------------------------------------------
@@ -163,18 +163,18 @@ def test_an_unpaired_ratio_needs_two_values_on_both_sides(
 
 
 def test_difference_by_hand() -> None:
-    found = difference(Interval(10, 8, 13), Interval(4, 3, 6))
+    found = difference(MeanInterval(10, 8, 13), MeanInterval(4, 3, 6))
     # Down: 2 below the one, 2 above the other. Up: 3 above the one, 1 below the other.
     assert (6, 6 - math.sqrt(8), 6 + math.sqrt(10)) == pytest.approx(
-        (found.value, found.low, found.high)
+        (found.difference, found.low, found.high)
     )
 
 
 def test_a_difference_turned_round_is_its_negative() -> None:
-    one, other = Interval(10, 8, 13), Interval(4, 3, 6)
+    one, other = MeanInterval(10, 8, 13), MeanInterval(4, 3, 6)
     there, back = difference(one, other), difference(other, one)
-    assert (there.value, there.low, there.high) == pytest.approx(
-        (-back.value, -back.high, -back.low)
+    assert (there.difference, there.low, there.high) == pytest.approx(
+        (-back.difference, -back.high, -back.low)
     )
 
 
@@ -186,7 +186,7 @@ def test_intervals_of_independent_sides_cover_the_truth_as_often_as_they_say() -
         other = [10 * math.exp(rng.gauss(0, 0.6)) for _ in range(6)]
         ratio = unpaired_ratio(one, other, level=0.9)
         in_ratio += ratio.low <= 3 <= ratio.high
-        single = (geometric_mean_interval(v, level=0.9) for v in (one, other))
+        single = (geometric_interval(v, level=0.9) for v in (one, other))
         found = difference(*single)
         in_difference += found.low <= 20 <= found.high
     # Binomial: the standard deviation of the share is 0.011.

@@ -142,7 +142,7 @@ def test_before_a_verdict_the_default_is_of_all_its_trials_and_nothing_is_tuned(
     (found,) = compare(campaign.context, "x86", "arm").comparisons
     for side in found.sides:
         assert (0.9, 1.6) == pytest.approx(side.default.trials_ms)
-        assert 1.2 == pytest.approx(side.default.mean_ms.value)
+        assert 1.2 == pytest.approx(side.default.mean_ms.mean)
         assert side.tuned is None
         assert 3 == side.trials
     assert found.tuned is None
@@ -158,9 +158,11 @@ def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) 
     x86, arm = (side.tuned for side in found.sides)
     assert x86 is not None
     assert arm is not None
-    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.value, arm.mean_ms.value))
+    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.mean, arm.mean_ms.mean))
     assert found.tuned is not None
-    assert (2.0, 0.4) == pytest.approx((found.tuned.ratio.ratio, found.tuned.difference_ms.value))
+    assert (2.0, 0.4) == pytest.approx(
+        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    )
     assert "not separated" == found.tuned.outcome
     assert [7, 7] == [side.trials for side in found.sides]
 
