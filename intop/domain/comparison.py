@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from intop.domain.probing import Probed
-from intop.domain.results import ModelError, Ranking, Search, Training, Verdict
+from intop.domain.results import Importance, ModelError, Ranking, Search, Training, Verdict
 from intop.domain.stats import (
     DifferenceInterval,
     MeanInterval,
@@ -102,12 +102,12 @@ class Contrast:
 class ComparedParameter:
     """A parameter that one side or both have chosen (SRP or DRP). In the sides' order:
 
-    its share of log P99 (None where it wasn't ranked), whether it was chosen, and why the host
+    its importance (None where it wasn't ranked), whether it was chosen, and why the host
     doesn't offer it (empty where it does).
     """
 
     key: str
-    importances: tuple[float | None, float | None]
+    importances: tuple[Importance | None, Importance | None]
     chosen: tuple[bool, bool]
     refused: tuple[str, str]
 
@@ -244,15 +244,15 @@ def _agreement(one: Ranking | None, other: Ranking | None) -> float | None:
     return float(result.statistic)
 
 
-def _shares(ranking: Ranking | None) -> dict[str, float]:
-    return {i.key: i.mean for i in ranking.importances} if ranking else {}
+def _shares(ranking: Ranking) -> dict[str, float]:
+    return {i.key: i.mean for i in ranking.importances}
 
 
 def _parameters(
     sides: tuple[Side, Side], offers: tuple[Probed, Probed]
 ) -> tuple[ComparedParameter, ...]:
     """Those chosen on both sides, on the first only, on the second only; by importance there."""
-    shares = _each(sides, lambda s: _shares(s.ranking))
+    ranked = _each(sides, lambda s: {i.key: i for i in s.ranking.importances} if s.ranking else {})
     chosen = _each(sides, lambda s: set(s.ranking.chosen) if s.ranking else set())
     offered = _each(offers, lambda o: {p.key for p in o.space.parameters})
 
@@ -263,15 +263,15 @@ def _parameters(
         ]
         return ComparedParameter(
             key=key,
-            importances=_each(shares, lambda by_key: by_key.get(key)),
+            importances=_each(ranked, lambda by_key: by_key.get(key)),
             chosen=_each(chosen, lambda keys: key in keys),
             refused=(refused[0], refused[1]),
         )
 
     def order(p: ComparedParameter) -> tuple[int, float, str]:
         place = [(True, True), (True, False), (False, True)].index(p.chosen)
-        shares = [s or 0.0 for s, c in zip(p.importances, p.chosen, strict=True) if c]
-        return place, -max(shares), p.key
+        shares = [i.mean for i, c in zip(p.importances, p.chosen, strict=True) if c and i]
+        return place, -max(shares, default=0.0), p.key
 
     return tuple(sorted((found(key) for key in chosen[0] | chosen[1]), key=order))
 

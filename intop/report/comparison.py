@@ -19,7 +19,7 @@ from intop.domain.comparison import (
     Latency,
     Side,
 )
-from intop.domain.results import ModelError
+from intop.domain.results import Importance, ModelError
 from intop.domain.trial import Conditions
 from intop.report.text import bold, new_table
 
@@ -200,8 +200,8 @@ def _sentences(c: Comparison) -> list[str]:
         change, low, high = (100 * (r - 1) for r in (ratio.ratio, ratio.low, ratio.high))
         if contrast.outcome == "not separated":
             told = (
-                f"P99 on {other} and on {one} is not separated: {change:+.0f} % "
-                f"({low:+.0f} to {high:+.0f} %)"
+                f"P99 on {other} and on {one} is not separated: {change:+z.0f} % "
+                f"({low:+z.0f} to {high:+z.0f} %)"
             )
         else:
             nearest, farthest = sorted((abs(low), abs(high)))
@@ -299,7 +299,7 @@ def _errors(c: Comparison) -> Section:
 def _error_cells(error: ModelError | None) -> tuple[str, str, str]:
     if error is None:
         return "-", "-", "-"
-    return f"{error.mape:.0f} %", f"{error.r2:.2f}", f"{error.spearman:.2f}"
+    return f"{error.mape:.0f} %", f"{error.r2:z.2f}", f"{error.spearman:z.2f}"
 
 
 def _convergences(c: Comparison) -> Section:
@@ -326,19 +326,27 @@ def _convergences(c: Comparison) -> Section:
 def _parameters(c: Comparison) -> Section:
     """Which parameters matter where."""
     notes = [f"{s.arch}: not screened" for s in c.sides if s.ranking is None] + _refusals(c)
+    if not all(all(p.chosen) for p in c.parameters):
+        notes.append(
+            "Chosen on one side only does not prove that it matters there only: two screenings of "
+            "one machine differ as well"
+        )
     if c.rank_agreement is not None:
         notes.append(
-            f"Rank correlation of the importances of what both rank: {c.rank_agreement:.2f}"
+            f"Rank correlation of the importances of what both rank: {c.rank_agreement:z.2f}"
         )
     return Section(
-        title="Parameters by importance (share of log P99), and where they were chosen",
+        title="Parameters by importance (share of log P99 ± sd over seeds), and where they were chosen",
         columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
         rows=tuple(
-            (p.key, *("-" if i is None else f"{i:.3f}" for i in p.importances), _chosen(c, p))
-            for p in c.parameters
+            (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
         ),
         notes=tuple(notes),
     )
+
+
+def _importance(found: Importance | None) -> str:
+    return "-" if found is None else f"{found.mean:.3f} ± {found.sd:.3f}"
 
 
 def _chosen(c: Comparison, p: ComparedParameter) -> str:
@@ -352,7 +360,7 @@ def _chosen(c: Comparison, p: ComparedParameter) -> str:
         return f"{chosen}; not offered by {other.arch}"
     if other.ranking is None:
         return f"{chosen}; {other.arch} is not screened"
-    return f"{chosen}; offered by {other.arch}, not chosen"
+    return f"{chosen}; not chosen by {other.arch}"
 
 
 def _refusals(c: Comparison) -> list[str]:
@@ -407,8 +415,8 @@ def _number(value: float, sign: str = "") -> str:
     """Three digits; two below 1, where more say nothing."""
     size = abs(float(f"{value:.3g}"))
     if size >= 100 or size == 0:
-        return f"{value:{sign}.0f}"
-    return f"{value:{sign}.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"
+        return f"{value:{sign}z.0f}"
+    return f"{value:{sign}z.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"
 
 
 def _percent(level: float) -> str:
