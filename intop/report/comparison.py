@@ -336,7 +336,7 @@ def _parameters(c: Comparison) -> Section:
             f"Rank correlation of the importances of what both rank: {c.rank_agreement:z.2f}"
         )
     return Section(
-        title="Parameters by importance (share of log P99 ± sd over seeds), and where they were chosen",
+        title="Parameters by importance (share of log P99 ± sd over seeds) and where chosen",
         columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
         rows=tuple(
             (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
