@@ -329,27 +329,54 @@ def contest(
 
 
 @cli.command(
-    epilog=_examples("intop compare x86 arm", "intop compare x86 arm --workload slt --json")
+    epilog=_examples(
+        "intop compare x86 arm",
+        "intop compare x86 arm --workload slt --json",
+        "intop compare x86 arm --markdown > comparison.md",
+    )
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))
 @_config_option
 @_workload_option
 @_json_option
-def compare(one: str, other: str, config: Path | None, workload: str | None, as_json: bool) -> None:
-    """Lay two architectures side by side, from measured trials only."""
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
+@click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
+def compare(
+    one: str,
+    other: str,
+    config: Path | None,
+    workload: str | None,
+    as_json: bool,
+    as_markdown: bool,
+    force: bool,
+) -> None:
+    """Lay two architectures side by side, from measured trials only.
+
+    Rate, script, connections, link and all else of the load must be equal; where they differ
+    nothing is compared (exit code 1), unless by --force, and then the result says so. Other
+    kernels, emulation or nginx are named beside the figures.
+
+    A workload that only one side has measured is named with the command that measures it, and
+    the others are compared. The exit code is 1 when there is none to compare.
+    """
     from intop.pipeline.comparing import compare as stage
-    from intop.report import text
+    from intop.report import comparison as report
     from intop.report.machine import to_json
+    from intop.report.text import show
 
     if one == other:
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other")
     with _context(config, None, workload) as context:
-        found = stage(context, one, other)
+        found = stage(context, one, other, force=force)
     if as_json:
         _print(to_json(found))
+    elif as_markdown:
+        _print(report.as_markdown(found))
     else:
-        text.show(*(text.comparison(c) for c in found))
+        show(report.as_text(found))
 
 
 @cli.command(

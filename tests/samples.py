@@ -1,10 +1,12 @@
 """What several tests need an example of."""
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from intop.domain.cluster import HostAddress
-from intop.domain.trial import Conditions, HostMetrics
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
 
 CONDITIONS = Conditions(
@@ -56,3 +58,58 @@ class LocalHost:
 
     def close(self) -> None:
         pass
+
+
+def trial(
+    configuration: Configuration = DEFAULT,
+    p99_us: int = 1000,
+    *,
+    stage: Stage = "collect",
+    index: int = 0,
+    label: str = "",
+    status: Status = "ok",
+    conditions: Conditions = CONDITIONS,
+) -> Trial:
+    """A trial whose requests all took `p99_us`; below 2048 its histogram keeps that exactly."""
+    good = status in ("ok", "overloaded")
+    return Trial(
+        planned=PlannedTrial(index=index, role="design", configuration=configuration, label=label),
+        stage=stage,
+        attempt=0,
+        status=status,
+        detail="" if good else "because",
+        conditions=conditions,
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=12.0,
+        seed=1,
+        tool_version="0.1.0",
+        histogram=Histogram.from_pairs([(p99_us, 100)]) if good else None,
+        achieved_rps=conditions.rate_rps,
+    )
+
+
+def judged_trials(
+    configuration: Configuration,
+    default_us: Sequence[int],
+    tuned_us: Sequence[int],
+    conditions: Conditions = CONDITIONS,
+) -> list[Trial]:
+    """The trials of a verdict: pairs of the default and the configuration, round by round."""
+    made: list[Trial] = []
+    for number, pair in enumerate(zip(default_us, tuned_us, strict=True), start=1):
+        for origin, side, p99_us in (
+            ("default", DEFAULT, pair[0]),
+            ("candidate 1", configuration, pair[1]),
+        ):
+            label = f"{number}: {origin}"
+            made.append(
+                trial(
+                    side,
+                    p99_us,
+                    stage="judge",
+                    index=len(made),
+                    label=label,
+                    conditions=conditions,
+                )
+            )
+    return made

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -14,10 +15,10 @@ import pytest
 from intop import __version__
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.histogram import Histogram
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.probing import HostFacts, Probe
+from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
-from samples import CONDITIONS
+from samples import CONDITIONS, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
@@ -154,6 +155,10 @@ def test_the_version_is_said() -> None:
         (["screen", "--samples", "3"], "3 is not in the range"),
         (["compare", "x86"], "Missing argument"),
         (["compare", "x86", "x86"], "intop: x86 can't be compared with itself"),
+        (
+            ["compare", "x86", "arm", "--json", "--markdown"],
+            "intop: --json and --markdown exclude each other",
+        ),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
     ],
 )
@@ -385,62 +390,101 @@ def test_an_unknown_baseline_is_2_and_names_what_there_is(
 # compare ------------------------------------------------------------------------------------------
 
 
-def measured(study: Path, *archs: str) -> None:
-    """A campaign with two trials of each architecture."""
-    configurations = [DEFAULT, Configuration({"net.core.somaxconn": "64"})]
-    plan = [
-        PlannedTrial(index=n, role="design", configuration=c) for n, c in enumerate(configurations)
-    ]
+def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
+    """A campaign with three trials of each architecture."""
     machines = {"x86": "x86_64", "arm": "aarch64"}
+    facts = HostFacts(
+        machine="",
+        kernel="",
+        cpu="",
+        cpus=2,
+        memory_bytes=1 << 30,
+        page_bytes=4096,
+        in_namespace=False,
+        is_root=True,
+        nginx="",
+        clock_s=0.0,
+    )
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.begin("mine", seed=1, tool_version=__version__)
         for arch in archs:
             subject = Subject(campaign=campaign, arch=arch, workload="slt")
-            store.write_plan(subject, "collect", plan)
-            for planned in plan:
-                trial = Trial(
-                    planned=planned,
-                    stage="collect",
-                    attempt=0,
-                    status="ok",
-                    detail="",
-                    conditions=replace(CONDITIONS, arch=arch, machine=machines[arch]),
-                    started_at="2026-01-01T00:00:00+00:00",
-                    seconds=12.0,
-                    seed=1,
-                    tool_version=__version__,
-                    histogram=Histogram.from_pairs([(1000 * (9 - planned.index), 10)]),
-                    achieved_rps=100.0,
-                )
-                store.add(subject, trial)
+            changes = arm_changes if arch == "arm" else {}
+            conditions = replace(CONDITIONS, arch=arch, machine=machines[arch], **changes)
+            three = [DEFAULT, Configuration({"net.core.somaxconn": "64"}), DEFAULT]
+            made = [
+                trial(c, 1000 * (9 - n), index=n, conditions=conditions)
+                for n, c in enumerate(three)
+            ]
+            store.write_plan(subject, "collect", [one.planned for one in made])
+            for one in made:
+                store.add(subject, one)
+            store.put(subject, Probe(facts=facts, readings={}))
 
 
-@pytest.mark.parametrize(("archs", "missing"), [((), "x86"), (("x86",), "arm"), (("arm",), "x86")])
+@pytest.mark.parametrize(
+    ("archs", "missing"), [((), ("x86", "arm")), (("x86",), ("arm",)), (("arm",), ("x86",))]
+)
 def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_command(
-    study: Path, archs: tuple[str, ...], missing: str
+    study: Path, archs: tuple[str, ...], missing: tuple[str, ...]
 ) -> None:
     measured(study, *archs)
     done = intop("compare", "x86", "arm", "-c", study)
     assert (1, "") == (done.returncode, done.stdout)
-    assert done.stderr.startswith(f"intop: {missing} slt: nothing to compare (0 trials")
-    assert f"intop collect --arch {missing} --workload slt" in done.stderr
-    assert 1 == len(done.stderr.splitlines())
+    lines = done.stderr.removeprefix("intop: ").splitlines()
+    for arch, line in zip(missing, lines, strict=True):
+        assert line.startswith(f"{arch} slt: nothing to compare (0 usable trials")
+        assert f"intop collect --arch {arch} --workload slt" in line
 
 
 def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study)
     assert 0 == done.returncode, done.stderr
-    assert "slt: x86 and arm" in done.stdout
-    assert "x86_64, 6.18.0" in done.stdout
-    assert "aarch64, 6.18.0" in done.stdout
+    assert "x86 and arm: measured P99 in ms" in done.stdout
+    assert "aarch64" in done.stdout
     assert "not verified" in done.stdout
+
+
+def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) -> None:
+    text = STUDY.format(folder=study.parent)
+    load = text[text.index("[workload.slt]") : text.index("[cluster")]
+    study.write_text(text + load.replace("slt", "dlt"))
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study)
+    assert 0 == done.returncode, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "Not compared: arm dlt: nothing to compare" in told
+    assert "intop collect --arch arm --workload dlt" in told
+    done = intop("compare", "x86", "arm", "-c", study, "--workload", "dlt")
+    assert (1, "") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
+def test_compare_refuses_other_loads_by_name(study: Path, form: tuple[str, ...]) -> None:
+    measured(study, "x86", "arm", rate_rps=50.0)
+    done = intop("compare", "x86", "arm", "-c", study, *form)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert "slt: rate_rps: 100.0 against 50.0" in done.stderr
+    assert "--force" in done.stderr
+    done = intop("compare", "x86", "arm", "-c", study, "--force", *form)
+    assert 0 == done.returncode, done.stderr
+    assert "rate_rps: 100.0 against 50.0" in done.stdout
 
 
 def test_compare_for_programs(study: Path) -> None:
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study, "--json")
-    (found,) = json.loads(done.stdout)
-    assert "slt" == found["workload"]
-    assert ["x86", "arm"] == [side["arch"] for side in found["sides"]]
-    assert [2, 2] == [side["trials"] for side in found["sides"]]
+    found = json.loads(done.stdout)
+    (one,) = found["comparisons"]
+    assert ("slt", []) == (one["workload"], found["missing"])
+    assert ["x86", "arm"] == [side["arch"] for side in one["sides"]]
+    assert [3, 3] == [side["trials"] for side in one["sides"]]
+    assert "not separated" == one["default"]["outcome"]
+
+
+def test_compare_as_markdown(study: Path) -> None:
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study, "--markdown")
+    assert done.stdout.startswith("## x86 and arm: measured P99 in ms")
+    assert "| workload | P99 | x86 | arm | arm - x86 | arm / x86 |\n" in done.stdout

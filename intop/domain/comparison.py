@@ -1,100 +1,304 @@
 """Two architectures side by side, from measured trials only."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
-from intop.domain.results import Ranking, Training, Verdict
-from intop.domain.stats import geometric_mean
+from intop.domain.probing import Probed
+from intop.domain.results import Importance, ModelError, Ranking, Search, Training, Verdict
+from intop.domain.stats import (
+    DifferenceInterval,
+    MeanInterval,
+    RatioInterval,
+    difference,
+    geometric_interval,
+    unpaired_ratio,
+)
 from intop.domain.trial import Conditions, Trial
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 EXPECTED_DIFFERENCES = ("arch", "machine", "cpu")
 """What may differ between architectures: the thing that is compared."""
+
+WARNED_DIFFERENCES = ("kernel", "emulation", "nginx")
+"""What should be equal, and often can't be; such differences are named."""
+
+MUST_BE_EQUAL = tuple(
+    f.name for f in fields(Conditions) if f.name not in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES)
+)
+"""Without these a comparison means nothing: every condition that isn't listed above."""
+
+AT_FULL_SPEED = ("", "KVM")
+"""What a load balancer is carried out by when its speed is that of the hardware."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """The P99 of one configuration: the geometric mean of its trials in ms, and each of them."""
+
+    mean_ms: MeanInterval
+    trials_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converged:
+    """How long the search of one model took: generations until the best improved no more."""
+
+    model: str
+    generations: int
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """What one architecture's campaign measured under one workload.
 
-    `default_p99_ms` is the geometric mean over all trials of the default.
+    `default` and `tuned` are of the trials that the verdict rests on. Before there is one,
+    `default` is of all trials of the default, and `tuned` is None. `trials` counts usable trials.
     """
 
     arch: str
     conditions: Conditions
     trials: int
-    default_p99_ms: float
-    best_p99_ms: float
+    default: Latency
+    tuned: Latency | None
     verdict: Verdict | None
     ranking: Ranking | None
     training: Training | None
+    convergences: tuple[Converged, ...]
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its speed is that of an emulator, which says nothing about the hardware."""
+        return self.conditions.emulation not in AT_FULL_SPEED
+
+    @property
+    def errors(self) -> tuple[ModelError, ...]:
+        """The held-out errors by family; none before training."""
+        return self.training.errors if self.training else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """The second side's P99 against the first's: difference in ms, and ratio, of geometric means.
+
+    The interval of the ratio is Welch's on the logarithms, that of the difference is MOVER's.
+    """
+
+    difference_ms: DifferenceInterval
+    ratio: RatioInterval
+
+    @property
+    def outcome(self) -> str:
+        """`higher`, `lower`, or `not separated` where the ratio's interval holds 1."""
+        if self.ratio.low > 1:
+            return "higher"
+        return "lower" if self.ratio.high < 1 else "not separated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedParameter:
+    """A parameter that one side or both have chosen (SRP or DRP). In the sides' order:
+
+    its importance (None where it wasn't ranked), whether it was chosen, and why the host
+    doesn't offer it (empty where it does).
+    """
+
+    key: str
+    importances: tuple[Importance | None, Importance | None]
+    chosen: tuple[bool, bool]
+    refused: tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedValue:
+    """A parameter that one side's judged configuration changes, or both's. In the sides' order:
+
+    the host's default (None where it can't be read), and the value that was judged (None where
+    it is the default).
+    """
+
+    key: str
+    defaults: tuple[str | None, str | None]
+    tuned: tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One workload on two architectures.
+    """One workload on two architectures, with intervals at `level`.
 
-    `rank_agreement` is Spearman's correlation of the importances of the parameters that both
-    rank. `warnings` name the conditions that differ though they should not.
+    `default` and `tuned` hold the second side against the first. `rank_agreement` is Spearman's
+    correlation of the importances of the parameters that both rank. `differences` are those
+    that make the sides incomparable, `warnings` name what else differs though it should not.
     """
 
     workload: str
+    level: float
     sides: tuple[Side, Side]
+    default: Contrast
+    tuned: Contrast | None
     rank_agreement: float | None
+    parameters: tuple[ComparedParameter, ...]
+    values: tuple[ComparedValue, ...]
+    differences: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """All workloads that were asked for. `missing` says what could not be compared, and why."""
+
+    comparisons: tuple[Comparison, ...]
+    missing: tuple[str, ...]
 
 
 def side(
     arch: str,
     trials: Sequence[Trial],
-    verdict: Verdict | None,
-    ranking: Ranking | None,
-    training: Training | None,
+    *,
+    level: float,
+    verdict: Verdict | None = None,
+    judged: tuple[Sequence[float], Sequence[float]] | None = None,
+    ranking: Ranking | None = None,
+    training: Training | None = None,
+    search: Search | None = None,
 ) -> Side:
-    """One side from its usable trials. Raises ValueError without a default or a design."""
+    """One side from its usable trials.
+
+    `judged` are the P99s (ms) of the default and of the tuned configuration that the verdict
+    rests on; they go with it. Raises ValueError with fewer than two trials of the default.
+    """
     defaults = [t.p99_ms for t in trials if t.configuration.is_default]
-    others = [t.p99_ms for t in trials if not t.configuration.is_default]
-    if not defaults or not others:
-        raise ValueError(f"{len(defaults)} trials of the default, {len(others)} of others")
+    if len(defaults) < 2:
+        raise ValueError(f"{len(defaults)} usable trials of the default, an interval needs two")
+    tuned: Latency | None = None
+    if judged is not None:
+        defaults, tuned = list(judged[0]), _latency(judged[1], level)
     return Side(
         arch=arch,
         conditions=trials[-1].conditions,
         trials=len(trials),
-        default_p99_ms=geometric_mean(defaults),
-        best_p99_ms=min(others),
+        default=_latency(defaults, level),
+        tuned=tuned,
         verdict=verdict,
         ranking=ranking,
         training=training,
+        convergences=tuple(
+            Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
+            for run in (search.convergences if search else ())
+        ),
     )
 
 
-def compared(workload: str, one: Side, other: Side) -> Comparison:
-    """The two sides, with what speaks against comparing them."""
-    warnings = [
-        difference
-        for difference in one.conditions.differences(other.conditions)
-        if difference.partition(":")[0] not in EXPECTED_DIFFERENCES
-    ]
-    for s in (one, other):
-        if s.conditions.machine == (one if s is other else other).conditions.machine:
-            warnings.append(f"machine: both are {s.conditions.machine}")
-            break
+def compared(
+    workload: str, sides: tuple[Side, Side], offers: tuple[Probed, Probed], *, level: float
+) -> Comparison:
+    """The two sides with what sets them apart; `offers` is what their hosts were found to be."""
+    one, other = sides
+    tuned = _contrast(one.tuned, other.tuned, level) if one.tuned and other.tuned else None
+    here, there = one.conditions, other.conditions
+    warnings = here.differences(there, WARNED_DIFFERENCES)
+    if here.machine == there.machine:
+        warnings.append(f"machine: both are {here.machine}")
     return Comparison(
         workload=workload,
-        sides=(one, other),
+        level=level,
+        sides=sides,
+        default=_contrast(one.default, other.default, level),
+        tuned=tuned,
         rank_agreement=_agreement(one.ranking, other.ranking),
+        parameters=_parameters(sides, offers),
+        values=_values(sides, offers),
+        differences=(*here.differences(there, MUST_BE_EQUAL), *_defaults_differ(sides)),
         warnings=tuple(warnings),
     )
 
 
+def _defaults_differ(sides: tuple[Side, Side]) -> list[str]:
+    """A verdict may be against a baseline; both have to be against the same one."""
+    against = [s.verdict.against or "the host's own" for s in sides if s.verdict]
+    return [f"default: {' against '.join(against)}"] if len(set(against)) > 1 else []
+
+
+def _latency(trials_ms: Sequence[float], level: float) -> Latency:
+    return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
+
+
+def _contrast(one: Latency, other: Latency, level: float) -> Contrast:
+    return Contrast(
+        difference_ms=difference(other.mean_ms, one.mean_ms),
+        ratio=unpaired_ratio(other.trials_ms, one.trials_ms, level=level),
+    )
+
+
 def _agreement(one: Ranking | None, other: Ranking | None) -> float | None:
-    """Spearman's rank correlation over the common parameters; None for fewer than three."""
+    """Spearman's rank correlation over the common parameters; None for fewer than three.
+
+    None as well where one side finds all of them equally important: no ranks, no correlation.
+    """
     if one is None or other is None:
         return None
-    left = {i.key: i.mean for i in one.importances}
-    right = {i.key: i.mean for i in other.importances}
+    left, right = _shares(one), _shares(other)
     common = sorted(left.keys() & right.keys())
-    if len(common) < 3:
+    if any(len({shares[k] for k in common}) < 2 for shares in (left, right)) or len(common) < 3:
         return None
     from scipy import stats
 
     result = stats.spearmanr([left[k] for k in common], [right[k] for k in common])
     return float(result.statistic)
+
+
+def _shares(ranking: Ranking) -> dict[str, float]:
+    return {i.key: i.mean for i in ranking.importances}
+
+
+def _parameters(
+    sides: tuple[Side, Side], offers: tuple[Probed, Probed]
+) -> tuple[ComparedParameter, ...]:
+    """Those chosen on both sides, on the first only, on the second only; by importance there."""
+    ranked = _each(sides, lambda s: {i.key: i for i in s.ranking.importances} if s.ranking else {})
+    chosen = _each(sides, lambda s: set(s.ranking.chosen) if s.ranking else set())
+    offered = _each(offers, lambda o: {p.key for p in o.space.parameters})
+
+    def found(key: str) -> ComparedParameter:
+        refused = [
+            "" if key in known else offer.refused.get(key, "the catalogue doesn't have it")
+            for known, offer in zip(offered, offers, strict=True)
+        ]
+        return ComparedParameter(
+            key=key,
+            importances=_each(ranked, lambda by_key: by_key.get(key)),
+            chosen=_each(chosen, lambda keys: key in keys),
+            refused=(refused[0], refused[1]),
+        )
+
+    def order(p: ComparedParameter) -> tuple[int, float, str]:
+        place = [(True, True), (True, False), (False, True)].index(p.chosen)
+        shares = [i.mean for i, c in zip(p.importances, p.chosen, strict=True) if c and i]
+        return place, -max(shares, default=0.0), p.key
+
+    return tuple(sorted((found(key) for key in chosen[0] | chosen[1]), key=order))
+
+
+def _values(sides: tuple[Side, Side], offers: tuple[Probed, Probed]) -> tuple[ComparedValue, ...]:
+    """What the judged configurations change, by key."""
+    defaults = _each(offers, lambda o: o.space.defaults)
+    judged = _each(sides, lambda s: s.verdict.configuration.values if s.verdict else {})
+    changed = tuple(
+        {key: value for key, value in values.items() if value != before.get(key)}
+        for values, before in zip(judged, defaults, strict=True)
+    )
+    return tuple(
+        ComparedValue(
+            key=key,
+            defaults=(defaults[0].get(key), defaults[1].get(key)),
+            tuned=(changed[0].get(key), changed[1].get(key)),
+        )
+        for key in sorted(changed[0].keys() | changed[1].keys())
+    )
+
+
+def _each(pair: tuple[T, T], what: Callable[[T], U]) -> tuple[U, U]:
+    return what(pair[0]), what(pair[1])

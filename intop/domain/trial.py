@@ -1,6 +1,6 @@
 """Trials: configurations that were measured, with everything that was seen."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -38,12 +38,13 @@ class Conditions:
     paths: str = ""
     emulation: str = ""
 
-    def differences(self, other: "Conditions") -> list[str]:
-        """One line for each condition that differs, naming it and both values."""
+    def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
+        """One line for each condition (all, or those of `names`) that differs, with both values."""
+        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         return [
-            f"{f.name}: {getattr(self, f.name)} against {getattr(other, f.name)}"
-            for f in fields(self)
-            if getattr(self, f.name) != getattr(other, f.name)
+            f"{name}: {'none' if one == '' else one} against {'none' if two == '' else two}"
+            for name, (one, two) in pairs.items()
+            if one != two and (names is None or name in names)
         ]
 
 

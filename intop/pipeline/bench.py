@@ -133,7 +133,7 @@ def bench(task: Task) -> Iterator[Bench]:
 
 
 def stored_probed(task: Task) -> Probed | None:
-    """What the task's host was found to offer, or None before any stage ran."""
+    """What the task's host was found to offer and to refuse, or None before any stage ran."""
     probe = task.store.get(task.subject, Probe)
     return None if probe is None else _probed(task, probe)
 

@@ -1,35 +1,84 @@
 """compare: two architectures of one campaign, workload by workload."""
 
-from intop.domain.comparison import Comparison, Side, compared, side
-from intop.domain.results import Ranking, Training, Verdict
+from collections.abc import Sequence
+
+from intop.domain.baseline import HOST
+from intop.domain.comparison import Compared, Comparison, Side, compared, side
+from intop.domain.probing import Probed
+from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.domain.trial import Trial
 from intop.domain.workload import Workload
-from intop.errors import ResultMissingError
+from intop.errors import IncomparableError, ResultMissingError
+from intop.pipeline.bench import stored_probed
+from intop.pipeline.blocks import p99_by_round, paired
 from intop.pipeline.context import Context, Task
 from intop.store import Subject
 
 
-def compare(context: Context, one: str, other: str) -> list[Comparison]:
-    """All workloads that were asked for. Raises ResultMissingError for a side without trials."""
-    return [
-        compared(workload.name, *(_side(context, arch, workload) for arch in (one, other)))
-        for workload in context.workloads
-    ]
+def compare(context: Context, one: str, other: str, *, force: bool = False) -> Compared:
+    """All workloads that were asked for and that both sides have measured.
+
+    Raises ResultMissingError when that is none of them, IncomparableError when what must be
+    equal is not, unless by `force`.
+    """
+    found: list[Comparison] = []
+    missing: list[str] = []
+    level = context.study.budget.level
+    for workload in context.workloads:
+        measured: list[tuple[Side, Probed]] = []
+        for arch in (one, other):
+            try:
+                measured.append(_side(context, arch, workload))
+            except ResultMissingError as error:
+                missing.append(str(error))
+        if len(measured) == 2:
+            (here, offer), (there, other_offer) = measured
+            found.append(compared(workload.name, (here, there), (offer, other_offer), level=level))
+    if not found:
+        raise ResultMissingError("\n".join(missing))
+    differences = [f"{c.workload}: {line}" for c in found for line in c.differences]
+    if differences and not force:
+        raise IncomparableError(
+            f"{one} and {other} were not measured under the same conditions ({one} against "
+            f"{other}):\n  " + "\n  ".join(differences) + "\n"
+            "Measure both anew under the same ones, in a campaign of their own (--new), or see "
+            "the comparison all the same with --force"
+        )
+    return Compared(comparisons=tuple(found), missing=tuple(missing))
 
 
-def _side(context: Context, arch: str, workload: Workload) -> Side:
+def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    trials = [t for t in task.trials() if t.usable]
+    trials = task.trials()
+    verdict = task.store.get(subject, Verdict)
     try:
-        return side(
+        found = side(
             arch,
-            trials,
-            task.store.get(subject, Verdict),
-            task.store.get(subject, Ranking),
-            task.store.get(subject, Training),
+            [t for t in trials if t.usable],
+            level=context.study.budget.level,
+            verdict=verdict,
+            judged=_judged(trials, verdict) if verdict else None,
+            ranking=task.store.get(subject, Ranking),
+            training=task.store.get(subject, Training),
+            search=task.store.get(subject, Search),
         )
     except ValueError as error:
-        raise ResultMissingError(
-            f"{task.title}: nothing to compare ({error}). Measure it first: "
-            f"intop collect --arch {arch} --workload {workload.name}"
-        ) from error
+        raise _missing(task, str(error)) from error
+    offer = stored_probed(task)
+    if offer is None:
+        raise _missing(task, "what its host offers is not stored")
+    return found, offer
+
+
+def _judged(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[float], list[float]]:
+    """P99 (ms) of the default and of the tuned side of a verdict, in the rounds that both have."""
+    p99 = p99_by_round([t for t in trials if t.stage == "judge"])
+    return paired(p99.get(verdict.against or HOST, {}), p99.get(verdict.origin, {}))
+
+
+def _missing(task: Task, why: str) -> ResultMissingError:
+    return ResultMissingError(
+        f"{task.title}: nothing to compare ({why}). Measure it first: "
+        f"intop collect --arch {task.subject.arch} --workload {task.workload.name}"
+    )

@@ -5,6 +5,7 @@ import math
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.comparison import Contrast
 from intop.domain.results import Contestant, Verdict
 from intop.domain.trial import Trial
 
@@ -19,7 +20,7 @@ def _plain(value: Any) -> Any:
         return _trial(value)
     if is_dataclass(value) and not isinstance(value, type):
         plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        if isinstance(value, (Contestant, Verdict)):
+        if isinstance(value, (Contestant, Contrast, Verdict)):
             plain["outcome"] = value.outcome
         return plain
     if isinstance(value, dict):

@@ -7,7 +7,6 @@ from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from intop.domain.comparison import Comparison, Side
 from intop.domain.results import (
     Convergence,
     ModelError,
@@ -164,49 +163,6 @@ def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
         )
         table.add_row(name, str(len(rows)), low, high, counts or "none")
     return Group(heading, table, "")
-
-
-def comparison(found: Comparison) -> RenderableType:
-    """Two architectures under one workload."""
-    one, other = found.sides
-    heading = bold(f"{found.workload}: {one.arch} and {other.arch}")
-    table = new_table(
-        ("measured", "left"),
-        (one.arch, "right"),
-        (other.arch, "right"),
-    )
-    for name, cells in _comparison_rows(found).items():
-        table.add_row(name, *cells)
-    notes = [Text(f"not the same on both sides: {warning}") for warning in found.warnings]
-    if found.rank_agreement is not None:
-        notes.append(Text(f"rank correlation of the importances: {found.rank_agreement:.2f}"))
-    return Group(heading, table, *notes, "")
-
-
-def _comparison_rows(found: Comparison) -> dict[str, list[str]]:
-    def cells(name: str) -> list[str]:
-        return [_side_cell(side, name) for side in found.sides]
-
-    names = ("machine", "trials", "default P99", "tuned P99", "speed-up", "best model")
-    return {name: cells(name) for name in names}
-
-
-def _side_cell(side: Side, name: str) -> str:
-    verdict = side.verdict
-    best = min(side.training.errors, key=lambda e: e.mape) if side.training else None
-    return {
-        "machine": f"{side.conditions.machine}, {side.conditions.kernel}",
-        "trials": str(side.trials),
-        "default P99": f"{side.default_p99_ms:.1f} ms",
-        "tuned P99": f"{verdict.tuned_p99_ms:.1f} ms" if verdict else "not verified",
-        "speed-up": (
-            f"{verdict.ratio:.2f} ({verdict.ratio_low:.2f} to {verdict.ratio_high:.2f})"
-            + (f" against {verdict.against}" if verdict.against else "")
-            if verdict
-            else "not verified"
-        ),
-        "best model": f"{best.family}, MAPE {best.mape:.0f} %" if best else "not trained",
-    }[name]
 
 
 def bold(text: str) -> Text:

@@ -1,95 +1,217 @@
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
-from intop.domain.comparison import compared, side
+from intop.domain.comparison import (
+    EXPECTED_DIFFERENCES,
+    MUST_BE_EQUAL,
+    WARNED_DIFFERENCES,
+    Comparison,
+    Contrast,
+    Side,
+    compared,
+    side,
+)
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.histogram import Histogram
-from intop.domain.results import Importance, Ranking
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.parameter import Component, Parameter
+from intop.domain.probing import Probed
+from intop.domain.results import Importance, Ranking, Verdict
+from intop.domain.space import Space
+from intop.domain.stats import (
+    DifferenceInterval,
+    RatioInterval,
+    geometric_interval,
+    unpaired_ratio,
+)
+from intop.domain.trial import Conditions, Trial
+from samples import CONDITIONS, trial
 
-X86: dict[str, Any] = {
-    "arch": "x86",
-    "machine": "x86_64",
-    "kernel": "6.18.0",
-    "cpu": "EPYC",
-    "nginx": "nginx/1.22.1",
-    "load_tool": "wrk 4.1.0",
-    "workload": "slt",
-    "script": "0123456789abcdef",
-    "rate_rps": 100.0,
-    "connections": 8,
-    "threads": 2,
-    "duration_s": 10,
-    "timeout_s": 2,
-    "link": "tbf",
-}
-ARM = X86 | {"arch": "arm", "machine": "aarch64", "cpu": "Neoverse"}
+ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")
 TUNED = Configuration({"net.core.somaxconn": "64"})
+NOTHING = Probed(Space((), ()), {})
 
 
-def trial(conditions: dict[str, Any], configuration: Configuration, p99_us: int) -> Trial:
-    return Trial(
-        planned=PlannedTrial(index=0, role="design", configuration=configuration),
-        stage="collect",
-        attempt=0,
-        status="ok",
-        detail="",
-        conditions=Conditions(**conditions),
-        started_at="2026-01-01T00:00:00+00:00",
-        seconds=12.0,
-        seed=1,
-        tool_version="0.1.0",
-        histogram=Histogram.from_pairs([(p99_us, 100)]),
-        achieved_rps=100.0,
+def trials(conditions: Conditions, *default_us: int) -> list[Trial]:
+    made = [trial(DEFAULT, us, conditions=conditions) for us in default_us]
+    return [*made, trial(TUNED, 300, conditions=conditions)]
+
+
+def made_side(conditions: Conditions = CONDITIONS, **changes: Any) -> Side:
+    values: dict[str, Any] = {"level": 0.95}
+    return side(conditions.arch, trials(conditions, 500, 2000), **(values | changes))
+
+
+def both(one: Side, other: Side, *offers: Probed) -> Comparison:
+    here, there = offers or (NOTHING, NOTHING)
+    return compared("slt", (one, other), (here, there), level=0.95)
+
+
+def against(conditions: Conditions) -> Comparison:
+    return both(made_side(), made_side(conditions))
+
+
+def verdict(values: Mapping[str, str] = TUNED.values) -> Verdict:
+    return Verdict(
+        configuration=Configuration(values),
+        origin="candidate 1",
+        default_p99_ms=1.0,
+        tuned_p99_ms=0.2,
+        ratio=5.0,
+        ratio_low=4.0,
+        ratio_high=6.0,
+        level=0.95,
+        pairs=2,
     )
 
 
-def trials(conditions: dict[str, Any]) -> list[Trial]:
-    p99s = [(DEFAULT, 500), (TUNED, 300), (DEFAULT, 2000), (TUNED, 200)]
-    return [trial(conditions, configuration, p99) for configuration, p99 in p99s]
-
-
-def ranking(**means: float) -> Ranking:
+def ranking(chosen: int = 99, /, **means: float) -> Ranking:
     importances = tuple(Importance(key=k, mean=m, sd=0.0) for k, m in means.items())
-    return Ranking(importances=importances, chosen=tuple(means), trials=10)
+    return Ranking(importances=importances, chosen=tuple(means)[:chosen], trials=10)
 
 
-def warnings(conditions: dict[str, Any]) -> tuple[str, ...]:
-    one, other = (side(c["arch"], trials(c), None, None, None) for c in (X86, conditions))
-    return compared("slt", one, other).warnings
+def offer(defaults: Mapping[str, str], **refused: str) -> Probed:
+    parameters = tuple(
+        Parameter(
+            key=key,
+            kind="integer",
+            unit="",
+            scope="namespace",
+            risk="low",
+            mechanism="",
+            document="",
+            components=(Component(name="", low=0, high=9),),
+        )
+        for key in defaults
+    )
+    return Probed(Space(parameters, (), defaults), refused)
 
 
-def test_a_side_is_the_default_beside_the_best_of_the_others() -> None:
-    found = side("x86", trials(X86), None, None, None)
-    assert (4, 1.0, 0.2) == pytest.approx((found.trials, found.default_p99_ms, found.best_p99_ms))
-    assert Conditions(**X86) == found.conditions
+# Sides --------------------------------------------------------------------------------------------
+
+
+def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
+    found = made_side()
+    assert (0.5, 2.0) == pytest.approx(found.default.trials_ms)
+    assert geometric_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
+    assert 1.0 == pytest.approx(found.default.mean_ms.mean)
+    assert (None, None, 3) == (found.tuned, found.verdict, found.trials)
+    assert (CONDITIONS, (), ()) == (found.conditions, found.errors, found.convergences)
+
+
+def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
+    found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
+    assert ((10.0, 40.0), 20.0) == (
+        found.default.trials_ms,
+        pytest.approx(found.default.mean_ms.mean),
+    )
+    assert found.tuned is not None
+    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.mean))
+
+
+@pytest.mark.parametrize("default_us", [(), (500,)])
+def test_a_side_needs_two_trials_of_the_default(default_us: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=f"{len(default_us)} usable trials of the default"):
+        side("x86", trials(CONDITIONS, *default_us), level=0.95)
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("emulation", "emulated"), [("", False), ("KVM", False), ("TCG on x86_64", True)]
+)
+def test_a_virtual_machine_of_the_hardwares_own_speed_is_not_emulated(
+    emulation: str, emulated: bool
+) -> None:
+    assert emulated == made_side(replace(CONDITIONS, emulation=emulation)).emulated
+
+
+# Contrasts ----------------------------------------------------------------------------------------
+
+
+def test_the_second_side_is_held_against_the_first() -> None:
+    x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
+    arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
+    found = both(x86, arm)
+    assert (3.0, 40.0) == pytest.approx(
+        (found.default.ratio.ratio, found.default.difference_ms.difference)
+    )
+    assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
+    assert found.tuned is not None
+    assert (0.5, -1.0) == pytest.approx(
+        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    )
+
+
+def test_verdicts_against_different_defaults_are_incomparable() -> None:
+    judged = ([10.0, 40.0], [1.0, 4.0])
+    x86 = made_side(verdict=verdict(), judged=judged)
+    arm = made_side(ARM, verdict=replace(verdict(), against="web"), judged=judged)
+    assert ("default: the host's own against web",) == both(x86, arm).differences
+    assert () == both(x86, x86).differences
+
+
+def test_what_is_tuned_on_one_side_only_has_no_contrast() -> None:
+    x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
+    assert both(x86, made_side(ARM)).tuned is None
+    assert (
+        both(made_side(), made_side(ARM, verdict=verdict(), judged=([1, 2], [1, 2]))).tuned is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
     [
-        ([], "0 trials of the default, 0 of others"),
-        ([trial(X86, TUNED, 5)], "0 trials of the default, 1 of others"),
-        ([trial(X86, DEFAULT, 5)], "1 trials of the default, 0 of others"),
+        (1.1, 1.3, "higher"),
+        (0.7, 0.9, "lower"),
+        (0.9, 1.1, "not separated"),
+        (1.0, 1.2, "not separated"),
+        (0.8, 1.0, "not separated"),
     ],
 )
-def test_a_side_needs_both(made: list[Trial], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        side("x86", made, None, None, None)
+def test_sides_are_separated_where_the_ratios_interval_does_not_hold_1(
+    low: float, high: float, outcome: str
+) -> None:
+    ratio = RatioInterval((low + high) / 2, low, high)
+    assert outcome == Contrast(difference_ms=DifferenceInterval(0, -1, 1), ratio=ratio).outcome
+
+
+# Conditions ---------------------------------------------------------------------------------------
+
+
+def test_every_condition_is_expected_to_differ_warned_about_or_must_be_equal() -> None:
+    sorts = (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES, *MUST_BE_EQUAL)
+    assert sorted(f.name for f in fields(Conditions)) == sorted(sorts)
+    assert {"rate_rps", "script", "link", "load_tool", "timeout_s"} < set(MUST_BE_EQUAL)
 
 
 def test_architectures_may_differ_in_what_is_compared() -> None:
-    assert () == warnings(ARM)
+    found = against(ARM)
+    assert ((), ()) == (found.differences, found.warnings)
 
 
-def test_what_should_be_alike_is_warned_about_with_both_values() -> None:
-    other = ARM | {"kernel": "6.1.0", "rate_rps": 200.0}
-    assert ("kernel: 6.18.0 against 6.1.0", "rate_rps: 100.0 against 200.0") == warnings(other)
+@pytest.mark.parametrize("name", MUST_BE_EQUAL)
+def test_what_makes_the_sides_incomparable_has_both_values(name: str) -> None:
+    value = getattr(ARM, name)
+    other = value + 1 if isinstance(value, (int, float)) else f"{value}x"
+    found = against(replace(ARM, **{name: other}))
+    assert ((f"{name}: {value or 'none'} against {other}",), ()) == (
+        found.differences,
+        found.warnings,
+    )
+
+
+@pytest.mark.parametrize("name", WARNED_DIFFERENCES)
+def test_what_should_be_alike_is_warned_about_with_both_values(name: str) -> None:
+    found = against(replace(ARM, **{name: "other"}))
+    before = getattr(ARM, name) or "none"
+    assert ((), (f"{name}: {before} against other",)) == (found.differences, found.warnings)
 
 
 def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
-    assert ("machine: both are x86_64",) == warnings(ARM | {"machine": "x86_64"})
+    assert ("machine: both are x86_64",) == against(replace(ARM, machine="x86_64")).warnings
+
+
+# Parameters ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -99,6 +221,7 @@ def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
         (ranking(a=0.5, b=0.3, c=0.2), ranking(c=0.6, b=0.3, a=0.1), -1.0),
         (ranking(a=0.5, b=0.3, c=0.2, x=0), ranking(y=0, a=0.6, b=0.3, c=0.1), 1.0),
         (ranking(a=0.5, b=0.3), ranking(a=0.6, b=0.3), None),
+        (ranking(a=0.5, b=0.3, c=0.2), ranking(a=0.3, b=0.3, c=0.3), None),
         (ranking(a=0.5, b=0.3, c=0.2), None, None),
         (None, ranking(a=0.5, b=0.3, c=0.2), None),
     ],
@@ -106,6 +229,42 @@ def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
 def test_rankings_agree_by_rank_over_what_both_have(
     one: Ranking | None, other: Ranking | None, expected: float | None
 ) -> None:
-    left = side("x86", trials(X86), None, one, None)
-    right = side("arm", trials(ARM), None, other, None)
-    assert expected == pytest.approx(compared("slt", left, right).rank_agreement)
+    found = both(made_side(ranking=one), made_side(ARM, ranking=other))
+    assert expected == pytest.approx(found.rank_agreement)
+
+
+def test_parameters_are_those_of_both_then_of_the_first_then_of_the_second() -> None:
+    x86 = made_side(ranking=ranking(3, a=0.4, b=0.3, c=0.2, d=0.1))
+    arm = made_side(ARM, ranking=ranking(2, d=0.6, b=0.3, c=0.1))
+    here = offer(dict.fromkeys("abcd", "1"))
+    there = offer(dict.fromkeys("bcd", "1"), a="this kernel doesn't have it")
+    assert [
+        ("b", (0.3, 0.3), (True, True), ("", "")),
+        ("a", (0.4, None), (True, False), ("", "this kernel doesn't have it")),
+        ("c", (0.2, 0.1), (True, False), ("", "")),
+        ("d", (0.1, 0.6), (False, True), ("", "")),
+    ] == [
+        (p.key, tuple(i and i.mean for i in p.importances), p.chosen, p.refused)
+        for p in both(x86, arm, here, there).parameters
+    ]
+
+
+def test_without_screening_no_parameter_is_chosen() -> None:
+    assert () == both(made_side(), made_side(ARM)).parameters
+
+
+def test_tuned_values_stand_beside_the_defaults() -> None:
+    judged = ([1.0, 2.0], [1.0, 2.0])
+    x86 = made_side(verdict=verdict({"a": "5", "b": "1", "c": "7"}), judged=judged)
+    arm = made_side(ARM, verdict=verdict({"a": "6", "d": "8"}), judged=judged)
+    here = offer({"a": "1", "b": "1", "c": "1"})
+    there = offer({"a": "2", "c": "1", "d": "1"})
+    # b was judged at its default, so nothing is tuned there.
+    assert [
+        ("a", ("1", "2"), ("5", "6")),
+        ("c", ("1", "1"), ("7", None)),
+        ("d", (None, "1"), (None, "8")),
+    ] == [(v.key, v.defaults, v.tuned) for v in both(x86, arm, here, there).values]
+    assert [("a", ("5", None)), ("c", ("7", None))] == [
+        (v.key, v.tuned) for v in both(x86, made_side(ARM), here, there).values
+    ]

@@ -112,3 +112,10 @@ def test_differing_conditions_are_named_with_both_values() -> None:
         "rate_rps: 100.0 against 200.0",
     ] == Conditions(**CONDITIONS).differences(Conditions(**other))
     assert [] == Conditions(**CONDITIONS).differences(Conditions(**CONDITIONS))
+
+
+def test_of_the_differences_some_can_be_asked_for() -> None:
+    here = Conditions(**CONDITIONS)
+    there = Conditions(**CONDITIONS | {"kernel": "6.1.0", "emulation": "KVM"})
+    assert ["emulation: none against KVM"] == here.differences(there, ["emulation", "rate_rps"])
+    assert [] == here.differences(there, [])

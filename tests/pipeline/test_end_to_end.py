@@ -134,11 +134,19 @@ def test_two_clusters_compared(make_study: Make) -> None:
     assert "intop collect --arch arm --workload slt" in refusal
 
     study.run("collect", "--arch", "arm", *slt)
-    (comparison,) = study.json("compare", "x86", "arm", *slt)
+    found = study.json("compare", "x86", "arm", *slt)
+    (comparison,) = found["comparisons"]
     assert [side["arch"] for side in comparison["sides"]] == ["x86", "arm"]
-    assert all(side["default_p99_ms"] > 0 for side in comparison["sides"])
+    for side in comparison["sides"]:
+        mean = side["default"]["mean_ms"]
+        assert 0 < mean["low"] < mean["mean"] < mean["high"]
+        assert side["tuned"] is None
     # Two labs of one machine: the architectures are in name only, and it says so.
     assert any("machine" in warning for warning in comparison["warnings"])
+    assert comparison["differences"] == []
+    # Nothing of dlt is measured, and the rest is compared all the same.
+    out, _ = study.run("compare", "x86", "arm")
+    assert "intop collect --arch x86 --workload dlt" in " ".join(out.split())
 
 
 def test_stages_name_what_they_lack(make_study: Make) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from rich.console import RenderableType
 
-from intop.domain.comparison import Comparison, Side
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.histogram import Histogram
@@ -187,50 +186,6 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, text.collected("arm dlt", []))
     assert ["default", "0", "-", "-", "none"] == cells(out, "default")
-
-
-def side(**changes: Any) -> Side:
-    values: dict[str, Any] = {
-        "arch": "x86",
-        "conditions": CONDITIONS,
-        "trials": 30,
-        "default_p99_ms": 310.0,
-        "best_p99_ms": 90.0,
-        "verdict": VERDICT,
-        "ranking": None,
-        "training": TRAINING,
-    }
-    return Side(**(values | changes))
-
-
-def test_a_comparison_lays_the_sides_next_to_each_other(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    arm = side(
-        arch="arm",
-        conditions=replace(CONDITIONS, machine="aarch64"),
-        verdict=None,
-        training=None,
-        trials=5,
-    )
-    found = Comparison(
-        workload="slt",
-        sides=(side(), arm),
-        rank_agreement=0.456,
-        warnings=("kernel: 6.18.0 against 6.1.0",),
-    )
-    out = shown(capsys, text.comparison(found))
-    assert "slt: x86 and arm" in out
-    assert "machine x86_64, 6.18.0-28-cloud-amd64 aarch64, 6.18.0-28-cloud-amd64" == " ".join(
-        cells(out, "machine")
-    )
-    assert "default P99 310.0 ms 310.0 ms" == " ".join(cells(out, "default P99"))
-    assert "tuned P99 100.0 ms not verified" == " ".join(cells(out, "tuned P99"))
-    assert "speed-up 3.10 (2.20 to 4.40) not verified" == " ".join(cells(out, "speed-up"))
-    best = "best model gradient boosting, MAPE 49 % not trained"
-    assert best == " ".join(cells(out, "best model"))
-    assert "not the same on both sides: kernel: 6.18.0 against 6.1.0" in out
-    assert "rank correlation of the importances: 0.46" in out
 
 
 def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(

@@ -1,0 +1,321 @@
+"""Comparing what a store holds: hand-made trials of two architectures, no hosts."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config.study import load_study
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.results import (
+    Candidate,
+    Convergence,
+    Importance,
+    ModelError,
+    Ranking,
+    Search,
+    Training,
+    Verdict,
+)
+from intop.domain.trial import Conditions, Trial
+from intop.errors import IncomparableError, ResultMissingError
+from intop.pipeline.campaigns import new
+from intop.pipeline.comparing import compare
+from intop.pipeline.context import Context
+from intop.report.progress import LineProgress
+from intop.resources import shipped
+from intop.store import Subject, opened
+from samples import CONDITIONS, judged_trials, trial
+
+TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_fin_timeout": "60"})
+MACHINES = {"x86": "x86_64", "arm": "aarch64"}
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A context, and ways to put measured things into its store."""
+
+    context: Context
+
+    def subject(self, arch: str, workload: str) -> Subject:
+        return Subject(campaign=self.context.campaign, arch=arch, workload=workload)
+
+    def conditions(self, arch: str, workload: str, **changes: Any) -> Conditions:
+        values = {"arch": arch, "machine": MACHINES[arch], "workload": workload}
+        return replace(CONDITIONS, **(values | changes))
+
+    def add(self, subject: Subject, trials: Sequence[Trial]) -> None:
+        for stage in dict.fromkeys(t.stage for t in trials):
+            own = [t for t in trials if t.stage == stage]
+            self.context.store.write_plan(subject, stage, [t.planned for t in own])
+            for one in own:
+                self.context.store.add(subject, one)
+
+    def collected(self, arch: str, workload: str = "slt", **changes: Any) -> None:
+        """Two trials of the default, 900 and 1,600 us, and one of a configuration."""
+        made = self.conditions(arch, workload, **changes)
+        three = [(DEFAULT, 900), (TUNED, 300), (DEFAULT, 1600)]
+        subject = self.subject(arch, workload)
+        self.add(
+            subject,
+            [trial(c, us, index=n, conditions=made) for n, (c, us) in enumerate(three)],
+        )
+        self.context.store.put(subject, probe(arch))
+
+    def judged(self, arch: str, default_us: Sequence[int], tuned_us: Sequence[int]) -> None:
+        """A verdict of slt, and the trials it rests on."""
+        subject = self.subject(arch, "slt")
+        self.add(
+            subject,
+            judged_trials(TUNED, default_us, tuned_us, self.conditions(arch, "slt")),
+        )
+        self.context.store.put(subject, VERDICT)
+
+
+VERDICT = Verdict(
+    configuration=TUNED,
+    origin="candidate 1",
+    default_p99_ms=1.0,
+    tuned_p99_ms=0.2,
+    ratio=5.0,
+    ratio_low=4.0,
+    ratio_high=6.0,
+    level=0.95,
+    pairs=2,
+)
+
+
+def probe(arch: str) -> Probe:
+    """A host that has a few keys, the ARM one without tcp_fin_timeout."""
+    readings: Mapping[str, str] = {
+        "net.core.somaxconn": "4096",
+        "net.ipv4.tcp_fin_timeout": "60",
+        "net.ipv4.tcp_notsent_lowat": "4294967295",
+    }
+    facts = HostFacts(
+        machine=MACHINES[arch],
+        kernel="6.18.0",
+        cpu="",
+        cpus=2,
+        memory_bytes=1 << 30,
+        page_bytes=4096,
+        in_namespace=False,
+        is_root=True,
+        nginx="nginx/1.22.1",
+        clock_s=0.0,
+    )
+    found = {key: Reading("writable", value) for key, value in readings.items()}
+    if arch == "arm":
+        found["net.ipv4.tcp_fin_timeout"] = Reading("missing", "")
+    return Probe(facts=facts, readings=found)
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Iterator[Campaign]:
+    study = load_study(shipped("configs") / "lab.toml")
+    with opened(str(tmp_path / "store.db")) as store:
+        yield Campaign(
+            Context(
+                study=study,
+                store=store,
+                campaign=new(store, study),
+                connect=lambda address: pytest.fail(f"connects to {address}"),
+                progress=LineProgress(),
+                archs=("x86", "arm"),
+                workloads=(study.workloads["slt"], study.workloads["dlt"]),
+            )
+        )
+
+
+# What it takes its figures from -------------------------------------------------------------------
+
+
+def test_before_a_verdict_the_default_is_of_all_its_trials_and_nothing_is_tuned(
+    campaign: Campaign,
+) -> None:
+    campaign.collected("x86")
+    campaign.collected("arm")
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    for side in found.sides:
+        assert (0.9, 1.6) == pytest.approx(side.default.trials_ms)
+        assert 1.2 == pytest.approx(side.default.mean_ms.mean)
+        assert side.tuned is None
+        assert 3 == side.trials
+    assert found.tuned is None
+    assert () == found.values
+
+
+def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) -> None:
+    for arch, tuned_us in (("x86", (200, 800)), ("arm", (400, 1600))):
+        campaign.collected(arch)
+        campaign.judged(arch, (500, 2000), tuned_us)
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    assert [(0.5, 2.0)] * 2 == [pytest.approx(s.default.trials_ms) for s in found.sides]
+    x86, arm = (side.tuned for side in found.sides)
+    assert x86 is not None
+    assert arm is not None
+    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.mean, arm.mean_ms.mean))
+    assert found.tuned is not None
+    assert (2.0, 0.4) == pytest.approx(
+        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    )
+    assert "not separated" == found.tuned.outcome
+    assert [7, 7] == [side.trials for side in found.sides]
+
+
+def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign) -> None:
+    baseline = Configuration({"net.core.somaxconn": "128"})
+    for arch in ("x86", "arm"):
+        campaign.collected(arch)
+        made = judged_trials(TUNED, (1000, 1000), (500, 500), campaign.conditions(arch, "slt"))
+        judged = [
+            replace(t, planned=replace(t.planned, label=label, configuration=baseline))
+            if (label := t.planned.label.replace("default", "web")) != t.planned.label
+            else t
+            for t in made
+        ]
+        campaign.add(campaign.subject(arch, "slt"), judged)
+        campaign.context.store.put(campaign.subject(arch, "slt"), replace(VERDICT, against="web"))
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    for side in found.sides:
+        assert side.tuned is not None
+        assert ((1.0, 1.0), (0.5, 0.5)) == (side.default.trials_ms, side.tuned.trials_ms)
+
+
+def test_a_round_without_both_sides_is_no_pair(campaign: Campaign) -> None:
+    subject = campaign.subject("x86", "slt")
+    made = judged_trials(
+        TUNED, (500, 700, 2000), (200, 300, 800), campaign.conditions("x86", "slt")
+    )
+    failed = trial(TUNED, stage="judge", index=3, label=made[3].planned.label, status="failed")
+    campaign.add(subject, [*made[:3], failed, *made[4:]])
+    campaign.context.store.put(subject, probe("x86"))
+    campaign.context.store.put(subject, VERDICT)
+    campaign.collected("arm")
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    assert (0.5, 2.0) == pytest.approx(found.sides[0].default.trials_ms)
+    assert found.sides[0].tuned is not None
+    assert (0.2, 0.8) == pytest.approx(found.sides[0].tuned.trials_ms)
+    assert 5 == found.sides[0].trials
+
+
+def test_a_trial_that_was_measured_again_counts_once(campaign: Campaign) -> None:
+    campaign.collected("arm")
+    subject = campaign.subject("x86", "slt")
+    first = trial(p99_us=1, conditions=campaign.conditions("x86", "slt"))
+    second = replace(first, planned=replace(first.planned, index=1))
+    campaign.add(subject, [first, second])
+    again = trial(p99_us=1000, conditions=first.conditions)
+    campaign.context.store.add(subject, replace(again, attempt=1))
+    campaign.context.store.put(subject, probe("x86"))
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    assert (1.0, 0.001) == pytest.approx(found.sides[0].default.trials_ms)
+
+
+def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
+    keys = ("net.ipv4.tcp_fin_timeout", "net.core.somaxconn", "net.ipv4.tcp_notsent_lowat")
+    for arch, ranked, chosen in (("x86", keys, keys[:2]), ("arm", keys[1:], keys[2:])):
+        campaign.collected(arch)
+        store, subject = campaign.context.store, campaign.subject(arch, "slt")
+        importances = tuple(Importance(key=k, mean=0.5 / n, sd=0) for n, k in enumerate(ranked, 1))
+        store.put(subject, Ranking(importances=importances, chosen=chosen, trials=9))
+        error = ModelError(family="RFR", mape=40, r2=0.5, spearman=0.6, trials=9, seconds=1)
+        store.put(subject, Training(keys=chosen, fitted=(), errors=(error,), trials=9))
+        run = Convergence(model="RFR", best_ms=(3.0, 2.0), converged_at=1, seconds=0.5)
+        guess = Candidate(configuration=TUNED, predicted_p99_ms=2.0, model="RFR")
+        store.put(subject, Search(candidates=(guess,), convergences=(run,)))
+    campaign.judged("x86", (500, 2000), (200, 800))
+
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    assert ["RFR"] * 2 == [side.errors[0].family for side in found.sides]
+    assert [1, 1] == [side.convergences[0].generations for side in found.sides]
+    assert [
+        (keys[0], (True, False), ("", "this kernel doesn't have it")),
+        (keys[1], (True, False), ("", "")),
+        (keys[2], (False, True), ("", "")),
+    ] == [(p.key, p.chosen, p.refused) for p in found.parameters]
+    # tcp_fin_timeout is judged at its default, so it isn't changed.
+    assert [("net.core.somaxconn", ("4096", "4096"), ("64", None))] == [
+        (v.key, v.defaults, v.tuned) for v in found.values
+    ]
+
+
+def test_no_prediction_gets_into_a_comparison(campaign: Campaign) -> None:
+    predicted = math.pi
+    for arch in ("x86", "arm"):
+        campaign.collected(arch)
+        run = Convergence(model="RFR", best_ms=(predicted,), converged_at=0, seconds=0.5)
+        guess = Candidate(configuration=TUNED, predicted_p99_ms=predicted, model="RFR")
+        campaign.context.store.put(
+            campaign.subject(arch, "slt"), Search(candidates=(guess,), convergences=(run,))
+        )
+    assert str(predicted) not in repr(compare(campaign.context, "x86", "arm"))
+
+
+# What is missing ----------------------------------------------------------------------------------
+
+
+def test_a_workload_measured_on_one_side_is_named_and_the_other_one_compared(
+    campaign: Campaign,
+) -> None:
+    campaign.collected("x86")
+    campaign.collected("arm")
+    campaign.collected("x86", "dlt")
+    found = compare(campaign.context, "x86", "arm")
+    assert ["slt"] == [c.workload for c in found.comparisons]
+    (told,) = found.missing
+    assert told.startswith("arm dlt: nothing to compare (0 usable trials of the default")
+    assert "intop collect --arch arm --workload dlt" in told
+
+
+def test_without_any_workload_measured_on_both_sides_all_that_is_missing_is_named(
+    campaign: Campaign,
+) -> None:
+    campaign.collected("x86")
+    campaign.collected("arm", "dlt")
+    with pytest.raises(ResultMissingError) as caught:
+        compare(campaign.context, "x86", "arm")
+    assert ["arm slt", "x86 dlt"] == [
+        line.partition(":")[0] for line in str(caught.value).splitlines()
+    ]
+
+
+def test_one_trial_of_the_default_is_too_few(campaign: Campaign) -> None:
+    campaign.collected("x86")
+    subject = campaign.subject("arm", "slt")
+    campaign.add(subject, [trial(conditions=campaign.conditions("arm", "slt"))])
+    with pytest.raises(ResultMissingError, match="arm slt: nothing to compare \\(1 usable trial"):
+        compare(campaign.context, "x86", "arm")
+
+
+# What must be equal -------------------------------------------------------------------------------
+
+
+def test_other_loads_are_refused_by_name_with_both_values_and_the_way_out(
+    campaign: Campaign,
+) -> None:
+    for workload in ("slt", "dlt"):
+        campaign.collected("x86", workload)
+    campaign.collected("arm", rate_rps=200.0, link="10 Gbit/s", kernel="6.1.0")
+    campaign.collected("arm", "dlt", script="f" * 16)
+    with pytest.raises(IncomparableError) as caught:
+        compare(campaign.context, "x86", "arm")
+    told = str(caught.value)
+    assert "slt: rate_rps: 100.0 against 200.0" in told
+    assert "slt: link: tbf against 10 Gbit/s" in told
+    assert f"dlt: script: {CONDITIONS.script} against {'f' * 16}" in told
+    assert "kernel" not in told
+    assert "--force" in told
+    assert "--new" in told
+
+
+def test_by_force_other_loads_are_compared_and_marked(campaign: Campaign) -> None:
+    campaign.collected("x86")
+    campaign.collected("arm", rate_rps=200.0, kernel="6.1.0")
+    (found,) = compare(campaign.context, "x86", "arm", force=True).comparisons
+    assert ("rate_rps: 100.0 against 200.0",) == found.differences
+    assert (f"kernel: {CONDITIONS.kernel} against 6.1.0",) == found.warnings

@@ -1,0 +1,432 @@
+"""A comparison as text and as Markdown, from a hand-made one, with and without its parts."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from intop.domain.comparison import (
+    Compared,
+    ComparedParameter,
+    ComparedValue,
+    Comparison,
+    Contrast,
+    Converged,
+    Latency,
+    Side,
+)
+from intop.domain.configuration import Configuration
+from intop.domain.results import Importance, ModelError, Ranking, Training, Verdict
+from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.report import comparison as report
+from intop.report.text import show
+from samples import CONDITIONS
+
+LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
+VERDICT = Verdict(
+    configuration=Configuration({"net.core.somaxconn": "64"}),
+    origin="candidate 2",
+    default_p99_ms=310.0,
+    tuned_p99_ms=100.0,
+    ratio=3.1,
+    ratio_low=2.2,
+    ratio_high=4.4,
+    level=0.95,
+    pairs=8,
+)
+
+
+def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:
+    return Latency(mean_ms=MeanInterval(value, low, high), trials_ms=(value,) * trials)
+
+
+def share(mean: float) -> Importance:
+    return Importance(key="a", mean=mean, sd=0.0625)
+
+
+def training(**mape: float) -> Training:
+    errors = tuple(
+        ModelError(family=f, mape=m, r2=0.5, spearman=0.75, trials=20, seconds=1)
+        for f, m in mape.items()
+    )
+    return Training(keys=("a", "b"), fitted=(), errors=errors, trials=24)
+
+
+X86 = Side(
+    arch="x86",
+    conditions=CONDITIONS,
+    trials=30,
+    default=latency(310, 250, 384.4),
+    tuned=latency(99.96, 80, 124.9),
+    verdict=VERDICT,
+    ranking=Ranking(importances=(), chosen=(), trials=9),
+    training=training(RFR=40, DNN=80),
+    convergences=(
+        Converged(model="RFR", generations=29, seconds=0.5),
+        Converged(model="XGBoost", generations=7, seconds=12.0),
+    ),
+)
+ARM = replace(
+    X86,
+    arch="arm",
+    conditions=replace(CONDITIONS, arch="arm", machine="aarch64", cpu=""),
+    default=latency(620, 500, 768.8),
+    tuned=latency(5.5, 5, 6.05),
+    training=training(RFR=50, SVR=70),
+    convergences=(Converged(model="RFR", generations=31, seconds=0.25),),
+)
+BARE = replace(
+    ARM,
+    trials=5,
+    default=latency(620, 500, 768.8, trials=4),
+    tuned=None,
+    verdict=None,
+    ranking=None,
+    training=None,
+    convergences=(),
+)
+HIGHER = Contrast(
+    difference_ms=DifferenceInterval(310, 142.1, 470.5), ratio=RatioInterval(2, 1.5, 2.667)
+)
+LOWER = Contrast(
+    difference_ms=DifferenceInterval(-94.5, -119, -74), ratio=RatioInterval(0.055, 0.04, 0.075)
+)
+
+
+def comparison(**changes: Any) -> Comparison:
+    values: dict[str, Any] = {
+        "workload": "slt",
+        "level": 0.95,
+        "sides": (X86, ARM),
+        "default": HIGHER,
+        "tuned": LOWER,
+        "rank_agreement": 0.456,
+        "parameters": (
+            ComparedParameter(
+                key="a",
+                importances=(share(0.5), share(0.25)),
+                chosen=(True, True),
+                refused=("", ""),
+            ),
+            ComparedParameter(
+                key="b",
+                importances=(share(0.25), share(0.001)),
+                chosen=(True, False),
+                refused=("", ""),
+            ),
+            ComparedParameter(
+                key="vm.c",
+                importances=(None, share(0.5)),
+                chosen=(False, True),
+                refused=("this kernel doesn't have it", ""),
+            ),
+        ),
+        "values": (
+            ComparedValue(
+                key=LONGEST,
+                defaults=("4096 131072 6291456", None),
+                tuned=("4677 29946 66011", None),
+            ),
+            ComparedValue(key="b", defaults=("1", "2"), tuned=(None, "3")),
+        ),
+        "differences": (),
+        "warnings": (),
+    }
+    return Comparison(**(values | changes))
+
+
+NOT_MEASURED = "arm dlt: nothing to compare. Measure it first: intop collect --arch arm"
+
+
+def compared(*comparisons: Comparison, missing: tuple[str, ...] = ()) -> Compared:
+    return Compared(comparisons=comparisons or (comparison(),), missing=missing)
+
+
+def bare(**changes: Any) -> Comparison:
+    """With one side about which only the default is known."""
+    only_chosen_there = ComparedParameter(
+        key="b", importances=(share(0.25), None), chosen=(True, False), refused=("", "")
+    )
+    nothing: dict[str, Any] = {
+        "sides": (X86, BARE),
+        "tuned": None,
+        "rank_agreement": None,
+        "parameters": (only_chosen_there,),
+    }
+    return comparison(**(nothing | changes))
+
+
+def table(found: Compared, title: str) -> dict[str, tuple[str, ...]]:
+    """The rows of the one table whose title starts so, by their first cell."""
+    (section,) = [s for s in report.sections(found) if s.title.startswith(title)]
+    return {row[0]: row[1:] for row in section.rows}
+
+
+def notes(found: Compared, title: str) -> tuple[str, ...]:
+    (section,) = [s for s in report.sections(found) if s.title.startswith(title)]
+    return section.notes
+
+
+def matrix(found: Compared) -> tuple[tuple[str, ...], ...]:
+    (section,) = [s for s in report.sections(found) if "measured P99 in ms" in s.title]
+    return section.rows
+
+
+# The matrix ---------------------------------------------------------------------------------------
+
+
+def test_the_matrix_has_every_figure_with_its_interval() -> None:
+    default, tuned, speed_up, verdict = matrix(compared())
+    assert ("slt", "default", "310 (250 to 384)", "620 (500 to 769)") == default[:4]
+    assert ("+310 (+142 to +470)", "2.00 (1.50 to 2.67)") == default[4:]
+    assert ("", "tuned", "100 (80.0 to 125)", "5.50 (5.00 to 6.05)") == tuned[:4]
+    assert ("-94.5 (-119 to -74.0)", "0.055 (0.04 to 0.075)") == tuned[4:]
+    assert ("", "speed-up", "3.10 (2.20 to 4.40)", "3.10 (2.20 to 4.40)", "", "") == speed_up
+    assert ("", "verdict", "gain", "gain", "", "") == verdict
+
+
+def test_what_is_not_verified_is_no_figure() -> None:
+    _, tuned, speed_up, verdict = matrix(compared(bare()))
+    assert ("", "tuned", "100 (80.0 to 125)", "-", "-", "-") == tuned
+    assert ("", "speed-up", "3.10 (2.20 to 4.40)", "-", "", "") == speed_up
+    assert ("", "verdict", "gain", "not verified", "", "") == verdict
+
+
+def test_a_verdict_of_another_level_and_failed_tuned_trials_are_said() -> None:
+    odd = replace(X86, verdict=replace(VERDICT, level=0.9, failures=2))
+    _, _, speed_up, verdict = matrix(compared(comparison(sides=(odd, ARM))))
+    assert "3.10 (2.20 to 4.40), at 90 %" == speed_up[2]
+    assert "worse, 2 tuned trials failed" == verdict[2]
+
+
+def test_differences_are_told_in_sentences() -> None:
+    flat = Contrast(
+        difference_ms=DifferenceInterval(1, -5, 7), ratio=RatioInterval(0.999, 0.95, 1.07)
+    )
+    found = compared(comparison(), bare(workload="dlt", default=flat))
+    assert (
+        "slt, default: P99 on arm is 100 % higher than on x86 (50 to 167 %)",
+        "slt, tuned: P99 on arm is 94 % lower than on x86 (92 to 96 %)",
+        "dlt, default: P99 on arm and on x86 is not separated: +0 % (-5 to +7 %)",
+    ) == notes(found, "x86 and arm")
+
+
+def test_a_warning_of_one_workload_names_it_and_one_of_all_is_told_once() -> None:
+    kernel, nginx = "kernel: 6.18 against 6.12", "nginx: 1.22 against 1.26"
+    found = compared(
+        comparison(tuned=None, warnings=(kernel, nginx)),
+        comparison(tuned=None, workload="dlt", warnings=(kernel,)),
+    )
+    assert (f"Warning: {kernel}", f"slt: Warning: {nginx}") == notes(found, "x86 and arm")[2:]
+
+
+def test_what_emulation_means_is_said_with_the_side_it_is_on() -> None:
+    guest = replace(ARM, conditions=replace(ARM.conditions, emulation="TCG on x86_64"))
+    told = notes(compared(comparison(sides=(X86, guest))), "x86 and arm")[-1]
+    assert told.startswith(
+        "Emulated: arm (TCG on x86_64). An emulated machine's speed says nothing"
+    )
+    assert "are not differences of the architectures" in told
+    by_kvm = replace(ARM, conditions=replace(ARM.conditions, emulation="KVM"))
+    for sides in ((X86, ARM), (X86, by_kvm)):
+        everything = report.as_markdown(compared(comparison(sides=sides)))
+        assert "Emulated" not in everything
+
+
+def test_what_was_not_compared_is_said_with_the_next_step() -> None:
+    assert (
+        f"Not compared: {NOT_MEASURED}"
+        == notes(compared(missing=(NOT_MEASURED,)), "x86 and arm")[-1]
+    )
+
+
+def test_by_force_the_first_thing_is_that_it_is_not_comparable() -> None:
+    line = "rate_rps: 100.0 against 200.0"
+    other = replace(ARM, conditions=replace(ARM.conditions, rate_rps=200.0))
+    found = compared(comparison(sides=(X86, other), differences=(line,)))
+    first = report.sections(found)[0]
+    assert ("NOT COMPARABLE, shown by --force", (f"slt: {line}",)) == (first.title, first.notes)
+    assert ("100.0", "200.0") == table(found, "Sides")["rate_rps"]
+    assert "rate_rps" not in notes(found, "Sides")[0]
+    assert "NOT COMPARABLE" not in report.as_markdown(compared())
+
+
+# The picture --------------------------------------------------------------------------------------
+
+
+def test_bars_share_a_scale_within_a_workload() -> None:
+    small = comparison(
+        workload="dlt",
+        sides=(
+            replace(X86, default=latency(2, 1, 3), tuned=latency(1, 0.5, 1.5)),
+            replace(BARE, default=latency(0.01, 0.005, 0.02)),
+        ),
+        tuned=None,
+    )
+    (section,) = [s for s in report.sections(compared(comparison(), small)) if "scale" in s.title]
+    assert [
+        ("slt", "x86", "default", "310", 20),
+        ("", "", "tuned", "100", 6),
+        ("", "arm", "default", "620", 40),
+        ("", "", "tuned", "5.50", 1),
+        ("dlt", "x86", "default", "2.00", 40),
+        ("", "", "tuned", "1.00", 20),
+        ("", "arm", "default", "0.01", 1),
+        ("", "", "tuned", "-", "not verified"),
+    ] == [(*row[:4], len(row[4]) if set(row[4]) == {"█"} else row[4]) for row in section.rows]
+
+
+# The details --------------------------------------------------------------------------------------
+
+
+def test_the_sides_say_what_was_measured_on_what() -> None:
+    found = compared(bare())
+    rows = table(found, "Sides")
+    assert ("x86_64", "aarch64") == rows["machine"]
+    assert ("EPYC", "-") == rows["cpu"]
+    assert (CONDITIONS.kernel, CONDITIONS.kernel) == rows["kernel"]
+    assert ("30", "5") == rows["usable trials"]
+    assert ("8 judging pairs", "all 4 trials of the default") == rows["P99 from"]
+    same = notes(found, "Sides")[0]
+    assert "rate_rps 100.0, connections 8, threads 2" in same
+    assert "link tbf" in same
+    assert "kernel" not in same
+
+
+def test_errors_of_both_sides_by_family() -> None:
+    found = compared()
+    assert {
+        "RFR": ("40 %", "0.50", "0.75", "50 %", "0.50", "0.75"),
+        "DNN": ("80 %", "0.50", "0.75", "-", "-", "-"),
+        "SVR": ("-", "-", "-", "70 %", "0.50", "0.75"),
+    } == table(found, "Error of the models")
+    assert "arm: not trained" in notes(compared(bare()), "Error of the models")
+
+
+def test_convergence_of_both_sides_by_model() -> None:
+    found = compared()
+    assert {"RFR": ("29", "0.5 s", "31", "0.2 s"), "XGBoost": ("7", "12.0 s", "-", "-")} == table(
+        found, "Convergence"
+    )
+    assert () == notes(found, "Convergence")
+    assert ("arm: not searched",) == notes(compared(bare()), "Convergence")
+
+
+def test_parameters_say_where_they_matter_and_why_not_elsewhere() -> None:
+    found = compared()
+    assert {
+        "a": ("0.500 ± 0.062", "0.250 ± 0.062", "both"),
+        "b": ("0.250 ± 0.062", "0.001 ± 0.062", "x86; not chosen by arm"),
+        "vm.c": ("-", "0.500 ± 0.062", "arm; not offered by x86"),
+    } == table(found, "Parameters")
+    refused, caution, agreement = notes(found, "Parameters")
+    assert "Not offered by x86 (this kernel doesn't have it): vm.c" == refused
+    assert caution.startswith("Chosen on one side only does not prove")
+    assert ("Rank correlation of the importances of what both rank: 0.46") == agreement
+
+
+def test_a_side_that_was_not_screened_has_not_left_anything_out() -> None:
+    found = compared(bare())
+    assert {"b": ("0.250 ± 0.062", "-", "x86; arm is not screened")} == table(found, "Parameters")
+    assert "arm: not screened" == notes(found, "Parameters")[0]
+
+
+def test_tuned_values_side_by_side() -> None:
+    found = compared()
+    assert {
+        LONGEST: ("4096 131072 6291456", "4677 29946 66011", "-", "-"),
+        "b": ("1", "-", "2", "3"),
+    } == table(found, "Tuned values")
+    assert ("x86: gain", "arm: gain") == notes(found, "Tuned values")
+
+
+def test_values_without_a_gain_are_not_recommended() -> None:
+    no_gain = replace(X86, verdict=replace(VERDICT, ratio_low=0.9))
+    assert (
+        "x86: no significant gain: keep the defaults",
+        "arm: not verified",
+    ) == notes(compared(bare(sides=(no_gain, BARE))), "Tuned values")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1234.5, "1234"),
+        (99.96, "100"),
+        (10.04, "10.0"),
+        (9.999, "10.0"),
+        (0.1, "0.10"),
+        (0.0123, "0.012"),
+        (0, "0"),
+        (-31.26, "-31.3"),
+        (-310.4, "-310"),
+        (-0.0001, "-0.0001"),
+    ],
+)
+def test_numbers_have_the_digits_that_say_something(value: float, expected: str) -> None:
+    assert expected == report._number(value)
+
+
+# Both forms ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_as_text_it_is_no_wider_than_120_columns_and_nothing_is_cut(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1" if terminal else "0")
+    found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
+    show(report.as_text(found))
+    out = capsys.readouterr().out
+    assert terminal == ("\x1b" in out)
+    out = re.sub(r"\x1b\[[0-9;]*m", "", out)
+    assert "…" not in out
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 120
+    plain = " ".join(out.split())
+    for section in report.sections(found):
+        assert " ".join(section.title.split()) in plain
+        for note in section.notes:
+            assert " ".join(note.split()) in plain
+        for row in section.rows:
+            assert row[0] in plain
+
+
+def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = replace(X86, conditions=replace(CONDITIONS, cpu="[bold]EPYC[/bold]"))
+    show(report.as_text(compared(comparison(sides=(odd, ARM)))))
+    assert "[bold]EPYC[/bold]" in capsys.readouterr().out
+
+
+def test_as_markdown_it_has_the_same_tables() -> None:
+    found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
+    lines = report.as_markdown(found).splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    rows = [row for section in report.sections(found) for row in section.rows]
+    with_rows = [section for section in report.sections(found) if section.rows]
+    assert len(rows) + 2 * len(with_rows) == len(tables)
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in tables
+    assert f"- Not compared: {NOT_MEASURED}" in lines
+    heading = lines.index("### Convergence of the genetic algorithm")
+    assert [
+        "",
+        "| model | x86: generations | x86: time | arm: generations | arm: time |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| RFR | 29 | 0.5 s | 31 | 0.2 s |",
+    ] == lines[heading + 1 : heading + 5]
+
+
+def test_as_markdown_every_line_of_a_table_has_the_same_cells() -> None:
+    odd = replace(X86, conditions=replace(CONDITIONS, cpu="a|b*c<d\\e"))
+    lines = report.as_markdown(compared(comparison(sides=(odd, ARM)))).splitlines()
+    assert r"| cpu | a\|b\*c\<d\\e | - |" in lines
+
+
+def test_prose_between_blocks_is_separated_by_blank_lines() -> None:
+    lines = report.as_markdown(compared()).splitlines()
+    for before, line in pairwise(lines):
+        assert before == "" or line == "" or before[0] == line[0]
