@@ -386,7 +386,7 @@ def compare(
 @_new_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
-    """Run all stages, from screening to the verdict. Resumable.
+    """Run all stages, from screening to the verdict, and compare what was tuned. Resumable.
 
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """
@@ -412,12 +412,14 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 
     with _context(**options, choose=choose) as context:
         found = stage(context, done)
-    if as_json:
-        _print(to_json(found))
-    else:
-        _print("Verdicts")
-        for one in found:
-            _print(f"  {one.arch} {one.workload}: {text.verdict_sentence(one.verdict)}")
+        if as_json:
+            _print(to_json(found))
+        else:
+            _print("Verdicts")
+            for one in found:
+                _print(f"  {one.arch} {one.workload}: {text.verdict_sentence(one.verdict)}")
+            _print("")
+            _show_comparison(context)
     _exit_by([one.verdict for one in found])
 
 
@@ -499,6 +501,21 @@ def _run_stage(
     else:
         show(*(text_of(title, result) for title, result in found.items()))
     return list(found.values())
+
+
+def _show_comparison(context: "Context") -> None:
+    """What compare would say, where there are two architectures."""
+    from intop.errors import IncomparableError
+    from intop.pipeline.comparing import compare as stage
+    from intop.report import comparison as report
+    from intop.report.text import show
+
+    if len(context.archs) < 2:
+        return
+    try:
+        show(report.as_text(stage(context, *context.archs)))
+    except IncomparableError as error:
+        _say(str(error))
 
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
