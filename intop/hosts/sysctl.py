@@ -10,6 +10,7 @@ from intop.hosts.host import Host, output
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 """What a key looks like; nothing else ever becomes part of a remote path."""
+VALUE = re.compile(r"(?P<path>[^\t:]+)[\t:](?P<value>.*)")
 
 
 def path_of(key: str) -> str:
@@ -20,12 +21,11 @@ def path_of(key: str) -> str:
 
 
 def parse_values(text: str) -> dict[str, str]:
-    """Values by key from lines of path, tab, value, as the guard prints them."""
+    """Values by key from lines of path, tab or colon, value, as the guard prints them."""
     values: dict[str, str] = {}
     for line in text.splitlines():
-        path, separator, value = line.partition("\t")
-        if separator:
-            values[path.replace("/", ".")] = normalised(value)
+        if found := VALUE.fullmatch(line):
+            values[found["path"].replace("/", ".")] = normalised(found["value"])
     return values
 
 

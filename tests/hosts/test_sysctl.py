@@ -59,9 +59,19 @@ def test_what_is_no_key_never_becomes_a_path(text: str) -> None:
 
 def test_values_are_lines_of_path_tab_value() -> None:
     text = "net/ipv4/tcp_rmem\t4096\t131072\t6291456\nnet/core/x\t7\nnet/core/empty\t\nnoise\n"
-    assert {
+    expected = {
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
         "net.core.x": "7",
+        "net.core.empty": "",
+    }
+    assert expected == parse_values(text)
+
+
+def test_values_read_back_have_a_colon_for_the_tab() -> None:
+    text = "net/ipv4/tcp_rmem:4096\t131072\t6291456\nnet/core/x:a:b\nnet/core/empty:\n"
+    assert {
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.core.x": "a:b",
         "net.core.empty": "",
     } == parse_values(text)
 
