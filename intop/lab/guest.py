@@ -48,8 +48,7 @@ def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str
         f"ip address add {address}/{prefix} dev {device}",
         f"ip link set {device} up",
     ]
-    for discipline in network.shaping(link) if link else []:
-        parts.append(f"tc qdisc add dev {device} {' '.join(discipline)}")
+    parts += [" ".join(command) for command in network.shaping(link)] if link else []
     parts += [
         f"/usr/sbin/sshd -f {FOLDER}/sshd.conf -E {FOLDER}/sshd.log",
         f"sh {RESTART_SCRIPT}",
