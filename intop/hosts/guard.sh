@@ -2,6 +2,10 @@
 # The guard of a tuned host: everything here runs on the host, and needs nothing but a POSIX
 # shell, coreutils, grep, sed and /proc. Keys are paths below /proc/sys.
 #
+# On a small or emulated host a process takes longer than all else here, so there is none for each
+# key, and few in what runs every second or every trial. `read` does not do for /proc/sys: shells
+# read byte by byte, and most keys end after their first byte then.
+#
 #   guard.sh DIR begin TOKEN LEASE OWNER   paths on stdin; takes the lock, stores the snapshot,
 #                                          arms the watchdog, prints the snapshot
 #   guard.sh DIR write TOKEN               "path value" lines on stdin; writes, prints read-back
@@ -12,67 +16,100 @@
 #
 # Exit codes: 0 done, 1 failed, 75 held by somebody else, 76 the lock is not (or no longer) ours.
 set -u
+# A value is bytes, whatever the host's language.
+export LC_ALL=C
 dir=$1
 verb=$2
 token=${3-}
 lock=$dir/lock
 tab=$(printf '\t')
+newline='
+'
 
-uptime_s() { cut -d. -f1 /proc/uptime; }
+# The first line of file $1 in `line`; fails when there is none.
+line_of() {
+    line=
+    { read -r line < "$1"; } 2>/dev/null
+}
+
+# The seconds since the kernel's start in `uptime`.
+look_at_clock() {
+    read -r uptime _ < /proc/uptime
+    uptime=${uptime%%.*}
+}
 
 sign_of_life() {
-    uptime_s > "$lock/lease.new" && mv "$lock/lease.new" "$lock/lease"
+    look_at_clock
+    printf '%s\n' "$uptime" > "$lock/lease.new" && mv "$lock/lease.new" "$lock/lease"
 }
 
 ours() {
-    if [ "$(cat "$lock/token" 2>/dev/null)" != "$token" ]; then
+    line_of "$lock/token"
+    if [ "$line" != "$token" ]; then
         echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
         exit 76
     fi
 }
 
-# Prints "path<tab>value" for the paths on stdin. One process for all of them: on a small or
-# emulated host a process for each would take longer than the measurement.
+# Prints "path:value" for the paths that it is given, as the kernel writes them; a value of several
+# lines has as many.
 show() {
-    paths=$(cat)
-    # shellcheck disable=SC2086
-    (cd /proc/sys && grep -s '' $paths /dev/null) | sed "s/:/$tab/"
+    (cd /proc/sys && grep -s '' "$@" /dev/null)
 }
 
-same() {
-    [ "$1" = "$2" ] || [ "$(printf '%s' "$1" | tr -s ' \t\n' ' ')" = "$(printf '%s' "$2" | tr -s ' \t\n' ' ')" ]
+# The same as lines of a snapshot, "path<tab>value".
+snapshot() {
+    show "$@" | sed "s/:/$tab/"
+}
+
+# Prints the lines of the snapshot in folder $1 that are not so now. `paths` has its paths.
+differing() {
+    # shellcheck disable=SC2086
+    snapshot $paths | grep -vxF -f - "$1/snapshot"
+    # 1 says that no line differs. When they can't be compared, all of them are to be written.
+    case $? in 0 | 1) ;; *) cat "$1/snapshot" ;; esac
 }
 
 # Restores what differs from the snapshot in folder $1; prints a line for each key that stays wrong.
-restore() {
-    failed=0
-    [ -f "$1/snapshot" ] || return 0
+# It writes no file but the keys: a full disk must not be in its way.
+restore() (
+    [ -f "$1/snapshot" ] || exit 0
+    set -f
+    IFS=$newline
+    paths=$(cut -f 1 "$1/snapshot") || exit 1
     # Two passes: a key may be refused until its partner is back.
     for pass in 1 2; do
-        failed=0
-        while IFS="$tab" read -r path value; do
-            same "$(cat "/proc/sys/$path" 2>/dev/null)" "$value" && continue
-            printf '%s\n' "$value" 2>/dev/null > "/proc/sys/$path" || :
-            same "$(cat "/proc/sys/$path" 2>/dev/null)" "$value" && continue
-            failed=1
-            [ "$pass" = 2 ] && printf "could not be restored: printf '%%s' '%s' > /proc/sys/%s\n" "$value" "$path"
-        done < "$1/snapshot"
-        [ "$failed" = 0 ] && break
+        wrong=$(differing "$1") || exit 1
+        [ -n "$wrong" ] || exit 0
+        for line in $wrong; do
+            printf '%s\n' "${line#*"$tab"}" 2>/dev/null > "/proc/sys/${line%%"$tab"*}" || :
+        done
     done
-    return "$failed"
+    wrong=$(differing "$1") || exit 1
+    for line in $wrong; do
+        printf "could not be restored: printf '%%s' '%s' > /proc/sys/%s\n" "${line#*"$tab"}" "${line%%"$tab"*}"
+    done
+    [ -z "$wrong" ]
+)
+
+# Whether the lock's holder has been silent for too long. A lock that just goes away is not lapsed.
+lapsed() {
+    line_of "$lock/lease" || line_of "$lock/taken" || return 1
+    last=$line
+    line_of "$lock/seconds" || line=30
+    limit=$line
+    look_at_clock
+    [ $((uptime - last)) -gt "$limit" ]
 }
 
 expired() {
     # Without it, another session is just about to take the lock; unless it died there.
-    boot=$(cat "$lock/boot" 2>/dev/null)
-    if [ -z "$boot" ]; then
+    if ! line_of "$lock/boot"; then
         [ $(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s))) -gt 60 ]
         return
     fi
-    [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 0
-    lease=$(cat "$lock/seconds" 2>/dev/null || echo 30)
-    last=$(cat "$lock/lease" 2>/dev/null || cat "$lock/taken" 2>/dev/null || echo 0)
-    [ $(($(uptime_s) - last)) -gt "$lease" ]
+    [ "$line" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 0
+    lapsed
 }
 
 # Moves the lock away first, so that nobody can write under it any more, then restores.
@@ -124,11 +161,13 @@ begin)
         echo "being restored from an earlier session"
         exit 75
     fi
-    uptime_s > "$lock/taken"
+    look_at_clock
+    printf '%s\n' "$uptime" > "$lock/taken"
     cat /proc/sys/kernel/random/boot_id > "$lock/boot"
     printf '%s\n' "$4" > "$lock/seconds"
     printf '%s since %s\n' "$5" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" > "$lock/owner"
-    show > "$lock/snapshot.new"
+    # shellcheck disable=SC2046
+    snapshot $(cat) > "$lock/snapshot.new"
     mv "$lock/snapshot.new" "$lock/snapshot"
     printf '%s\n' "$token" > "$lock/token"
     sync "$lock/snapshot" "$lock" 2>/dev/null || sync
@@ -140,12 +179,19 @@ begin)
 write)
     ours
     sign_of_life
+    # All at once: `read` would take as long for each line as writing it.
     input=$(cat)
-    printf '%s\n' "$input" | while read -r path value; do
-        [ -n "$path" ] || continue
-        printf '%s\n' "$value" 2>/dev/null > "/proc/sys/$path" || echo "refused: $path" >&2
+    paths=
+    set -f
+    IFS=$newline
+    for line in $input; do
+        path=${line%% *}
+        value=${line#"$path"}
+        printf '%s\n' "${value# }" 2>/dev/null > "/proc/sys/$path" || echo "refused: $path" >&2
+        paths=$paths$newline$path
     done
-    printf '%s\n' "$input" | while read -r path value; do printf '%s\n' "$path"; done | show
+    # shellcheck disable=SC2086
+    show $paths
     exit 0
     ;;
 renew)
@@ -164,8 +210,10 @@ status)
     ;;
 watch)
     while sleep 1; do
-        [ "$(cat "$lock/token" 2>/dev/null)" = "$token" ] || exit 0
-        if expired; then
+        line_of "$lock/token"
+        [ "$line" = "$token" ] || exit 0
+        # Of the other reasons to take a lock away, none comes while we live.
+        if lapsed; then
             owner=$(cat "$lock/owner")
             said=$(release) && result="restored" || result="NOT fully restored"
             printf '%s: no sign of life from %s; this host was %s by its watchdog. %s\n' \

@@ -7,13 +7,18 @@ from intop.errors import CommandError
 from intop.hosts.host import Host, output
 
 COUNTERS = """
-head -n 1 /proc/stat
-cat /proc/meminfo /proc/net/sockstat /proc/net/netstat /proc/net/snmp
-cat /proc/pressure/cpu 2>/dev/null
-cut -d' ' -f1 /proc/uptime
+read -r line < /proc/stat && echo "$line"
+cat /proc/meminfo /proc/net/sockstat /proc/net/netstat /proc/net/snmp \\
+    /proc/pressure/cpu 2>/dev/null
+read -r uptime rest < /proc/uptime && echo "$uptime"
 """
+"""One process only: on a small or emulated host each is felt in what is measured."""
 
-TIME_WAIT = "sed -n 's/^TCP:.* tw \\([0-9]*\\).*/\\1/p' /proc/net/sockstat"
+TIME_WAIT = """
+while read -r line; do
+    case $line in TCP:*" tw "*) line=${line#*" tw "} && echo "${line%% *}" ;; esac
+done < /proc/net/sockstat
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

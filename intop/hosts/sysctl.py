@@ -10,6 +10,7 @@ from intop.hosts.host import Host, output
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 """What a key looks like; nothing else ever becomes part of a remote path."""
+VALUE = re.compile(r"(?P<path>[^\t:]+)[\t:](?P<value>.*)")
 
 
 def path_of(key: str) -> str:
@@ -20,25 +21,37 @@ def path_of(key: str) -> str:
 
 
 def parse_values(text: str) -> dict[str, str]:
-    """Values by key from lines of path, tab, value, as the guard prints them."""
+    """Values by key from lines of path, tab or colon, value, as the guard prints them."""
     values: dict[str, str] = {}
     for line in text.splitlines():
-        path, separator, value = line.partition("\t")
-        if separator:
-            values[path.replace("/", ".")] = normalised(value)
+        if found := VALUE.fullmatch(line):
+            values[found["path"].replace("/", ".")] = normalised(found["value"])
     return values
 
 
 PROBE = """
-while read -r path; do
-    file=/proc/sys/$path
-    if [ ! -e "$file" ]; then printf '%s\\tmissing\\t\\n' "$path"
-    elif ! value=$(cat "$file" 2>/dev/null); then printf '%s\\tunreadable\\t\\n' "$path"
-    elif [ -w "$file" ]; then printf '%s\\twritable\\t%s\\n' "$path" "$value"
+newline='
+'
+paths=$(cat)
+cd /proc/sys || exit 1
+set -f
+# By one process for all keys: on a small or emulated host each takes long.
+values=$(LC_ALL=C grep -s '' $paths /dev/null)
+IFS=$newline
+set -- $values
+for path in $paths; do
+    found= value=
+    case ${1-} in "$path:"*) found=yes value=${1#*:} ;; esac
+    while case ${1-} in "$path:"*) ;; *) false ;; esac; do shift; done
+    if [ ! -e "$path" ]; then printf '%s\\tmissing\\t\\n' "$path"
+    elif [ -z "$found" ] && ! cat "$path" >/dev/null 2>&1; then
+        printf '%s\\tunreadable\\t\\n' "$path"
+    elif [ -w "$path" ]; then printf '%s\\twritable\\t%s\\n' "$path" "$value"
     else printf '%s\\treadable\\t%s\\n' "$path" "$value"
     fi
 done
 """
+"""What has no line to be found is empty, or can't be read: only then it is read by itself."""
 
 Access = Literal["missing", "unreadable", "readable", "writable"]
 ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")

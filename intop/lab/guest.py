@@ -12,7 +12,7 @@ from pathlib import Path
 
 from intop.domain.cluster import Link
 from intop.errors import LabError
-from intop.lab import network, processes, qemu, recipe, texts
+from intop.lab import kvm, network, processes, qemu, recipe, texts
 from intop.lab.commands import last_lines, require_programs, start
 from intop.lab.image import Image
 from intop.lab.qemu import Accelerator, Files
@@ -48,8 +48,7 @@ def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str
         f"ip address add {address}/{prefix} dev {device}",
         f"ip link set {device} up",
     ]
-    for discipline in network.shaping(link) if link else []:
-        parts.append(f"tc qdisc add dev {device} {' '.join(discipline)}")
+    parts += [" ".join(command) for command in network.shaping(link)] if link else []
     parts += [
         f"/usr/sbin/sshd -f {FOLDER}/sshd.conf -E {FOLDER}/sshd.log",
         f"sh {RESTART_SCRIPT}",
@@ -116,21 +115,30 @@ def launch(
     """Start the guest by the fastest means that works; returns which one, when sshd answers.
 
     Whether KVM works is only known when a guest has come up by it: the device may exist and be of
-    no use.
+    no use. A try that failed is remembered, since it may take long.
     """
     *first, last = qemu.accelerators(arch)
+    program, failed = qemu.program(arch), ""
     for accelerator in first:
+        if (before := kvm.failed_before(program)) is not None:
+            say(
+                f"KVM failed on this machine before, so the guest is emulated: {before} "
+                f"(to try it again: rm {kvm.record()})"
+            )
+            continue
         try:
             _start(lab, arch, accelerator, image, files)
             _wait(lab, files, greeting_problem, KVM_LIMIT_S)
         except LabError as error:
-            reason = str(error).splitlines()[-1].strip()  # the end of QEMU's own log, or of ours
-            say(f"KVM does not work here, so the guest is emulated: {reason}")
+            failed = str(error).splitlines()[-1].strip()  # the end of QEMU's own log, or of ours
+            say(f"KVM does not work here, so the guest is emulated: {failed}")
             _end(lab, files)
         else:
             return qemu.emulation(accelerator)
     _start(lab, arch, last, image, files)
     _wait(lab, files, greeting_problem, TCG_LIMIT_S)
+    if failed:  # only now: a guest that does not come up at all says nothing about KVM
+        kvm.remember(program, failed)
     return qemu.emulation(last)
 
 

@@ -113,22 +113,27 @@ def wiring(
 
 
 def shaping(link: Link) -> list[list[str]]:
-    """The queueing disciplines of a shaped link, as `tc qdisc add dev INTERFACE` takes them.
+    """The commands that shape the interface of the host they are run on.
 
     Packets are delayed and lost before they come to the bottleneck.
     """
-    disciplines: list[list[str]] = []
+    commands: list[list[str]] = []
+    discipline = ["tc", "qdisc", "add", "dev", INTERFACE]
+    if link.loss_percent:
+        # netem loses what TCP hands down at once, which else is a batch of up to 64 KB. Turning
+        # segmentation off would not do: TCP makes batches for software to segment then.
+        commands.append(["ip", "link", "set", "dev", INTERFACE, "gso_max_segs", "1"])
     if link.has_netem:
         # Room for a second at 100 Mbit/s: what is dropped shall be dropped by the bottleneck.
         netem = ["netem", "limit", "10000"]
         netem += ["delay", f"{link.delay_ms:g}ms"] if link.delay_ms else []
         netem += ["loss", f"{link.loss_percent:g}%"] if link.loss_percent else []
-        disciplines.append(["root", "handle", "1:", *netem])
+        commands.append([*discipline, "root", "handle", "1:", *netem])
     if link.rate_mbit is not None:
         rate = f"{round(link.rate_mbit * 1e6)}bit"
         tbf = ["tbf", "rate", rate, "burst", f"{link.burst_kb}kb", "limit", f"{link.limit_kb}kb"]
-        disciplines.append([*(["parent", "1:1"] if disciplines else ["root"]), *tbf])
-    return disciplines
+        commands.append([*discipline, *(["parent", "1:1"] if link.has_netem else ["root"]), *tbf])
+    return commands
 
 
 def shape_problem(link: Link | None, shown: str) -> str | None:
@@ -160,11 +165,11 @@ def build(lab: str, subnet: IPv4Network, link: Link | None, guests: Collection[s
 
 
 def _shape(inside_of: str, link: Link) -> None:
-    for discipline in shaping(link):
+    for program, *words in shaping(link):
         try:
-            run(["tc", "-netns", inside_of, "qdisc", "add", "dev", INTERFACE, *discipline])
+            run([program, "-netns", inside_of, *words])
         except LabError as error:
-            if "netem" not in discipline or "kind is unknown" not in str(error):
+            if "netem" not in words or "kind is unknown" not in str(error):
                 raise
             raise LabError(
                 "this machine's kernel has no sch_netem, which delay and loss need: take them out "

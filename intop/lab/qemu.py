@@ -79,6 +79,12 @@ class Files:
         return self.root / "qemu.pid"
 
 
+def program(arch: str) -> str:
+    """The QEMU that makes machines of an architecture, with its path where it is installed."""
+    name = MACHINES[arch].program
+    return find_program(name) or name
+
+
 def command(
     arch: str, accelerator: Accelerator, image: Image, files: Files, interface: str
 ) -> list[str]:
@@ -92,7 +98,7 @@ def command(
         processor = ["-accel", "tcg,tb-size=128", "-cpu", machine.tcg_cpu]
         kind = machine.kind
     return [
-        *(find_program(machine.program) or machine.program, "-nodefaults", "-no-user-config"),
+        *(program(arch), "-nodefaults", "-no-user-config"),
         *("-machine", kind, *processor, "-smp", "1", "-m", str(MEMORY_MIB)),
         *("-kernel", str(image.kernel), "-initrd", str(image.file_system)),
         *("-append", kernel_words(arch, accelerator)),

@@ -140,9 +140,8 @@ folder={folder}
 
 running() {{
     for process in /proc/[0-9]*; do
-        [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
-        read -r name <"$process/comm" || continue
-        if [ "$name" = nginx ]; then echo "${{process#/proc/}}"; fi
+        read -r name <"$process/comm" && [ "$name" = nginx ] || continue
+        if [ "$process/ns/net" -ef /proc/self/ns/net ]; then echo "${{process#/proc/}}"; fi
     done 2>/dev/null
 }}
 
@@ -165,7 +164,7 @@ fail() {{
 }}
 
 stop TERM 150 || stop KILL 150 || fail "nginx does not end"
-rm -f "$folder/nginx.pid"
+[ ! -e "$folder/nginx.pid" ] || rm -f "$folder/nginx.pid"
 {nginx} -e "$folder/nginx.log" -c "$folder/nginx.conf" || fail "nginx did not start"
 looks=0
 until [ -s "$folder/nginx.pid" ]; do

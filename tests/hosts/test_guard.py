@@ -254,6 +254,48 @@ def test_what_could_not_be_restored_is_said_with_the_command(host: NamespaceHost
     assert "nosuch" in (host.state / "snapshot.unrestored").read_text()
 
 
+def test_all_that_could_not_be_restored_is_said_and_the_rest_is_back(host: NamespaceHost) -> None:
+    before = host.values()
+    with pytest.raises(HostError) as caught, guarded(host, KEYS) as session:  # noqa: PT012
+        session.apply(Configuration({SOMAXCONN: "777", FIN: "11", RMEM: "8192 65536 1048576"}))
+        snapshot = host.state / "lock" / "snapshot"
+        lines = "net/ipv4/nosuch\t1 *\n" + snapshot.read_text() + "net/ipv4/conf\t2\n"
+        snapshot.write_text(lines)
+    told = str(caught.value).splitlines()[1:]
+    assert [
+        "could not be restored: printf '%s' '1 *' > /proc/sys/net/ipv4/nosuch",
+        "could not be restored: printf '%s' '2' > /proc/sys/net/ipv4/conf",
+    ] == told
+    assert before == host.values()
+
+
+def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost) -> None:
+    """The kernel refuses local ports below the privileged ones: the first key has to wait."""
+    path, first = PORTS.replace(".", "/"), "net.ipv4.ip_unprivileged_port_start"
+    host.run(f"cd /proc/sys; echo 0 > {first.replace('.', '/')}; echo 1 500 > {path}")
+    assert ("1 500", "0") == (host.value(PORTS), host.value(first))
+    with guarded(host, [PORTS, first]) as session:
+        session.apply(Configuration({PORTS: "20000 60000"}))
+        session.apply(Configuration({PORTS: "20000 60000", first: "1024"}))
+        assert 0 != host.run(f"echo 1 500 > /proc/sys/{path}").exit_code
+    assert ("1 500", "0") == (host.value(PORTS), host.value(first))
+
+
+def test_a_full_disk_does_not_keep_a_host_from_being_restored(host: NamespaceHost) -> None:
+    before = host.values()
+    host.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", host.state], check=True)
+    try:
+        with guarded(host, KEYS) as session:
+            session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"}))
+            host.run(f"cat /dev/zero > {host.state}/full")
+            assert 0 != host.run(f"echo 1 > {host.state}/more").exit_code
+        assert before == host.values()
+    finally:
+        end_processes(host)
+        subprocess.run(["umount", host.state], check=True)
+
+
 # Before the first write ---------------------------------------------------------------------------
 
 

@@ -1,3 +1,4 @@
+import shlex
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from intop.domain.cluster import HostAddress
 from intop.domain.probing import Reading
 from intop.errors import CommandError
 from intop.hosts.host import Completed
-from intop.hosts.sysctl import parse_probe, parse_values, path_of, probe
+from intop.hosts.sysctl import PROBE, parse_probe, parse_values, path_of, probe
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 
@@ -59,9 +60,19 @@ def test_what_is_no_key_never_becomes_a_path(text: str) -> None:
 
 def test_values_are_lines_of_path_tab_value() -> None:
     text = "net/ipv4/tcp_rmem\t4096\t131072\t6291456\nnet/core/x\t7\nnet/core/empty\t\nnoise\n"
-    assert {
+    expected = {
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
         "net.core.x": "7",
+        "net.core.empty": "",
+    }
+    assert expected == parse_values(text)
+
+
+def test_values_read_back_have_a_colon_for_the_tab() -> None:
+    text = "net/ipv4/tcp_rmem:4096\t131072\t6291456\nnet/core/x:a:b\nnet/core/empty:\n"
+    assert {
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.core.x": "a:b",
         "net.core.empty": "",
     } == parse_values(text)
 
@@ -103,3 +114,48 @@ def test_probe_asks_this_machine() -> None:
 def test_a_probe_that_fails_names_the_host() -> None:
     with pytest.raises(CommandError, match=r"(?s)^lb: exit code 3 of `.*sh: broken pipe"):
         probe(LocalHost(exit_code=3), ["kernel.ostype"])
+
+
+def tree(tmp_path: Path) -> str:
+    """Every kind of file that /proc/sys has, and what `PROBE` says of them when it looks there."""
+    folder = tmp_path / "net" / "core"
+    folder.mkdir(parents=True)
+    (folder / "number").write_text("7\n")
+    (folder / "vector").write_text("1\t2\t3\n")
+    (folder / "lines").write_text("first\nsecond\n")
+    (folder / "empty").write_text("")
+    (folder / "blank").write_text("\n")
+    (folder / "colon").write_text("net/core/number:8\n")
+    (folder / "folder").mkdir()
+    names = ["blank", "colon", "empty", "folder", "lines", "nosuch", "number", "vector"]
+    done = subprocess.run(
+        ["sh", "-c", PROBE.replace("cd /proc/sys", f"cd {shlex.quote(str(tmp_path))}")],
+        input="".join(f"net/core/{name}\n" for name in names),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "" == done.stderr
+    return done.stdout
+
+
+def test_one_probe_tells_every_kind_of_key_apart(tmp_path: Path) -> None:
+    assert {
+        "net.core.blank": Reading("writable", ""),
+        "net.core.colon": Reading("writable", "net/core/number:8"),
+        "net.core.empty": Reading("writable", ""),
+        "net.core.folder": Reading("unreadable", ""),
+        "net.core.lines": Reading("writable", "first"),
+        "net.core.nosuch": Reading("missing", ""),
+        "net.core.number": Reading("writable", "7"),
+        "net.core.vector": Reading("writable", "1 2 3"),
+    } == parse_probe(tree(tmp_path))
+
+
+def test_what_can_only_be_written_cannot_be_read() -> None:
+    """This needs root, and writes nothing: the kernel itself refuses to let it be read."""
+    keys = ["net.ipv4.route.flush", "net.ipv4.conf", "net.ipv4.ip_forward"]
+    found = probe(LocalHost(), keys)
+    assert Reading("unreadable", "") == found["net.ipv4.route.flush"]
+    assert Reading("unreadable", "") == found["net.ipv4.conf"]
+    assert "writable" == found["net.ipv4.ip_forward"].access

@@ -3,6 +3,7 @@
 Of the architecture that this machine is not, so that nothing but emulation can help.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -81,6 +82,30 @@ def test_its_link_is_shaped_inside_it(balancer: SshHost) -> None:
     assert "netem 1: root" in shown
     assert "delay 2ms loss 0.1%" in shown
     assert "rate 100Mbit" in shown
+
+
+def test_its_packets_are_lost_one_by_one(made: Cluster, balancer: SshHost) -> None:
+    """At the switch, frames are as long as TCP handed them down."""
+
+    def arrived() -> tuple[int, int]:
+        inside = network.inside(SPEC.name, network.SWITCH, "ip", "-s", "-j", "link", "show", "lb")
+        done = subprocess.run(inside, check=True, capture_output=True, timeout=20)
+        (link,) = json.loads(done.stdout)
+        return link["stats64"]["rx"]["bytes"], link["stats64"]["rx"]["packets"]
+
+    def mean_frame() -> float:
+        bytes_before, packets_before = arrived()
+        for _ in range(3):
+            fetched("lg", f"{made.url}/img/photo-1.jpg")
+        bytes_after, packets_after = arrived()
+        return (bytes_after - bytes_before) / (packets_after - packets_before)
+
+    assert mean_frame() <= 1514
+    output(balancer, f"ip link set dev eth0 gso_max_segs 64; {made.nginx_restart}")
+    try:
+        assert mean_frame() > 1514
+    finally:
+        output(balancer, f"ip link set dev eth0 gso_max_segs 1; {made.nginx_restart}")
 
 
 def test_its_kernel_offers_choices(balancer: SshHost) -> None:

@@ -25,7 +25,9 @@ def test_it_is_a_valid_script_with_address_and_link(tmp_path: Path) -> None:
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     lines = text.splitlines()
     assert "ip address add 198.18.7.20/24 dev eth0" in lines
-    assert [line for line in lines if line.startswith("tc ")] == [
+    start = lines.index("ip link set eth0 up")
+    assert lines[start + 1 : start + 4] == [
+        "ip link set dev eth0 gso_max_segs 1",
         "tc qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms loss 1%",
         "tc qdisc add dev eth0 parent 1:1 tbf rate 50000000bit burst 32kb limit 100kb",
     ]

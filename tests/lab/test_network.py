@@ -65,14 +65,19 @@ def shaping(**shape: float) -> list[str]:
 
 
 def test_shaping_is_what_was_measured_while_scouting() -> None:
-    assert shaping(rate_mbit=300) == ["root tbf rate 300000000bit burst 32kb limit 100kb"]
+    assert shaping(rate_mbit=300) == [
+        "tc qdisc add dev eth0 root tbf rate 300000000bit burst 32kb limit 100kb"
+    ]
 
 
 def test_packets_are_delayed_and_lost_before_the_bottleneck() -> None:
-    assert shaping(delay_ms=2.5) == ["root handle 1: netem limit 10000 delay 2.5ms"]
+    assert shaping(delay_ms=2.5) == [
+        "tc qdisc add dev eth0 root handle 1: netem limit 10000 delay 2.5ms"
+    ]
     assert shaping(loss_percent=1, delay_ms=10, rate_mbit=50) == [
-        "root handle 1: netem limit 10000 delay 10ms loss 1%",
-        "parent 1:1 tbf rate 50000000bit burst 32kb limit 100kb",
+        "ip link set dev eth0 gso_max_segs 1",
+        "tc qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms loss 1%",
+        "tc qdisc add dev eth0 parent 1:1 tbf rate 50000000bit burst 32kb limit 100kb",
     ]
 
 
