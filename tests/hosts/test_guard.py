@@ -53,7 +53,10 @@ class NamespaceHost:
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         Path(directory).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (Path(directory) / name).write_text(text)
+            # As over SSH: the watchdog may be reading the script that is there.
+            draft = Path(directory) / f"{name}.new"
+            draft.write_text(text)
+            draft.replace(Path(directory) / name)
 
     def close(self) -> None:
         pass
