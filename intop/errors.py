@@ -39,10 +39,11 @@ class ConfigurationError(UsageError):
 
 
 class HostError(IntopError):
-    """Something went wrong on the host called `host`."""
+    """Something went wrong on the host called `host`; `message` says what, without the name."""
 
     def __init__(self, host: str, message: str) -> None:
         self.host = host
+        self.message = message
         super().__init__(f"{host}: {message}")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 
+from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.errors import (
     CommandError,
@@ -115,7 +116,8 @@ def _begin(host: Host, token: str, keys: list[str], say: Callable[[str], None]) 
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
     told = False
     while True:
-        done = _call(host, "begin", token, lease, owner, stdin=paths)
+        with _undone_when_lost(address):
+            done = _call(host, "begin", token, lease, owner, stdin=paths)
         if done.exit_code != HELD:
             break
         if not told:
@@ -134,8 +136,23 @@ def _begin(host: Host, token: str, keys: list[str], say: Callable[[str], None]) 
     return snapshot
 
 
+@contextmanager
+def _undone_when_lost(address: HostAddress) -> Iterator[None]:
+    """Say what becomes of a host whose connection is lost while it is taken or given back."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise UnreachableError(
+            address.name,
+            f"{error.message}. What was set there is undone by its watchdog within "
+            f"{address.lease_s:g} s, or was lost with its power. What was measured is stored. "
+            "Look at it with intop doctor; then the same command (tune with --resume) goes on",
+        ) from error
+
+
 def _end(host: Host, token: str) -> None:
-    done = _call(host, "end", token)
+    with _undone_when_lost(host.address):
+        done = _call(host, "end", token)
     if done.exit_code == NOT_OURS:
         raise UnreachableError(
             host.address.name,

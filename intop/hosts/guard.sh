@@ -45,9 +45,22 @@ sign_of_life() {
 
 ours() {
     line_of "$lock/token"
-    if [ "$line" != "$token" ]; then
-        echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
-        exit 76
+    [ "$line" = "$token" ] || lost
+}
+
+lost() {
+    echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
+    exit 76
+}
+
+# Who has the lock; it is being made while nobody is named.
+holder() {
+    if line_of "$lock/owner"; then
+        owner=$line
+        line_of "$lock/seconds"
+        printf 'held by %s, lease %s s\n' "$owner" "$line"
+    else
+        echo "being taken by another session"
     fi
 }
 
@@ -102,20 +115,42 @@ lapsed() {
     [ $((uptime - last)) -gt "$limit" ]
 }
 
+# Whether folder $1 is there for so long that its maker must have died over it.
+left_behind() {
+    [ $(($(date +%s) - $(stat -c %Y "$1" 2>/dev/null || date +%s))) -gt 60 ]
+}
+
 expired() {
     # Without it, another session is just about to take the lock; unless it died there.
     if ! line_of "$lock/boot"; then
-        [ $(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s))) -gt 60 ]
+        left_behind "$lock"
         return
     fi
     [ "$line" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 0
     lapsed
 }
 
-# Moves the lock away first, so that nobody can write under it any more, then restores.
+# Moves the lock away first, so that nobody can write under it any more, then restores. Fails with
+# 2 when somebody else has taken it away.
 release() {
-    mv "$lock" "$dir/restoring.$$" 2>/dev/null || return 1
+    mv "$lock" "$dir/restoring.$$" 2>/dev/null || return 2
     put_back "$dir/restoring.$$"
+}
+
+# Releases a lock that has expired, or fails with 2. One at a time: a second one, who looked before
+# the first had it, would else take away the lock that the first has made anew.
+take_away() {
+    if ! mkdir "$dir/taking" 2>/dev/null; then
+        left_behind "$dir/taking" && rmdir "$dir/taking" 2>/dev/null
+        return 2
+    fi
+    released=2
+    if expired; then
+        release
+        released=$?
+    fi
+    rmdir "$dir/taking"
+    return "$released"
 }
 
 # Ends what a killed restorer left undone. Fails while a living one is still at it: what is read
@@ -149,12 +184,11 @@ begin)
     umask 077
     mkdir -p "$dir" || exit 1
     if ! mkdir "$lock" 2>/dev/null; then
-        if ! expired; then
-            printf 'held by %s, lease %s s\n' "$(cat "$lock/owner" 2>/dev/null)" "$(cat "$lock/seconds" 2>/dev/null)"
+        expired && take_away >> "$dir/report"
+        if ! mkdir "$lock" 2>/dev/null; then
+            holder
             exit 75
         fi
-        release >> "$dir/report" || :
-        mkdir "$lock" || exit 75
     fi
     if ! settled; then
         rmdir "$lock"
@@ -201,11 +235,12 @@ renew)
 end)
     ours
     release
+    result=$?
+    [ "$result" != 2 ] || lost
+    exit "$result"
     ;;
 status)
-    if [ -d "$lock" ]; then
-        printf 'held by %s, lease %s s\n' "$(cat "$lock/owner" 2>/dev/null)" "$(cat "$lock/seconds" 2>/dev/null)"
-    fi
+    [ ! -d "$lock" ] || holder
     cat "$dir/report" 2>/dev/null || :
     ;;
 watch)
@@ -215,7 +250,12 @@ watch)
         # Of the other reasons to take a lock away, none comes while we live.
         if lapsed; then
             owner=$(cat "$lock/owner")
-            said=$(release) && result="restored" || result="NOT fully restored"
+            said=$(take_away)
+            case $? in
+            0) result="restored" ;;
+            2) continue ;; # another session is at it, and will have the lock
+            *) result="NOT fully restored" ;;
+            esac
             printf '%s: no sign of life from %s; this host was %s by its watchdog. %s\n' \
                 "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$owner" "$result" "$said" >> "$dir/report"
             exit 0

@@ -152,6 +152,8 @@ def cluster(name: str) -> Cluster:
     lab = _read(name)
     if lab is None or _missing_namespaces(lab):
         raise LabError(f"lab {name} is not up: start it with intop lab up")
+    if lab.guests and (gone := guest.problem(name, _guest_files(name))):
+        raise LabError(f"lab {name} is damaged, start it anew with intop lab up. {gone}")
     return _cluster(lab)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -53,8 +54,8 @@ class NamespaceHost:
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         Path(directory).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            # As over SSH: the watchdog may be reading the script that is there.
-            draft = Path(directory) / f"{name}.new"
+            # At once, as over SSH: another session may be running from the one that is there.
+            draft = Path(directory) / f".{name}.{threading.get_ident()}"
             draft.write_text(text)
             draft.replace(Path(directory) / name)
 
@@ -488,6 +489,66 @@ def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHo
     for thread in threads:
         thread.join()
     assert [0] + 7 * [HELD] == sorted(codes)
+
+
+def lapsed_lock(host: NamespaceHost) -> None:
+    """What a session leaves that died together with its watchdog."""
+    host.begin("token-1", "1", *KEYS)
+    end_processes(host)
+    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    (host.state / "lock" / "lease").write_text("0\n")
+
+
+def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_other(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    lapsed_lock(host)
+    snapshots: list[dict[str, str]] = []
+    heard: list[str] = []
+
+    def session(value: str) -> None:
+        with guarded(host, KEYS, say=heard.append) as mine:
+            snapshots.append(mine.snapshot)
+            mine.apply(Configuration({SOMAXCONN: value}))
+            assert value == host.value(SOMAXCONN)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(session, ("101", "102", "103", "104")))
+    assert 4 * [before] == snapshots
+    assert all(told.startswith(("lb is held by ", "lb is being ")) for told in heard)
+    assert before == host.values()
+    assert not (host.state / "taking").exists()
+
+
+def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: NamespaceHost) -> None:
+    before = host.values()
+    lapsed_lock(host)
+    (host.state / "taking").mkdir()
+    refused = host.begin("token-2", LONG, *KEYS)
+    assert HELD == refused.exit_code
+    assert refused.stdout.startswith("held by somebody@elsewhere since 20")
+    assert "777" == host.value(SOMAXCONN)
+    (host.state / "taking").rmdir()
+    assert 0 == host.begin("token-2", LONG, *KEYS).exit_code
+    assert before == host.values()
+    assert 0 == host.script("end", "token-2").exit_code
+
+
+def test_one_that_died_while_taking_a_lock_away_is_in_nobodys_way(host: NamespaceHost) -> None:
+    before = host.values()
+    lapsed_lock(host)
+    (host.state / "taking").mkdir()
+    os.utime(host.state / "taking", (0, 0))
+    with guarded(host, KEYS) as session:
+        assert before == session.snapshot
+    assert not (host.state / "taking").exists()
+
+
+def test_a_lock_that_is_being_made_is_told_of(host: NamespaceHost) -> None:
+    (host.state / "lock").mkdir(parents=True)
+    assert "being taken by another session\n" == host.begin("token-1", "1", FIN).stdout
+    assert "being taken by another session\n" == status(host)
 
 
 def restorer(host: NamespaceHost, pid: int) -> None:

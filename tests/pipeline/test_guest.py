@@ -1,10 +1,11 @@
-"""The pipeline on a load balancer of the other architecture, killed in the middle of it."""
+"""The pipeline on a load balancer of the other architecture that fails in the middle of it."""
 
 import json
 import os
 import re
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from intop.domain.cluster import MACHINES, native_arch
 from intop.hosts.host import output
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
+from intop.lab import processes
 
 Wait = Callable[[Callable[[], bool], str], None]
 Traces = Callable[[str], list[str]]
@@ -64,13 +66,57 @@ def guest_study(tmp_path: Path, study_class: Any) -> Iterator[Any]:
         lab.down(name)
 
 
-def conditions(folder: Path) -> list[dict[str, Any]]:
+def stored(folder: Path, what: str) -> list[str]:
+    """One column of all trials, in order of measurement."""
     connection = sqlite3.connect(folder / "small.db", timeout=10)
     try:
-        rows = connection.execute("SELECT conditions FROM trial").fetchall()
+        return [text for (text,) in connection.execute(f"SELECT {what} FROM trial ORDER BY id")]
     finally:
         connection.close()
-    return [json.loads(text) for (text,) in rows]
+
+
+def values(name: str) -> str:
+    """What the load balancer's keys are now."""
+    balancer = connect(lab.cluster(name).load_balancer)
+    try:
+        return output(balancer, f"sysctl {' '.join(FEW)}")
+    finally:
+        balancer.close()
+
+
+def load_runs(name: str) -> bool:
+    """Whether a load generator sends just now."""
+    listed = ["ip", "netns", "pids", f"intop-{name}-lg"]
+    pids = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+    return any(processes.command_name(int(pid)).startswith("wrk") for pid in pids)
+
+
+def killed(name: str) -> None:
+    os.kill(qemu_pid(name), signal.SIGKILL)
+
+
+def powered_off(name: str) -> None:
+    _triggered(name, "o")
+
+
+def rebooted(name: str) -> None:
+    _triggered(name, "b")
+
+
+def _triggered(name: str, letter: str) -> None:
+    """Have the guest's kernel do it at once, without a word to anybody."""
+    balancer = connect(lab.cluster(name).load_balancer)
+    try:
+        output(balancer, f"(sleep 0.2; echo {letter} > /proc/sysrq-trigger) > /dev/null 2>&1 &")
+    finally:
+        balancer.close()
+
+
+def qemu_pid(name: str) -> int:
+    return int(Path(f"/run/intop/lab/{name}/host-lb/qemu.pid").read_text())
+
+
+FAULTS = (killed, powered_off, rebooted)
 
 
 def test_trials_on_the_other_architecture_survive_its_power_failing(
@@ -81,6 +127,7 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
     _, said = study.run("lab", "up", "--arch", OTHER)
     by = f"TCG on {os.uname().machine}"
     assert f"a virtual machine by {by}" in said
+    fresh = values(name)
 
     (diagnosis,) = study.json("doctor", "--arch", OTHER)
     assert diagnosis["problems"] == []
@@ -88,17 +135,34 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
     assert sorted(diagnosis["offered"]) == sorted(FEW)  # the machine-scoped ones, too
 
     collect = ("collect", "--arch", OTHER, "--samples", "8", "--workload", "slt")
-    process = study.start(*collect)
-    wait_for(lambda: len(study.trials("collect")) >= 3, "three trials")
-    os.kill(int(Path(f"/run/intop/lab/{name}/host-lb/qemu.pid").read_text()), signal.SIGKILL)
-    _, said = process.communicate(timeout=60)  # the kernel itself would hope for 15 minutes
-    assert process.returncode == 1
-    assert f"{name}-lb: the SSH connection" in said
-    before = len(study.trials("collect"))
-    out, _ = study.run("lab", "status")
-    assert "lb: the guest does not run any more" in out
+    for count, fault in enumerate(FAULTS, start=1):
+        pid = qemu_pid(name)
+        process = study.start(*collect)
+        finished = 2 * count
 
-    study.run("lab", "up", "--arch", OTHER)
+        def in_the_middle(finished: int = finished) -> bool:
+            return len(study.trials("collect")) >= finished and load_runs(name)
+
+        wait_for(in_the_middle, f"trials to be {fault.__name__} in")
+        before = study.trials("collect")
+        fault(name)
+        _, said = process.communicate(timeout=90)  # the kernel itself would hope for 15 minutes
+        assert process.returncode == 1
+        assert f"{name}-lb: the SSH connection" in said
+        assert "disturbed: " in said
+        assert "What was measured is stored. Look at it with intop doctor; then the same" in said
+        assert "Traceback" not in said
+        assert not Path(f"/proc/{pid}").exists()
+
+        assert study.trials("collect")[: len(before)] == before
+        assert sum("SSH" in detail for detail in stored(study.folder, "detail")) == count
+        out, _ = study.run("lab", "status")
+        assert "lb: the guest does not run any more" in out
+        _, said = study.run("doctor", "--arch", OTHER, expected=(1,))
+        assert f"lab {name} is damaged, start it anew with intop lab up" in said
+        study.run("lab", "up", "--arch", OTHER)
+        assert values(name) == fresh
+
     # What was once chosen stays in the kernel's list of what all may choose: no other condition.
     balancer = connect(lab.cluster(name).load_balancer)
     for choice in ("htcp", "cubic"):
@@ -107,10 +171,15 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
     balancer.close()
     study.run(*collect)
     found = study.trials("collect")
-    assert len({position for position, _, _ in found}) == 10
-    assert before <= len(found) <= 12  # at most the trial that was lost is there twice
-    assert {one["machine"] for one in conditions(study.folder)} <= set(MACHINES[OTHER])
-    assert {one["emulation"] for one in conditions(study.folder)} == {by}
+    details = stored(study.folder, "detail")
+    assert sum("SSH" in detail for detail in details) == len(FAULTS)  # each cost one trial,
+    last = {trial[0]: detail for trial, detail in zip(found, details, strict=True)}
+    assert len(last) == 10
+    assert not any("SSH" in detail for detail in last.values())  # which was made again
+    assert values(name) == fresh
+    conditions = [json.loads(text) for text in stored(study.folder, "conditions")]
+    assert {one["machine"] for one in conditions} <= set(MACHINES[OTHER])
+    assert {one["emulation"] for one in conditions} == {by}
 
     study.run("lab", "down")
     assert traces(name) == []
