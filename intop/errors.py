@@ -58,6 +58,12 @@ class CommandError(HostError):
 class RefusedValueError(HostError):
     """The kernel did not take a value: it refused the write or read back as something else."""
 
+    def __init__(self, host: str, key: str, value: str, got: str | None) -> None:
+        self.key = key
+        self.value = value
+        self.got = got
+        super().__init__(host, f"{key} was set to {value!r} and reads back as {got!r}")
+
 
 class HostLockedError(HostError):
     """Another intop session holds the host."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
+from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts, Probe, Reading
 from intop.domain.trial import PlannedTrial, Status, Trial
-from intop.errors import UnreachableError
+from intop.errors import RefusedValueError, UnreachableError
 from intop.pipeline.context import Task
 from samples import CONDITIONS
 
@@ -17,7 +18,7 @@ from samples import CONDITIONS
 class FakeBench:
     """Answers with the statuses it was given, then with ok; P99 by configuration digest.
 
-    `told` is what the progress display said.
+    `told` is what the progress display said; a key in `refuses` takes that value only.
     """
 
     task: Task
@@ -26,6 +27,13 @@ class FakeBench:
     connected: bool = True
     measured: list[int] = field(default_factory=list)
     told: StringIO = field(default_factory=StringIO)
+    refuses: dict[str, str] = field(default_factory=dict)
+
+    def refusal(self, configuration: Configuration) -> RefusedValueError | None:
+        for key, got in self.refuses.items():
+            if (value := configuration.values.get(key, got)) != got:
+                return RefusedValueError("lb", key, value, got)
+        return None
 
     def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
         self.measured.append(planned.index)

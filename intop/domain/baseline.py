@@ -1,7 +1,7 @@
 """Baselines: published sets of kernel parameters, and what is left of one on a given host."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intop.domain.configuration import Configuration
 from intop.domain.parameter import Parameter, denied, normalised
@@ -44,10 +44,27 @@ class Fitted:
     left_out: Mapping[str, str]
 
 
-def fitted(baseline: Baseline, probed: Probed) -> Fitted:
+@dataclass(frozen=True, kw_only=True)
+class Refusals:
+    """What a host's kernel did not take when it was tried: by key and value, what was read back."""
+
+    read_back: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def with_one(self, key: str, value: str, got: str) -> "Refusals":
+        """These and one more."""
+        return Refusals(
+            read_back={**self.read_back, key: {**self.read_back.get(key, {}), value: got}}
+        )
+
+
+NONE_REFUSED = Refusals()
+
+
+def fitted(baseline: Baseline, probed: Probed, refusals: Refusals = NONE_REFUSED) -> Fitted:
     """The baseline as this host can take it.
 
-    A value outside of the catalogue's range stays: that range is for searching.
+    A value outside of the catalogue's range stays, unless the kernel was found to refuse it: that
+    range is for searching.
     """
     offered = {p.key: p for p in probed.space.parameters}
     values: dict[str, str] = {}
@@ -65,6 +82,8 @@ def fitted(baseline: Baseline, probed: Probed) -> Fitted:
             left_out[key] = probed.refused.get(key, unknown)
         elif problem := _problem(parameter, value):
             left_out[key] = problem
+        elif (got := refusals.read_back.get(key, {}).get(value)) is not None:
+            left_out[key] = f"not taken by the kernel: {value!r} reads back as {got!r}"
         else:
             values[key] = value
     return Fitted(

@@ -64,10 +64,7 @@ class GuardedHost:
         for key, value in changes.items():
             got = read_back.get(key)
             if got != value:
-                raise RefusedValueError(
-                    self._host.address.name,
-                    f"{key} was set to {value!r} and reads back as {got!r}",
-                )
+                raise RefusedValueError(self._host.address.name, key, value, got)
 
     def renew(self) -> None:
         """Give a sign of life. Raises HostError when the lease is lost."""

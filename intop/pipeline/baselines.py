@@ -1,11 +1,11 @@
 """The study's baselines, as the stages use them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from intop.config.study import Study
-from intop.domain.baseline import Baseline, Fitted, fitted
+from intop.domain.baseline import NONE_REFUSED, Baseline, Fitted, Refusals, fitted
 from intop.errors import ResultMissingError, UsageError
-from intop.pipeline.bench import stored_probed
+from intop.pipeline.bench import Bench, stored_probed
 from intop.pipeline.context import Task
 
 
@@ -25,4 +25,20 @@ def fit(task: Task, baseline: Baseline) -> Fitted:
     probed = stored_probed(task)
     if probed is None:
         raise ResultMissingError(f"{task.title}: the host was not looked at yet")
-    return fitted(baseline, probed)
+    return fitted(baseline, probed, _refusals(task))
+
+
+def try_out(ready: Bench, baselines: Iterable[Baseline]) -> None:
+    """Find out, and store, which of their values the kernel does not take.
+
+    Which they are can't be known before: a kernel's own limits are in no file below /proc/sys.
+    """
+    task = ready.task
+    for baseline in baselines:
+        while (found := ready.refusal(fit(task, baseline).configuration)) is not None:
+            known = _refusals(task).with_one(found.key, found.value, found.got or "")
+            task.store.put(task.subject, known)
+
+
+def _refusals(task: Task) -> Refusals:
+    return task.store.get(task.subject, Refusals) or NONE_REFUSED

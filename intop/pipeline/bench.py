@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from intop import __version__
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
 from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
 from intop.domain.validity import Validity, judge
@@ -77,6 +77,16 @@ class Bench:
             errors=measurement.result.counted_errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
         )
+
+    def refusal(self, configuration: Configuration) -> RefusedValueError | None:
+        """What the kernel says against a configuration. It is set, and put back at once."""
+        try:
+            self.guard.apply(configuration)
+        except RefusedValueError as error:
+            return error
+        finally:
+            self.guard.apply(DEFAULT)
+        return None
 
     def check_connections(self) -> None:
         """Raises UnreachableError when a host, or our hold on the load balancer, is lost."""

@@ -9,7 +9,8 @@ from intop.domain.results import Contest, Contestant, Verdict
 from intop.domain.stats import bonferroni, geometric_interval, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import UsageError
-from intop.pipeline.baselines import chosen_baselines, fit
+from intop.pipeline.baselines import chosen_baselines, fit, try_out
+from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
     blocks,
     first_problem,
@@ -34,9 +35,10 @@ def contest(
     """Measure all entrants in interleaved rounds, and judge them against the reference.
 
     Entrants are the host's own values ("default"), the named baselines (or all), and, once there
-    is a verdict, its configuration ("tuned"). One whose values the kernel refuses has failed, and
-    the others go on. `again` plans a new series of rounds, unless the last one is the same and not
-    finished yet; earlier ones stay in the store.
+    is a verdict, its configuration ("tuned"). What the kernel does not take of a baseline is left
+    out of it. One that fails all the same has failed, and the others go on. `again` plans a new
+    series of rounds, unless the last one is the same and not finished yet; earlier ones stay in
+    the store.
     Raises UsageError for an unknown name, or when the campaign's contest was planned otherwise.
     """
     entry = _Entry.of(task, names)
@@ -48,7 +50,8 @@ def contest(
         series, planned, differences = series + 1, [], []
     count = rounds or task.context.study.budget.judge_pairs
 
-    def plan(_: object) -> list[PlannedTrial]:
+    def plan(ready: Bench) -> list[PlannedTrial]:
+        try_out(ready, chosen_baselines(task.context.study, entry.names))
         sides = entry.sides()
         return blocks(task, "contest", sides, count, series=series, start=len(before))
 

@@ -8,7 +8,8 @@ from intop.domain.results import Search, Verdict
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
-from intop.pipeline.baselines import chosen_baselines, fit
+from intop.pipeline.baselines import chosen_baselines, fit, try_out
+from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
     blocks,
     first_problem,
@@ -41,8 +42,8 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     picked = measure_plan(task, "pick", picking)
     origin, configuration = _best(task, picked)
 
-    def judging(_: object) -> list[PlannedTrial]:
-        sides = {origin: configuration, against: _default(task, against)}
+    def judging(ready: Bench) -> list[PlannedTrial]:
+        sides = {origin: configuration, against: _default(ready, against)}
         return blocks(task, "judge", sides, budget.judge_pairs)
 
     judged = measure_plan(task, "judge", judging)
@@ -68,11 +69,13 @@ def _check_against(task: Task, against: str) -> None:
         )
 
 
-def _default(task: Task, against: str) -> Configuration:
+def _default(ready: Bench, against: str) -> Configuration:
     """What the default's side applies."""
     if against == HOST:
         return DEFAULT
+    task = ready.task
     (baseline,) = chosen_baselines(task.context.study, (against,))
+    try_out(ready, (baseline,))
     found = fit(task, baseline)
     if found.configuration.is_default:
         task.context.progress.say(

@@ -7,7 +7,7 @@ import pytest
 from fakes import probe_of
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
-from intop.domain.baseline import GONE, HOST, TUNED, Baseline, Fitted, fitted
+from intop.domain.baseline import GONE, HOST, TUNED, Baseline, Fitted, Refusals, fitted
 from intop.domain.parameter import denied
 from intop.domain.probing import space_of
 
@@ -36,7 +36,8 @@ def fit(**values: str) -> Fitted:
     """The values, with __ for a dot in a key, on a host that HAS some."""
     probed = space_of(CATALOGUE.parameters, CATALOGUE.constraints, probe_of(HAS), "medium")
     named = {key.replace("__", "."): value for key, value in values.items()}
-    return fitted(Baseline(name="b", title="t", source="s", values=named), probed)
+    refusals = Refusals().with_one("net.core.somaxconn", "7", "4096")
+    return fitted(Baseline(name="b", title="t", source="s", values=named), probed, refusals)
 
 
 def test_what_differs_is_changed_and_what_is_equal_is_not() -> None:
@@ -74,6 +75,7 @@ def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
         ("kernel.printk", "4 4 1 7", "not in the catalogue"),
         ("net.ipv4.tcp_ecn", "0", "this kernel doesn't have it"),
         ("fs.file-max", "5000000", "its risk is high: max_risk in [study] is medium"),
+        ("net.core.somaxconn", "7", "not taken by the kernel: '7' reads back as '4096'"),
         ("net.core.somaxconn", "many", "malformed: 'many' is not 1 whole number(s)"),
         ("net.core.somaxconn", "1 2", "malformed: '1 2' is not 1 whole number(s)"),
         ("net.core.somaxconn", "²", "malformed: '²' is not 1 whole number(s)"),

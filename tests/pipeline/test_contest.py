@@ -135,6 +135,17 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
     assert f"{BLOG} changes nothing on this host" in arena.told.getvalue()
 
 
+def test_what_the_kernel_does_not_take_is_left_out(arena: FakeBench) -> None:
+    arena.refuses = {"net.core.somaxconn": "4096"}
+    found = named(contest(arena.task, BOTH, rounds=3))
+    assert ("same as default", "worse") == (found[UBUNTU].outcome, found[BLOG].outcome)
+    reason = found[UBUNTU].left_out["net.core.somaxconn"]
+    assert "not taken by the kernel: '128' reads back as '4096'" == reason
+    # What was found out is stored: the same contest again is the same one.
+    assert found == named(contest(arena.task, BOTH, rounds=3))
+    assert 6 == len(arena.measured)
+
+
 def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
     arena: FakeBench,
 ) -> None:
