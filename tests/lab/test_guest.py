@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, native_arch
+from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
 from intop.errors import LabError
 from intop.hosts.facts import facts
 from intop.hosts.guard import guarded
@@ -26,7 +26,7 @@ from intop.lab import network
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
-OTHER = "x86" if native_arch() == "arm" else "arm"
+OTHER = other_arch()
 SPEC = LabSpec(
     name=f"t-v{RUN}",
     arch=OTHER,

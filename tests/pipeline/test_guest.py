@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from intop.domain.cluster import MACHINES, native_arch
+from intop.domain.cluster import MACHINES, other_arch
 from intop.hosts.host import output
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
@@ -21,8 +20,7 @@ from intop.lab import processes
 Wait = Callable[[Callable[[], bool], str], None]
 Traces = Callable[[str], list[str]]
 
-OTHER = "x86" if native_arch() == "arm" else "arm"
-CATALOGUE = Path(__file__).parents[2] / "configs/parameters.toml"
+OTHER = other_arch()
 FEW = ("net.core.somaxconn", "net.core.netdev_max_backlog", "net.ipv4.tcp_congestion_control")
 FEW += ("net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_notsent_lowat", "vm.swappiness")
 
@@ -30,9 +28,9 @@ STUDY = """
 [study]
 name = "guest"
 store = "small.db"
-catalogue = "few.toml"
+parameters = {few}
 
-[cluster.{arch}]
+[cluster.other]
 lab = "{lab}"
 kind = "vm"
 link = {{ rate_mbit = 100 }}
@@ -43,23 +41,14 @@ connections = 16
 threads = 2
 duration_s = 1
 warmup_s = 0
+paths = ["/index.html", "/img/photo-1.jpg"]
 """
-
-
-def few_parameters() -> str:
-    """A catalogue of its own with entries of the shipped one: a trial is short then."""
-    head, *entries = re.split(r"(?m)^(?=\[\[)", CATALOGUE.read_text())
-    chosen = [e for e in entries if any(f'key = "{key}"\n' in e for key in FEW)]
-    parameters = [e for e in chosen if e.startswith("[[parameter]]")]
-    assert len(parameters) == len(FEW)
-    return head + "".join(parameters)
 
 
 @pytest.fixture
 def guest_study(tmp_path: Path, study_class: Any) -> Iterator[Any]:
     name = f"t-g{os.getpid() % 10_000}"
-    (tmp_path / "intop.toml").write_text(STUDY.format(arch=OTHER, lab=name))
-    (tmp_path / "few.toml").write_text(few_parameters())
+    (tmp_path / "intop.toml").write_text(STUDY.format(few=list(FEW), lab=name))
     try:
         yield study_class(tmp_path, (name,))
     finally:
