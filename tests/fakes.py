@@ -1,6 +1,6 @@
 """Stand-ins for what a unit test has no machine for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
@@ -17,6 +17,7 @@ from samples import CONDITIONS
 class FakeBench:
     """Answers with the statuses it was given, then with ok; P99 by configuration digest.
 
+    `latency` says it for each place instead. After `dies_after` trials it is as if it were killed.
     `told` is what the progress display said.
     """
 
@@ -26,11 +27,19 @@ class FakeBench:
     connected: bool = True
     measured: list[int] = field(default_factory=list)
     told: StringIO = field(default_factory=StringIO)
+    latency: Callable[[PlannedTrial], int] | None = None
+    dies_after: int | None = None
 
     def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+        if len(self.measured) == self.dies_after:
+            raise KeyboardInterrupt
         self.measured.append(planned.index)
         status = self.statuses.pop(0) if self.statuses else "ok"
-        latency = self.p99_us.get(planned.configuration.digest, 5_000)
+        latency = (
+            self.latency(planned)
+            if self.latency
+            else self.p99_us.get(planned.configuration.digest, 5_000)
+        )
         good = status in ("ok", "overloaded")
         return Trial(
             planned=planned,
