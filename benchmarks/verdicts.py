@@ -72,7 +72,7 @@ def parsed() -> argparse.Namespace:
     modes = parser.add_subparsers(dest="mode", required=True)
     same = modes.add_parser("aa", help="the same on both sides")
     planted = modes.add_parser("planted", help="one side's link is slower")
-    planted.add_argument("--share", type=float, default=0.9, help="of the link's rate (0.9)")
+    planted.add_argument("--share", type=float, default=0.6, help="of the link's rate (0.6)")
     for mode, verdicts in ((same, 40), (planted, 20)):
         mode.add_argument("--verdicts", type=int, default=verdicts, help=f"({verdicts})")
         mode.add_argument("--pairs", type=int, default=10, help="at most, of each verdict (10)")
