@@ -281,9 +281,9 @@ def search(**options: Any) -> None:
 def verify(against: str, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict."""
     from intop.pipeline.verifying import verify as stage
-    from intop.report import text
+    from intop.report.verdict import verdict as text
 
-    _exit_by(_run_stage(lambda task: stage(task, against), text.verdict, **options))
+    _exit_by(_run_stage(lambda task: stage(task, against), text, **options))
 
 
 @cli.command(
@@ -393,6 +393,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.pipeline.tuning import tune as stage
     from intop.report import text
     from intop.report.machine import to_json
+    from intop.report.verdict import verdict
 
     if new and resume:
         raise UsageError("--new and --resume exclude each other")
@@ -404,7 +405,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
                 text.ranking(title, tuned.ranking),
                 text.errors(title, tuned.training),
                 text.search(title, tuned.search),
-                text.verdict(title, tuned.verdict),
+                verdict(title, tuned.verdict),
             )
 
     def choose(store: "Store", study: "Study") -> "Campaign":

@@ -1,6 +1,6 @@
 """Stand-ins for what a unit test has no machine for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
@@ -18,6 +18,7 @@ from samples import CONDITIONS
 class FakeBench:
     """Answers with the statuses it was given, then with ok; P99 by configuration digest.
 
+    `latency` says it for each place instead. After `dies_after` trials it is as if it were killed.
     `told` is what the progress display said; a key in `refuses` takes that value only.
     """
 
@@ -28,6 +29,8 @@ class FakeBench:
     measured: list[int] = field(default_factory=list)
     told: StringIO = field(default_factory=StringIO)
     refuses: dict[str, str] = field(default_factory=dict)
+    latency: Callable[[PlannedTrial], int] | None = None
+    dies_after: int | None = None
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         for key, got in self.refuses.items():
@@ -36,9 +39,15 @@ class FakeBench:
         return None
 
     def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+        if len(self.measured) == self.dies_after:
+            raise KeyboardInterrupt
         self.measured.append(planned.index)
         status = self.statuses.pop(0) if self.statuses else "ok"
-        latency = self.p99_us.get(planned.configuration.digest, 5_000)
+        latency = (
+            self.latency(planned)
+            if self.latency
+            else self.p99_us.get(planned.configuration.digest, 5_000)
+        )
         good = status in ("ok", "overloaded")
         return Trial(
             planned=planned,

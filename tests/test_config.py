@@ -132,7 +132,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
         found.workloads["slt"].warmup_s,
         found.workloads["slt"].timeout_s,
     )
-    assert 0.95 == found.budget.level
+    assert (0.95, 10, 2) == (found.budget.level, found.budget.judge_pairs, found.budget.judge_looks)
 
 
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -417,6 +417,11 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
         ),
         ("[workload.slt]", "[budget]\nkeep = 0\n[workload.slt]", "study.toml:6: budget.keep: in"),
         ("[workload.slt]", "[budget]\nkep = 1\n[workload.slt]", "study.toml:6: budget.kep: extra"),
+        (
+            "[workload.slt]",
+            "[budget]\njudge_looks = 0\n[workload.slt]",
+            "study.toml:6: budget.judge_looks: input should be greater than or equal to 1",
+        ),
     ],
 )
 def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:

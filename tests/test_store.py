@@ -1,5 +1,6 @@
 """The store, against real SQLite files."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -20,11 +21,14 @@ from intop.domain.results import (
     FittedFamily,
     Importance,
     ModelError,
+    Pairwise,
     Ranking,
     Search,
+    SideBySide,
     Training,
     Verdict,
 )
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened
@@ -306,6 +310,16 @@ PROBE = Probe(
         "vm.nosuch": Reading("missing", ""),
     },
 )
+SIDES = SideBySide(
+    latencies_ms={
+        "P50": Pairwise(default=2.0, tuned=1.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
+        "max": Pairwise(default=20.0, tuned=10.0),
+    },
+    requests=Pairwise(default=300, tuned=301),
+    achieved_rps=Pairwise(default=150.0, tuned=150.5),
+    error_share=Pairwise(default=0.0, tuned=0.01),
+)
+JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES)
 RESULTS = [VERDICT, RANKING, TRAINING, SEARCH, PROBE]
 
 
@@ -316,6 +330,28 @@ def test_a_result_comes_back_as_it_was_found(store: Store, result: Any) -> None:
     store.put(subject, result)
     assert result == store.get(subject, type(result))
     assert isinstance(store.get(subject, type(result)), type(result))
+
+
+def test_a_verdict_keeps_its_sides(store: Store) -> None:
+    subject = begun(store)
+    store.put(subject, JUDGED)
+    assert JUDGED == store.get(subject, Verdict)
+
+
+def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, VERDICT)
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("select document from result").fetchone()
+        document = json.loads(text)
+        for later in ("rounds", "planned_rounds", "looks", "sides"):
+            del document[later]
+        connection.execute("update result set document = ?", (json.dumps(document),))
+    connection.close()
+    found = store.get(subject, Verdict)
+    assert VERDICT == found
+    assert found is not None
+    assert not found.stopped_early
 
 
 def test_hyperparameters_keep_their_types(store: Store) -> None:

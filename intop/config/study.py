@@ -164,6 +164,7 @@ class _BudgetModel(Model):
     finalists: Count = 3
     pick_rounds: Count = 3
     judge_pairs: Annotated[int, Field(ge=3)] = 10
+    judge_looks: Annotated[int, Field(ge=1, le=10)] = 2
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     settle_limit_s: Positive = 90.0
     max_time_wait: Count = 4000

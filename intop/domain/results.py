@@ -78,13 +78,45 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pairwise:
+    """A quantity on both sides of a verdict.
+
+    `ratio` is default / tuned, the geometric mean over the pairs, with an interval. It is None
+    where there is no such mean: of a maximum, or where a value is zero.
+    """
+
+    default: float
+    tuned: float
+    ratio: RatioInterval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """What the pairs of a verdict say apart from the P99 that it is judged by.
+
+    `latencies_ms` by percentile ("P50" to "max"): of all answered requests of a side's trials,
+    put together. Their ratios are of single trials; that of P99 has failed requests and a missed
+    rate in it, as the verdict has. `requests` were answered; `achieved_rps` and `balancer_cpu`
+    (the load balancer's, 0 to 1) are means over trials; `error_share` is of all requests.
+    """
+
+    latencies_ms: dict[str, Pairwise]
+    requests: Pairwise
+    achieved_rps: Pairwise
+    error_share: Pairwise
+    balancer_cpu: Pairwise | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of an A/B measurement of a configuration against the default.
 
     `ratio` is default P99 / tuned P99 (above 1: a gain), the geometric mean over `pairs`
     interleaved pairs, with a confidence interval at `level`. `failures` are trials of the tuned
     side that gave no latencies at all. `against` names the baseline that stood for the default,
-    and is empty for the host's own values.
+    and is empty for the host's own values. `rounds` of `planned_rounds` were measured, looked at
+    up to `looks` times; the interval is so wide that those of all looks hold together at `level`.
+    Verdicts of before there were looks have 0 rounds, and no `sides`.
     """
 
     configuration: Configuration
@@ -98,6 +130,15 @@ class Verdict:
     pairs: int
     failures: int = 0
     against: str = ""
+    rounds: int = 0
+    planned_rounds: int = 0
+    looks: int = 1
+    sides: SideBySide | None = None
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether it was clear before all rounds were measured."""
+        return self.rounds < self.planned_rounds
 
     @property
     def outcome(self) -> str:

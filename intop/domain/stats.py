@@ -46,8 +46,9 @@ def paired_ratio(
     """The geometric mean of numerator / denominator over pairs, with a Student t interval.
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
-    pairs as independent, and their log ratios as roughly symmetric; it is wider than a percentile
-    bootstrap, which covers too little at fewer than some twenty pairs.
+    pairs as independent, which a random order within each pair sees to, and their log ratios as
+    roughly symmetric. docs/verdict.md has what it covers beside bootstraps of blocks of rounds,
+    which need more than the ten pairs that there are.
     Raises ValueError with fewer than two pairs, or lists of different lengths.
     """
     if len(numerators) != len(denominators):

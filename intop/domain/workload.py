@@ -37,7 +37,8 @@ class Budget:
     `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
     default) is measured after every `sentinel_every` of them. `keep` parameters survive the
     screening. `finalists` are compared in `pick_rounds` rounds; the best of them meets the
-    default in `judge_pairs` fresh pairs. `tuning_trials` and `tuning_timeout_s` limit the
+    default in up to `judge_pairs` fresh pairs, which are looked at `judge_looks` times: no more are
+    measured once the verdict is clear. `tuning_trials` and `tuning_timeout_s` limit the
     hyper-parameter search of one family in one fold. After `max_failures` failed trials a stage
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of the CPU time was taken by other machines.
@@ -56,6 +57,7 @@ class Budget:
     finalists: int
     pick_rounds: int
     judge_pairs: int
+    judge_looks: int
     level: float
     settle_limit_s: float
     max_time_wait: int

@@ -7,10 +7,13 @@ all of them alike.
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.pipeline.context import Task
+
+T = TypeVar("T")
 
 Sides = Mapping[str, Configuration]
 """Configurations by the name of their side, in the order in which they are told of."""
@@ -57,17 +60,25 @@ def planned_rounds(plan: Sequence[PlannedTrial]) -> int:
     return len({p.round for p in plan})
 
 
-def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[str, float]]:
-    """P99 (ms) of the usable trials, by side and in it by round."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+def usable_by_round(trials: Sequence[Trial]) -> dict[str, dict[str, Trial]]:
+    """The usable trials, by side and in it by round."""
+    found: dict[str, dict[str, Trial]] = defaultdict(dict)
     for trial in trials:
         if trial.usable:
-            found[trial.planned.side][trial.planned.round] = trial.p99_ms
+            found[trial.planned.side][trial.planned.round] = trial
     return dict(found)
 
 
-def paired(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[list[float], list[float]]:
-    """The values of the rounds that both sides have."""
+def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[str, float]]:
+    """P99 (ms) of the usable trials, by side and in it by round."""
+    return {
+        side: {number: trial.p99_ms for number, trial in made.items()}
+        for side, made in usable_by_round(trials).items()
+    }
+
+
+def paired(one: Mapping[str, T], other: Mapping[str, T]) -> tuple[list[T], list[T]]:
+    """What both sides have, of the rounds that both have."""
     common = [number for number in one if number in other]
     return [one[n] for n in common], [other[n] for n in common]
 

@@ -26,30 +26,38 @@ def measure_plan(
     *,
     start: int = 0,
     failures_count: bool = True,
+    enough: Callable[[Sequence[Trial]], bool] = lambda _: False,
 ) -> list[Trial]:
     """All trials of a stage: those that are in the store, and now the missing ones.
 
     The plan is made once and stored, so that a resumed stage measures what it set out to. Places
     before `start` are left alone: they were given up for later ones.
+    `enough` is asked before a new place is begun whether those that are done will do. It must go
+    by these trials alone, so that a stage that was killed ends where it would have ended.
     Raises BaselineError when the default can't be measured, IntopError when too many fail, unless
     a failure is no more than a result there (`failures_count`).
     """
     plan = [p for p in task.store.plan(task.subject, stage) if p.index >= start]
     # Read once and kept up to date: every stored trial costs some ms to decode.
     made = {t.planned.index: t for t in task.trials(stage) if t.planned.index >= start}
-    if plan and not _missing(task, plan, made):
+    if plan and _ended(_missing(task, plan, made), made, enough):
         return list(made.values())
     with bench(task) as ready:
         if not plan:
             plan = make_plan(ready)
             task.store.write_plan(task.subject, stage, plan)
         limit = task.context.study.budget.max_failures if failures_count else len(plan)
-        _carry_out(ready, stage, plan, made, limit)
+        _carry_out(ready, stage, plan, made, limit, enough)
     return list(made.values())
 
 
 def _carry_out(
-    ready: Bench, stage: Stage, plan: Sequence[PlannedTrial], made: dict[int, Trial], limit: int
+    ready: Bench,
+    stage: Stage,
+    plan: Sequence[PlannedTrial],
+    made: dict[int, Trial],
+    limit: int,
+    enough: Callable[[Sequence[Trial]], bool],
 ) -> None:
     """Measure what is missing, and add the last attempt at each trial to `made`, by its place.
 
@@ -60,7 +68,9 @@ def _carry_out(
     progress = task.context.progress
     progress.begin(f"{task.title}: {stage}", len(plan), len(plan) - len(missing))
     try:
-        for planned in missing:
+        for number, planned in enumerate(missing):
+            if _ended(missing[number:], made, enough):
+                break
             before = made.get(planned.index)
             trial = _settled(ready, stage, planned, before.attempt + 1 if before else 0)
             made[planned.index] = trial
@@ -119,6 +129,18 @@ def _missing(
         or (t.status == "failed" and not t.configuration.is_default)
     }
     return [p for p in plan if p.index not in done]
+
+
+def _ended(
+    missing: Sequence[PlannedTrial],
+    made: Mapping[int, Trial],
+    enough: Callable[[Sequence[Trial]], bool],
+) -> bool:
+    """Whether nothing is missing, or nothing that is still needed.
+
+    A trial that is due again is needed: what was begun is never judged without it.
+    """
+    return not missing or (missing[0].index not in made and enough(list(made.values())))
 
 
 def _told(trial: Trial) -> str:

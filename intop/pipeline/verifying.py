@@ -1,10 +1,13 @@
 """verify: what the candidates are worth, measured against the default."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.looks import Look, looks
 from intop.domain.results import Search, Verdict
+from intop.domain.sides import side_by_side
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
@@ -13,9 +16,10 @@ from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
     blocks,
     first_problem,
-    p99_by_round,
     paired,
+    planned_rounds,
     planned_sides,
+    usable_by_round,
 )
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
@@ -41,14 +45,41 @@ def verify(task: Task, against: str = HOST) -> Verdict:
 
     picked = measure_plan(task, "pick", picking)
     origin, configuration = _best(task, picked)
-
-    def judging(ready: Bench) -> list[PlannedTrial]:
-        sides = {origin: configuration, against: _default(ready, against)}
-        return blocks(task, "judge", sides, budget.judge_pairs)
-
-    judged = measure_plan(task, "judge", judging)
-    verdict = _verdict(task, origin, configuration, judged, against)
+    verdict = judge(task, origin, configuration, against)
     task.store.put(task.subject, verdict)
+    return verdict
+
+
+def judge(task: Task, origin: str, configuration: Configuration, against: str = HOST) -> Verdict:
+    """Measure a configuration against the default in fresh pairs, until it is clear.
+
+    Whether it is, is asked at the looks that the budget allows; `origin` names the configuration.
+    Raises IntopError when fewer than two pairs could be measured.
+    """
+    budget = task.context.study.budget
+    rounds = planned_rounds(task.store.plan(task.subject, "judge")) or budget.judge_pairs
+    schedule = looks(rounds, budget.judge_looks, level=budget.level)
+
+    def plan(ready: Bench) -> list[PlannedTrial]:
+        sides = {origin: configuration, against: _default(ready, against)}
+        return blocks(task, "judge", sides, rounds)
+
+    def clear(trials: Sequence[Trial]) -> bool:
+        # Only right at a look: what is measured beyond one, is never left out again.
+        if len(trials) not in {2 * look.rounds for look in schedule}:
+            return False
+        default, _ = _pairs(trials, origin, against)
+        if len(default) < 2:
+            return False
+        found = _verdict(task, origin, configuration, trials, against, schedule)
+        return found.outcome in ("gain", "worse")
+
+    judged = measure_plan(task, "judge", plan, enough=clear)
+    verdict = _verdict(task, origin, configuration, judged, against, schedule)
+    if verdict.stopped_early:
+        task.context.progress.say(
+            f"{task.title}: judge: clear after {verdict.rounds} of {rounds} rounds"
+        )
     return verdict
 
 
@@ -117,17 +148,24 @@ def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
 
 
 def _verdict(
-    task: Task, origin: str, configuration: Configuration, judged: list[Trial], against: str = HOST
+    task: Task,
+    origin: str,
+    configuration: Configuration,
+    judged: Sequence[Trial],
+    against: str,
+    schedule: Sequence[Look],
 ) -> Verdict:
-    p99 = p99_by_round(judged)
-    before, after = paired(p99.get(against, {}), p99.get(origin, {}))
-    if len(before) < 2:
+    """What the trials of the rounds so far say, at the level of the look that they belong to."""
+    default, tuned = _pairs(judged, origin, against)
+    if len(default) < 2:
         raise IntopError(
-            f"{task.title}: only {len(before)} pairs could be measured, a verdict needs two: "
+            f"{task.title}: only {len(default)} pairs could be measured, a verdict needs two: "
             f"{first_problem(judged)}"
         )
-    level = task.context.study.budget.level
-    interval = paired_ratio(before, after, level=level)
+    rounds = planned_rounds([t.planned for t in judged])
+    look = next(look for look in schedule if rounds <= look.rounds)
+    before, after = ([t.p99_ms for t in side] for side in (default, tuned))
+    interval = paired_ratio(before, after, level=look.level)
     return Verdict(
         configuration=configuration,
         origin=origin,
@@ -136,8 +174,18 @@ def _verdict(
         ratio=interval.ratio,
         ratio_low=interval.low,
         ratio_high=interval.high,
-        level=level,
-        pairs=len(before),
+        level=task.context.study.budget.level,
+        pairs=len(default),
         failures=sum(t.status == "failed" and t.planned.side == origin for t in judged),
         against="" if against == HOST else against,
+        rounds=rounds,
+        planned_rounds=schedule[-1].rounds,
+        looks=len(schedule),
+        sides=side_by_side(default, tuned, level=look.level),
     )
+
+
+def _pairs(judged: Sequence[Trial], origin: str, against: str) -> tuple[list[Trial], list[Trial]]:
+    """The usable trials of the default and of the tuned side, in the rounds that both have."""
+    sides = usable_by_round(judged)
+    return paired(sides.get(against, {}), sides.get(origin, {}))

@@ -111,20 +111,6 @@ def sparkline(run: Convergence, width: int = 30) -> str:
     return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
 
 
-def verdict(title: str, found: Verdict) -> RenderableType:
-    """The verdict in a sentence, and the configuration it is about."""
-    lines = [
-        f"{title}: {verdict_sentence(found)}",
-        (
-            f"  {found.against or 'default'} {found.default_p99_ms:.1f} ms, "
-            f"tuned {found.tuned_p99_ms:.1f} ms (geometric means of P99 over {found.pairs} "
-            f"interleaved pairs; {found.origin})"
-        ),
-    ]
-    lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
-    return Group(Text("\n".join(lines)), "")
-
-
 def verdict_sentence(found: Verdict) -> str:
     """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 

@@ -98,3 +98,25 @@ def test_a_plan_of_another_size_is_refused(bench: FakeBench) -> None:
     measuring.measure_plan(bench.task, "collect", plan(4))
     with pytest.raises(UsageError, match="has 4 configurations already"):
         sampling.collect(bench.task, 9)
+
+
+# Ending before the plan does ----------------------------------------------------------------------
+
+
+def test_a_stage_ends_as_soon_as_there_is_enough(bench: FakeBench) -> None:
+    enough = lambda trials: len(trials) == 3  # noqa: E731
+    first = measuring.measure_plan(bench.task, "collect", plan(4), enough=enough)
+    assert [0, 1, 2] == [t.planned.index for t in first]
+    assert 7 == len(bench.task.store.plan(bench.task.subject, "collect"))
+    # Ended, not unfinished.
+    assert first == measuring.measure_plan(bench.task, "collect", plan(4), enough=enough)
+    assert [0, 1, 2] == bench.measured
+
+
+def test_what_is_due_again_is_measured_before_it_is_enough(bench: FakeBench) -> None:
+    bench.statuses = ["ok", "ok", "ok", "failed"]  # the fourth place is a sentinel
+    with pytest.raises(BaselineError):
+        measuring.measure_plan(bench.task, "collect", plan(4))
+    made = measuring.measure_plan(bench.task, "collect", plan(4), enough=lambda t: len(t) == 4)
+    assert [0, 1, 2, 3, 3] == bench.measured
+    assert {"ok"} == {t.status for t in made}

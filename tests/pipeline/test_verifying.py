@@ -1,14 +1,21 @@
 """The best finalist, and what it is worth against the default or a baseline."""
 
+import itertools
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Candidate, Search
+from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial
-from intop.errors import IntopError, UsageError
+from intop.errors import BaselineError, IntopError, UsageError
 from intop.pipeline import verifying
 from intop.pipeline.blocks import blocks
+from intop.pipeline.campaigns import new
+from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
@@ -31,16 +38,153 @@ def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
     assert ("slow", slow) == verifying._best(bench.task, failing)
 
 
-def test_a_tuned_side_that_fails_is_worse(bench: FakeBench) -> None:
-    (tuned,) = configurations(1)
-    bench.p99_us = {tuned.digest: 1_000}
-    made = blocks(bench.task, "judge", {"tuned": tuned, "default": DEFAULT}, 4)
+# Judging ------------------------------------------------------------------------------------------
+
+
+def planned(
+    bench: FakeBench, against: str = "default", default: Configuration = DEFAULT
+) -> list[PlannedTrial]:
+    """What `judge` is going to plan, to say beforehand how trials end."""
+    count = bench.task.context.study.budget.judge_pairs
+    return blocks(bench.task, "judge", {"tuned": QUICK, against: default}, count)
+
+
+def with_budget(bench: FakeBench, **changes: Any) -> Task:
+    """The same task with another budget."""
+    context = bench.task.context
+    study = replace(context.study, budget=replace(context.study.budget, **changes))
+    return replace(bench.task, context=replace(context, study=study))
+
+
+def another_campaign(bench: FakeBench) -> Task:
+    """The same task in a campaign in which nothing is measured yet."""
+    campaign = new(bench.task.store, bench.task.context.study)
+    return replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
+
+
+def unclear(bench: FakeBench) -> None:
+    """The tuned side is now quicker than the default and now slower."""
+    cycle = itertools.cycle((1_000, 25_000))
+    bench.latency = lambda p: 5_000 if p.configuration.is_default else next(cycle)
+
+
+def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
+    bench.p99_us[QUICK.digest] = 1_000
+    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    assert ("gain", 7, 7, 10, 2) == (
+        verdict.outcome,
+        verdict.pairs,
+        verdict.rounds,
+        verdict.planned_rounds,
+        verdict.looks,
+    )
+    assert verdict.stopped_early
+    assert list(range(14)) == bench.measured
+    assert 20 == len(bench.task.store.plan(bench.task.subject, "judge"))
+    assert "x86 slt: judge: clear after 7 of 10 rounds" in bench.told.getvalue()
+    assert verdict.sides is not None
+    assert (700, 700) == (verdict.sides.requests.default, verdict.sides.requests.tuned)
+
+
+def test_a_stopped_verdict_is_not_an_unfinished_one(bench: FakeBench) -> None:
+    bench.p99_us[QUICK.digest] = 1_000
+    first = verifying.judge(bench.task, "tuned", QUICK)
+    bench.statuses = ["failed"] * 50
+    assert first == verifying.judge(bench.task, "tuned", QUICK)
+    assert 14 == len(bench.measured)
+
+
+def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
+    unclear(bench)
+    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    assert ("no significant gain", 10, 10, False) == (
+        verdict.outcome,
+        verdict.pairs,
+        verdict.rounds,
+        verdict.stopped_early,
+    )
+    assert list(range(20)) == bench.measured
+    # The last look has what the first one left of the error rate.
+    ratios = [5_000 / us for us in (1_000, 25_000) * 5]
+    expected = paired_ratio(ratios, [1.0] * 10, level=0.96715)
+    assert (expected.low, expected.high) == pytest.approx(
+        (verdict.ratio_low, verdict.ratio_high), rel=0.01
+    )
+
+
+def test_one_look_is_the_plain_interval_of_all_pairs(bench: FakeBench) -> None:
+    bench.p99_us[QUICK.digest] = 1_000
+    assert 10 == verifying.judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
+
+
+@pytest.mark.parametrize("clear", [True, False])
+@pytest.mark.parametrize("killed_after", [1, 13, 14, 15, 19])
+def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
+    bench: FakeBench, killed_after: int, clear: bool
+) -> None:
+    def latency(p: PlannedTrial) -> int:
+        slow = 4_000 + 2_000 * (int(p.round) % 2)
+        return slow if p.configuration.is_default else 500 if clear else 5_000
+
+    bench.latency = latency
+    undisturbed = verifying.judge(bench.task, "tuned", QUICK)
+    assert clear == undisturbed.stopped_early
+    measured, bench.measured = bench.measured, []
+
+    bench.task = another_campaign(bench)
+    bench.dies_after = killed_after
+    if killed_after < len(measured):
+        with pytest.raises(KeyboardInterrupt):
+            verifying.judge(bench.task, "tuned", QUICK)
+    bench.dies_after = None
+    assert undisturbed == verifying.judge(bench.task, "tuned", QUICK)
+    assert measured == bench.measured
+
+
+def test_what_was_measured_beyond_a_look_is_never_left_out(bench: FakeBench) -> None:
+    bench.p99_us[QUICK.digest] = 1_000
+    verifying.judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
+    assert 10 == verifying.judge(bench.task, "tuned", QUICK).pairs
+
+
+def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
+    bench.p99_us = {QUICK.digest: 1_000}
+    made = planned(bench)
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
-    bench.statuses = ["failed" if n == first else "ok" for n in range(8)]
-    judged = measure_plan(bench.task, "judge", lambda _: made)
-    verdict = verifying._verdict(bench.task, "tuned", tuned, judged)
-    assert (3, 1, "worse") == (verdict.pairs, verdict.failures, verdict.outcome)
+    bench.statuses = ["failed" if n == first else "ok" for n in range(20)]
+    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    assert (6, 7, 1, "worse") == (
+        verdict.pairs,
+        verdict.rounds,
+        verdict.failures,
+        verdict.outcome,
+    )
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
+
+
+def test_a_default_that_fails_is_due_again_also_at_a_look(bench: FakeBench) -> None:
+    bench.p99_us = {QUICK.digest: 1_000}
+    made = planned(bench)
+    last = max(n for n, p in enumerate(made[:14]) if p.configuration.is_default)
+    bench.statuses = ["failed" if n == last else "ok" for n in range(last + 1)]
+    with pytest.raises(BaselineError):
+        verifying.judge(bench.task, "tuned", QUICK)
+    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    assert (7, 7, 0) == (verdict.pairs, verdict.rounds, verdict.failures)
+
+
+def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> None:
+    searched(bench)
+    baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
+    made = planned(bench, "openeuler-25.09", baseline)
+    bench.statuses = ["failed" if p.side == "openeuler-25.09" else "ok" for p in made]
+    with pytest.raises(
+        IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
+    ):
+        verifying.judge(bench.task, "tuned", QUICK, "openeuler-25.09")
+
+
+# From the finalists on ----------------------------------------------------------------------------
 
 
 def searched(bench: FakeBench) -> None:
@@ -106,14 +250,3 @@ def test_an_unknown_default_is_refused_before_anything_is_measured(bench: FakeBe
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
         verifying.verify(bench.task, "nosuch")
     assert [] == bench.measured
-
-
-def test_a_baseline_that_fails_gives_no_verdict(bench: FakeBench) -> None:
-    sides = {"tuned": QUICK, "mine": configurations(1)[0]}
-    made: list[PlannedTrial] = blocks(bench.task, "judge", sides, 3)
-    bench.statuses = ["failed" if p.side == "mine" else "ok" for p in made]
-    judged = measure_plan(bench.task, "judge", lambda _: made)
-    with pytest.raises(
-        IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
-    ):
-        verifying._verdict(bench.task, "tuned", QUICK, judged, "mine")

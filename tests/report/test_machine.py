@@ -1,12 +1,13 @@
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.results import ModelError, Training, Verdict
+from intop.domain.results import ModelError, Pairwise, SideBySide, Training, Verdict
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS
@@ -60,6 +61,19 @@ def test_a_verdict_has_its_outcome_and_configuration() -> None:
     assert (3.1, 2.2, 4.4, 8) == tuple(
         found[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")
     )
+
+
+def test_a_verdict_has_its_sides_by_name() -> None:
+    both = Pairwise(default=2.0, tuned=1.0, ratio=RatioInterval(2.0, 1.5, 2.5))
+    one = Pairwise(default=0.0, tuned=0.5)
+    sides = SideBySide(
+        latencies_ms={"P50": both}, requests=both, achieved_rps=both, error_share=one
+    )
+    found = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
+    ratio = {"ratio": 2.0, "low": 1.5, "high": 2.5}
+    assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
+    assert {"default": 0.0, "tuned": 0.5, "ratio": None} == found["error_share"]
+    assert found["balancer_cpu"] is None
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:

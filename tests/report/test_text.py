@@ -275,23 +275,3 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
     assert expected == text.verdict_sentence(replace(VERDICT, **changes))
-
-
-def test_a_verdict_shows_the_configuration_it_is_about(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = shown(capsys, text.verdict("x86 slt", VERDICT))
-    assert "x86 slt: gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)" in out
-    assert "default 310.0 ms, tuned 100.0 ms" in out
-    assert "8 interleaved pairs" in out
-    assert "  net.core.somaxconn = 64\n  net.ipv4.tcp_rmem = 4096 8192 65536\n" in out
-
-
-def test_a_verdict_against_a_baseline_names_it(capsys: pytest.CaptureFixture[str]) -> None:
-    against = replace(VERDICT, against="ubuntu-18.04")
-    assert "  ubuntu-18.04 310.0 ms, tuned 100.0 ms" in shown(capsys, text.verdict("x", against))
-
-
-def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = replace(VERDICT, origin="[bold]candidate[/bold]")
-    assert "[bold]candidate[/bold]" in shown(capsys, text.verdict("x86 slt", odd))

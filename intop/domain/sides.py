@@ -1,0 +1,74 @@
+"""The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import fmean
+
+from intop.domain.histogram import Histogram
+from intop.domain.results import Pairwise, SideBySide
+from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.trial import Trial
+
+PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
+
+
+def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
+    """Both sides of some pairs of usable trials, in the order of the pairs.
+
+    The trials of a side have the same rate and duration, so their histograms add up to the
+    distribution of its requests. Ratios are of single trials, since it is those that vary
+    independently; each interval holds for itself at `level`. Raises ValueError for fewer than two
+    pairs.
+    """
+    before, after = _merged(default), _merged(tuned)
+
+    def ratio(of: Callable[[Trial], float]) -> RatioInterval | None:
+        values = [of(t) for t in default], [of(t) for t in tuned]
+        return paired_ratio(*values, level=level) if all(map(all, values)) else None
+
+    def means(of: Callable[[Trial], float]) -> Pairwise:
+        return Pairwise(
+            default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
+        )
+
+    latencies = {
+        name: Pairwise(
+            default=before.percentile_ms(percent),
+            tuned=after.percentile_ms(percent),
+            ratio=ratio(partial(_percentile_ms, percent)),
+        )
+        for name, percent in PERCENTS.items()
+    }
+    latencies["max"] = Pairwise(default=before.max_ms, tuned=after.max_ms)
+    measured = all(len(t.metrics) > 1 for t in (*default, *tuned))
+    return SideBySide(
+        latencies_ms=latencies,
+        requests=Pairwise(default=before.total, tuned=after.total),
+        achieved_rps=means(lambda t: t.achieved_rps),
+        error_share=Pairwise(default=_error_share(default), tuned=_error_share(tuned)),
+        balancer_cpu=means(_balancer_cpu) if measured else None,
+    )
+
+
+def _merged(trials: Sequence[Trial]) -> Histogram:
+    """All answered requests of some trials."""
+    made = [t.histogram for t in trials if t.histogram is not None]
+    return Histogram.from_pairs(pair for each in made for pair in each.pairs())
+
+
+def _percentile_ms(percent: float, trial: Trial) -> float:
+    """P99 as it is judged, so that the verdict's ratio is found again; else of the answers."""
+    return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
+
+
+def _error_share(trials: Sequence[Trial]) -> float:
+    """The share of all requests that failed."""
+    failed = sum(sum(t.errors.values()) for t in trials)
+    answered = sum(t.histogram.total for t in trials if t.histogram is not None)
+    return failed / (failed + answered)
+
+
+def _balancer_cpu(trial: Trial) -> float:
+    """The load balancer's, which comes second in a cluster, after the load generator."""
+    _, balancer, *_ = trial.metrics.values()
+    return balancer.cpu

@@ -1,0 +1,148 @@
+"""Verdicts as text in a file: everything is there, and nothing is cut."""
+
+from dataclasses import replace
+
+import pytest
+from rich.console import RenderableType
+
+from intop.domain.configuration import Configuration
+from intop.domain.results import Pairwise, SideBySide, Verdict
+from intop.domain.stats import RatioInterval
+from intop.report import text, verdict
+
+VERDICT = Verdict(
+    configuration=Configuration(
+        {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
+    ),
+    origin="candidate 2",
+    default_p99_ms=310.0,
+    tuned_p99_ms=100.0,
+    ratio=3.1,
+    ratio_low=2.2,
+    ratio_high=4.4,
+    level=0.95,
+    pairs=8,
+)
+SIDES = SideBySide(
+    latencies_ms={
+        "P50": Pairwise(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
+        "P90": Pairwise(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
+        "P99": Pairwise(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
+        "P99.9": Pairwise(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
+        "max": Pairwise(default=500.0, tuned=800.0),
+    },
+    requests=Pairwise(default=3000, tuned=2990),
+    achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=RatioInterval(1.0, 0.99, 1.01)),
+    error_share=Pairwise(default=0.0, tuned=0.0123),
+    balancer_cpu=Pairwise(default=0.25, tuned=0.2, ratio=RatioInterval(1.25, 1.1, 1.4)),
+)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *parts: RenderableType) -> str:
+    """What gets into a file; nothing is cut, and nothing is coloured."""
+    text.show(*parts)
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "\x1b" not in out
+    return out
+
+
+def cells(out: str, start: str) -> list[str]:
+    """The words of the one line that starts so."""
+    (line,) = [line for line in out.splitlines() if line.strip().startswith(start)]
+    return line.split()
+
+
+@pytest.fixture(autouse=True)
+def a_narrow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_verdict_shows_the_configuration_it_is_about(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
+    assert "x86 slt: gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)" in out
+    assert "default 310.0 ms, tuned 100.0 ms" in out
+    assert "8 interleaved pairs" in out
+    assert "  net.core.somaxconn = 64\n  net.ipv4.tcp_rmem = 4096 8192 65536\n" in out
+
+
+def test_a_verdict_against_a_baseline_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    against = replace(VERDICT, against="ubuntu-18.04")
+    assert "  ubuntu-18.04 310.0 ms, tuned 100.0 ms" in shown(capsys, verdict.verdict("x", against))
+
+
+def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = replace(VERDICT, origin="[bold]candidate[/bold]")
+    assert "[bold]candidate[/bold]" in shown(capsys, verdict.verdict("x86 slt", odd))
+
+
+# Both sides ---------------------------------------------------------------------------------------
+
+
+def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=SIDES)))
+    p99 = cells(out, "P99 ")
+    assert ["P99", "310.0", "ms", "100.0", "ms", "3.10", "(2.20", "to", "4.40)"] == p99[:9]
+    assert ["max", "500.0", "ms", "800.0", "ms", "-"] == cells(out, "max")[:6]
+    assert "requests/s 150 150 1.00 (0.99 to 1.01)" == " ".join(cells(out, "requests/s"))
+    assert "failed 0.00% 1.23% -" == " ".join(cells(out, "failed"))
+    assert "balancer's CPU 25% 20% 1.25 (1.10 to 1.40)" == " ".join(cells(out, "balancer's"))
+    assert "3000 and 2990" in out
+
+
+def test_latencies_are_drawn_on_one_logarithmic_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=SIDES)))
+    (head,) = [line for line in out.splitlines() if "logarithmic" in line]
+    assert "drawn from 2.0 to 800.0 ms" in out
+    start = head.index("logarithmic")
+    drawn = {
+        name: next(line for line in out.splitlines() if line.strip().startswith(name))[start:]
+        for name in ("P50", "P90", "P99 ", "max")
+    }
+    # The lowest of all stands at the beginning, the highest at the end.
+    assert verdict.BOTH_MARK == drawn["P50"].strip()
+    assert drawn["P50"].startswith(verdict.BOTH_MARK)
+    assert verdict.WIDTH - 1 == drawn["max"].index(verdict.TUNED_MARK)
+    assert drawn["max"].index(verdict.DEFAULT_MARK) < drawn["max"].index(verdict.TUNED_MARK)
+    # Equal ratios are equally long: 20 to 40 ms are log(2) / log(400) of it, 3.6 of 32.
+    apart = drawn["P90"].index(verdict.DEFAULT_MARK) - drawn["P90"].index(verdict.TUNED_MARK)
+    assert apart in (3, 4)
+    assert drawn["P99 "].index(verdict.TUNED_MARK) < drawn["P99 "].index(verdict.DEFAULT_MARK)
+
+
+def test_latencies_that_are_all_the_same_or_none_are_drawn_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for value in (0.0, 5.0):
+        same = {name: Pairwise(default=value, tuned=value) for name in SIDES.latencies_ms}
+        found = replace(VERDICT, sides=replace(SIDES, latencies_ms=same, balancer_cpu=None))
+        out = shown(capsys, verdict.verdict("x86 slt", found))
+        assert ["P50", f"{value:.1f}", "ms", f"{value:.1f}", "ms", "-", verdict.BOTH_MARK] == cells(
+            out, "P50"
+        )
+        assert "balancer's CPU" not in out
+
+
+def test_the_baseline_names_its_side(capsys: pytest.CaptureFixture[str]) -> None:
+    found = replace(VERDICT, sides=SIDES, against="ubuntu-18.04")
+    assert "○ ubuntu-18.04" in shown(capsys, verdict.verdict("x86 slt", found))
+
+
+def test_a_long_name_does_not_tear_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = replace(VERDICT, sides=SIDES, against="web-server-benchmark-2016")
+    line = " ".join(cells(shown(capsys, verdict.verdict("x86 slt", found)), "max"))
+    assert verdict.DEFAULT_MARK in line
+    assert verdict.TUNED_MARK in line
+
+
+def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = replace(VERDICT, pairs=5, rounds=5, planned_rounds=10, looks=2)
+    out = shown(capsys, verdict.verdict("x86 slt", stopped))
+    assert "clear after 5 of 10 rounds" in out
+    assert "intervals of all 2 looks hold together at 95%" in out
+    whole = replace(stopped, rounds=10)
+    assert "clear after" not in shown(capsys, verdict.verdict("x86 slt", whole))
