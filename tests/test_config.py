@@ -101,6 +101,7 @@ def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
     found = load_study(CONFIGS / "cluster.example.toml").clusters
     assert {"x86", "arm"} == set(found)
     assert all(isinstance(cluster, Cluster) for cluster in found.values())
+    assert [("php-fpm8.2",)] * 2 == [c.programs for c in found.values() if isinstance(c, Cluster)]
 
 
 def test_the_folders_own_study_comes_before_the_labs(
@@ -133,6 +134,11 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
         found.workloads["slt"].timeout_s,
     )
     assert (0.95, 10, 2) == (found.budget.level, found.budget.judge_pairs, found.budget.judge_looks)
+    assert (0.1, 0.2, 0.9) == (
+        found.budget.max_steal,
+        found.budget.max_foreign_cpu,
+        found.budget.max_load_cpu,
+    )
 
 
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -421,6 +427,11 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "[workload.slt]",
             "[budget]\njudge_looks = 0\n[workload.slt]",
             "study.toml:6: budget.judge_looks: input should be greater than or equal to 1",
+        ),
+        (
+            "[workload.slt]",
+            "[budget]\nmax_foreign_cpu = 10\n[workload.slt]",
+            "study.toml:6: budget.max_foreign_cpu: input should be less than or equal to 1",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +254,35 @@ def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path:
         timeout=60,
     )
     assert "(1,)" == done.stdout.strip()
+
+
+def test_a_trial_of_an_earlier_version_lacks_evidence_and_loads(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    store.add(subject, trial())
+    later = ("memory_before_mib", "time_wait_before", "foreign_cpu", "foreign_program", "load_cpu")
+    metrics = {k: v for k, v in asdict(METRICS).items() if k not in later}
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE trial SET metrics = ?", (json.dumps({"lb": metrics}),))
+    (found,) = store.trials(subject)
+    assert {"lb": METRICS} == found.metrics
+    assert (None, None) == (found.metrics["lb"].foreign_cpu, found.metrics["lb"].time_wait_before)
+
+
+def test_evidence_comes_back(store: Store) -> None:
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    seen = replace(
+        METRICS,
+        memory_before_mib=90.5,
+        time_wait_before=7,
+        foreign_cpu=0.25,
+        foreign_program="cc1",
+        load_cpu=0.5,
+    )
+    store.add(subject, trial(metrics={"lg": seen}))
+    (found,) = store.trials(subject)
+    assert {"lg": seen} == found.metrics
 
 
 # Results ------------------------------------------------------------------------------------------

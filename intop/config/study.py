@@ -33,6 +33,7 @@ from intop.resources import shipped
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -120,6 +121,7 @@ class _ClusterModel(Model):
     dynamic_path: UrlPath
     link: str = "not described"
     machines: tuple[str, ...] = ()
+    programs: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
     @model_validator(mode="after")
     def _distinct(self) -> "_ClusterModel":
@@ -171,6 +173,8 @@ class _BudgetModel(Model):
     max_failures: Count = 10
     retries: Annotated[int, Field(ge=0)] = 2
     max_steal: Fraction = 0.1
+    max_foreign_cpu: Share = 0.2
+    max_load_cpu: Share = 0.9
 
 
 class _StudyModel(Model):
@@ -285,6 +289,7 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
         dynamic_path=model.dynamic_path,
         link=model.link,
         machines=model.machines,
+        programs=model.programs,
     )
 
 

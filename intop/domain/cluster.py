@@ -98,7 +98,8 @@ class Cluster:
     `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
     load balancer's link in words; trials of different links are never compared silently.
     `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
-    "TCG on x86_64"), and is empty for any other.
+    "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
+    nginx, by the kernel's names for them (/proc/PID/comm): the backends' application above all.
     """
 
     arch: str
@@ -112,6 +113,7 @@ class Cluster:
     link: str = "not described"
     machines: tuple[str, ...] = field(default=())
     emulation: str = ""
+    programs: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> tuple[HostAddress, ...]:

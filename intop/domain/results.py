@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
+from intop.domain.drift import Drift
 from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.trial import Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +24,25 @@ class Importance:
 class Ranking:
     """Parameters by importance, the most important first, and the ones chosen for collection.
 
-    The chosen ones are the SRP (workload slt) or DRP (workload dlt).
+    The chosen ones are the SRP (workload slt) or DRP (workload dlt). `drift` is that of the
+    default among its trials; None in a ranking by an earlier version.
     """
 
     importances: tuple[Importance, ...]
     chosen: tuple[str, ...]
     trials: int
+    drift: Drift | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """The last attempt at each trial of a stage, and the drift of the default among them.
+
+    Not stored: the trials are.
+    """
+
+    trials: tuple[Trial, ...]
+    drift: Drift
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,8 +75,15 @@ class PlannedTrial:
 class HostMetrics:
     """One host's reference metrics over a trial.
 
-    `cpu`, `steal` are fractions of its CPU time (0 to 1); `memory_mib` is memory in use at the
-    end; the others are counts within the trial, `time_wait` the sockets in that state at its end.
+    `cpu`, `steal`, `foreign_cpu` are fractions of its CPU time (0 to 1), `cpu_pressure` one of the
+    time (in which something runnable had no processor); `memory_mib` is memory in use at the end,
+    `time_wait` the sockets in that state; the others are counts within the trial. `_before` is
+    the same before the load.
+
+    `foreign_cpu` went to programs that have no part in the load, most of it to `foreign_program`;
+    `load_cpu` is what the load tool used of what its threads could. None is what is not known: of
+    a backend whose application nobody named, of a lab's guest, of another host than the load
+    generator, of a trial by an earlier version.
     """
 
     cpu: float
@@ -87,6 +94,11 @@ class HostMetrics:
     listen_drops: int
     retransmits: int
     cpu_pressure: float
+    memory_before_mib: float | None = None
+    time_wait_before: int | None = None
+    foreign_cpu: float | None = None
+    foreign_program: str = ""
+    load_cpu: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

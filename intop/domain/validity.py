@@ -28,20 +28,46 @@ def judge(
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
     max_steal: float,
+    max_foreign_cpu: float,
+    max_load_cpu: float,
 ) -> Validity:
-    """The validity of a load that ran to its end.
+    """The validity of a load that ran to its end; the limits are shares of CPU time.
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
-    the configuration.
+    the configuration. What counts is what a configuration can't cause, or a bad one would be
+    measured again and then thrown out: the time of other machines and of other programs, but
+    neither pressure nor busy processors, and not a missed rate beside an idle balancer, which is
+    also what a slow link looks like.
     """
     for name, metric in metrics.items():
         if metric.steal > max_steal:
-            return Validity("disturbed", f"{name}: {metric.steal:.0%} of its CPU time was stolen")
+            return Validity(
+                "disturbed",
+                f"{name}: {metric.steal:.0%} of its CPU time was stolen by other machines, "
+                f"more than max_steal ({max_steal:.0%})",
+            )
+        if (metric.foreign_cpu or 0.0) > max_foreign_cpu:
+            return Validity(
+                "disturbed",
+                f"{name}: {metric.foreign_cpu:.0%} of its CPU time went to other programs, "
+                f"most of it to {metric.foreign_program}, "
+                f"more than max_foreign_cpu ({max_foreign_cpu:.0%})",
+            )
     if requests == 0:
         return Validity("failed", f"no request was answered; errors: {dict(errors)}")
+    failed = sum(errors.values())
+    is_failing = failed > ERROR_TOLERANCE * requests
+    # Connections that are refused and made anew keep the load tool busy, too.
+    for name, metric in metrics.items():
+        if (metric.load_cpu or 0.0) > max_load_cpu and not is_failing:
+            return Validity(
+                "disturbed",
+                f"{name}: the load generator used {metric.load_cpu:.0%} of the CPU time that its "
+                f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
+                f"it needs more threads, or a lower rate",
+            )
     if achieved_rps < RATE_TOLERANCE * rate_rps:
         return Validity("overloaded", f"{achieved_rps:.0f} of {rate_rps:.0f} requests/s")
-    failed = sum(errors.values())
-    if failed > ERROR_TOLERANCE * requests:
+    if is_failing:
         return Validity("overloaded", f"{failed} of {requests} requests failed: {dict(errors)}")
     return Validity("ok")

@@ -41,7 +41,9 @@ class Budget:
     measured once the verdict is clear. `tuning_trials` and `tuning_timeout_s` limit the
     hyper-parameter search of one family in one fold. After `max_failures` failed trials a stage
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
-    than `max_steal` of the CPU time was taken by other machines.
+    than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
+    programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
+    what its threads could.
     """
 
     screen_trials: int
@@ -64,3 +66,5 @@ class Budget:
     max_failures: int
     retries: int
     max_steal: float
+    max_foreign_cpu: float
+    max_load_cpu: float

@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -101,7 +101,8 @@ class LoadResult:
     `run_requests`, `run_duration_s`, `bytes` and `errors` (by kind, see `ERROR_KINDS`) are those
     of the whole run, so with wrk2 they include the calibration: divide errors by `run_requests`.
     `histogram` holds the counted latencies, corrected for coordinated omission. With wrk the
-    correction adds latencies, so that its total may exceed `requests`.
+    correction adds latencies, so that its total may exceed `requests`. `cpu_s` is the tool's CPU
+    time over the whole run and what it computes after it, None where the shell did not say.
     """
 
     requests: int
@@ -112,6 +113,7 @@ class LoadResult:
     errors: Mapping[str, int]
     histogram: Histogram
     achieved_rps: float
+    cpu_s: float | None = None
 
     @property
     def counted_errors(self) -> dict[str, int]:
@@ -189,6 +191,7 @@ def planned_run_s(tool: LoadTool, load: Load) -> int:
 def command(tool: LoadTool, load: Load, directory: str) -> str:
     """The shell command that runs the load in the directory of the uploaded scripts.
 
+    After the load the shell says what CPU time it took (`times`), which needs no process.
     Without the script both tools would run their default request (wrk: at full speed), hence the
     `cat` first: it ends the command with a message that names the missing file.
     """
@@ -203,7 +206,8 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
     words += [] if paced_by_tool else ["--pace", "--rate", rate]
     needed = shlex.join([script, SHARED_SCRIPT])
-    return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {shlex.join(words)}"
+    run = shlex.join(words)
+    return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"
 
 
 def _with_port(url: str) -> str:
@@ -227,9 +231,24 @@ def parse_output(text: str, tool: LoadTool, load: Load) -> LoadResult:
     another script, or if wrk2 was not calibrated.
     """
     try:
-        return _result(_json_line(text), _uncounted_s(text, tool, load), tool, load)
+        result = _result(_json_line(text), _uncounted_s(text, tool, load), tool, load)
     except ValueError as error:
         raise LoadOutputError(f"{tool.path}: {error}; last lines:\n{_tail(text)}") from error
+    return replace(result, cpu_s=_cpu_s(text))
+
+
+_TIMES = re.compile(r"^(\d+)m(\d+)[.,](\d+)s (\d+)m(\d+)[.,](\d+)s$", re.MULTILINE)
+"""A line of the shell's `times`, user and system; some shells print the language's comma."""
+
+
+def _cpu_s(text: str) -> float | None:
+    """The CPU time of the shell's children, its last line; None when there is no such line."""
+    said = _TIMES.findall(text)
+    if not said:
+        return None
+    user_min, user, user_part, system_min, system, system_part = said[-1]
+    whole = 60 * (int(user_min) + int(system_min))
+    return whole + float(f"{user}.{user_part}") + float(f"{system}.{system_part}")
 
 
 def _json_line(text: str) -> dict[str, Any]:

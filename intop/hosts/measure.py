@@ -2,18 +2,22 @@
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError
-from intop.hosts.host import output
+from intop.hosts.host import Host, output
 from intop.hosts.load import Load, LoadResult, LoadTool, command, parse_output, planned_run_s
-from intop.hosts.metrics import TIME_WAIT, between, read_counters
+from intop.hosts.metrics import TICKS_PER_S, TIME_WAIT, Counters, between, read_counters
 from intop.hosts.rig import Rig
 
 RESTART_LIMIT_S = 60.0
 LOAD_GRACE_S = 60
+
+SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
+"""The programs that a load keeps busy on any cluster; what our commands use is sshd's, too."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,46 @@ def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measu
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)
         _run(rig, tool, warmup)
-    before = rig.on_all(read_counters)
+
+    def read(host: Host) -> Counters:
+        return read_counters(host, processes=_ours(rig.cluster, host.address) is not None)
+
+    before = rig.on_all(read)
     text = _run(rig, tool, counted)
-    after = rig.on_all(read_counters)
-    metrics = {name: between(before[name], after[name]) for name in before}
-    return Measurement(parse_output(text, tool, counted), metrics)
+    after = rig.on_all(read)
+    result = parse_output(text, tool, counted)
+    metrics = {
+        address.name: between(
+            before[address.name], after[address.name], _ours(rig.cluster, address)
+        )
+        for address in rig.cluster.hosts
+    }
+    name = rig.load_generator.address.name
+    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
+    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
+    return Measurement(result, metrics)
+
+
+def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:
+    """The programs of a host that carry the load, None where others are not looked for.
+
+    That is on a backend whose application nobody named, and in a lab's guest: there is nothing else
+    in it, the machine that carries it out is looked at, and emulated it would take some 0.1 s.
+    """
+    if address.role == "backend" and not cluster.programs:
+        return None
+    if address.role == "load-balancer" and cluster.emulation:
+        return None
+    return (*SERVERS, *cluster.programs)
+
+
+def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counters) -> float | None:
+    """The share that the load tool used of what its threads could: one processor each, and no
+    more than the host has. None where it is not known.
+    """
+    host_s = (after.cpu_total - before.cpu_total) / TICKS_PER_S
+    possible_s = min(threads * result.run_duration_s, host_s)
+    return None if result.cpu_s is None or possible_s <= 0 else result.cpu_s / possible_s
 
 
 def _load(rig: Rig, workload: Workload, duration_s: float, seed: int) -> Load:

@@ -396,7 +396,13 @@ def _cluster(lab: Lab) -> Cluster:
         link=str(lab.spec.link or "unshaped"),
         machines=lab.spec.machines,
         emulation=lab.emulation,
+        programs=_programs(lab),
     )
+
+
+def _programs(lab: Lab) -> tuple[str, ...]:
+    """What carries the load beside nginx: the hosts of a lab see all processes of the machine."""
+    return (app.PROGRAM, *([Path(qemu.program(lab.spec.arch)).name] if lab.guests else []))
 
 
 # -- removing ------------------------------------------------------------------------------------

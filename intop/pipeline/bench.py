@@ -99,13 +99,16 @@ class Bench:
 
     def _validity(self, measurement: Measurement) -> Validity:
         result = measurement.result
+        budget = self.task.context.study.budget
         return judge(
             requests=result.run_requests,
             achieved_rps=result.achieved_rps,
             rate_rps=self.task.workload.rate_rps,
             errors=result.errors,
             metrics=measurement.metrics,
-            max_steal=self.task.context.study.budget.max_steal,
+            max_steal=budget.max_steal,
+            max_foreign_cpu=budget.max_foreign_cpu,
+            max_load_cpu=budget.max_load_cpu,
         )
 
 

@@ -1,8 +1,10 @@
 """screen and collect: where trials come from before there is a model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from intop.domain.results import Ranking
+from intop.domain.drift import drift
+from intop.domain.results import Collected, Ranking
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import ResultMissingError, UsageError
@@ -36,11 +38,12 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
         keep=min(budget.keep, len(space.parameters)),
         seed=task.seed("ranking"),
     )
+    ranking = replace(ranking, drift=drift(trials, level=budget.level))
     task.store.put(task.subject, ranking)
     return ranking
 
 
-def collect(task: Task, samples: int | None = None) -> list[Trial]:
+def collect(task: Task, samples: int | None = None) -> Collected:
     """Measure configurations that fill the space of the chosen parameters (SDS or DDS).
 
     Without a screening that is the whole space. `samples` overrides the budget's number.
@@ -60,7 +63,8 @@ def collect(task: Task, samples: int | None = None) -> list[Trial]:
         return with_sentinels(design, budget.sentinel_every)
 
     _check_samples(task, "collect", samples)
-    return measure_plan(task, "collect", plan)
+    trials = measure_plan(task, "collect", plan)
+    return Collected(trials=tuple(trials), drift=drift(trials, level=budget.level))
 
 
 def collected_space(task: Task) -> Space:

@@ -135,14 +135,24 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
 
 
 def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
-    """The finalist with the lowest geometric mean of P99, among those that never failed."""
+    """The finalist with the lowest geometric mean of P99, among those that never failed.
+
+    A disturbed trial says nothing about its finalist; one that is left with none is out, too.
+    """
     trials: dict[str, list[Trial]] = defaultdict(list)
     for trial in picked:
         if not trial.configuration.is_default:
             trials[trial.planned.side].append(trial)
-    sound = {name: made for name, made in trials.items() if all(t.usable for t in made)}
+    sound = {
+        name: usable
+        for name, made in trials.items()
+        if (usable := [t for t in made if t.usable]) and all(t.status != "failed" for t in made)
+    }
     if not sound:
-        raise IntopError(f"{task.title}: every finalist failed: {first_problem(picked)}")
+        raise IntopError(
+            f"{task.title}: every finalist failed, or was disturbed in all its trials: "
+            f"{first_problem(picked)}"
+        )
     name = min(sound, key=lambda n: geometric_mean([t.p99_ms for t in sound[n]]))
     return name, sound[name][0].configuration
 

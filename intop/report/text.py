@@ -7,7 +7,9 @@ from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from intop.domain.drift import FEWEST, Drift
 from intop.domain.results import (
+    Collected,
     Convergence,
     ModelError,
     Ranking,
@@ -15,7 +17,6 @@ from intop.domain.results import (
     Training,
     Verdict,
 )
-from intop.domain.trial import Trial
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 NARROWEST = 120
@@ -46,7 +47,9 @@ def ranking(title: str, found: Ranking) -> RenderableType:
             bar = "█" * round(20 * item.mean / top)
             table.add_row(item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", bar)
     rest = len(found.importances) - len(chosen)
-    return Group(heading, table, Text(f"{rest} further parameters were ranked and left out."), "")
+    lines = [f"{rest} further parameters were ranked and left out."]
+    lines += [drift_sentence(found.drift)] if found.drift else []
+    return Group(heading, table, Text("\n".join(lines)), "")
 
 
 def errors(title: str, training: Training) -> RenderableType:
@@ -129,8 +132,8 @@ def verdict_sentence(found: Verdict) -> str:
     return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
 
 
-def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
-    """What the trials of a stage look like, by status."""
+def collected(title: str, found: Collected) -> RenderableType:
+    """What the trials of a stage look like, by status, and how the default drifted."""
     heading = bold(f"{title}: trials")
     table = new_table(
         ("", "left"),
@@ -140,7 +143,7 @@ def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
         ("not ok", "left"),
     )
     for name, default in (("default", True), ("configurations", False)):
-        rows = [t for t in trials if t.configuration.is_default == default]
+        rows = [t for t in found.trials if t.configuration.is_default == default]
         latencies = [t.p99_ms for t in rows if t.usable]
         odd = [t.status for t in rows if t.status != "ok"]
         counts = ", ".join(f"{odd.count(s)} {s}" for s in sorted(set(odd)))
@@ -148,7 +151,40 @@ def collected(title: str, trials: Sequence[Trial]) -> RenderableType:
             (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
         )
         table.add_row(name, str(len(rows)), low, high, counts or "none")
-    return Group(heading, table, "")
+    return Group(heading, table, Text(drift_sentence(found.drift)), "")
+
+
+def drift_sentence(found: Drift) -> str:
+    """Such as: drift of the default: +3 % over 12 min (95 % interval -5 to +12 %).
+
+    Where the interval leaves out zero, it says so, and how much of the scatter that explains.
+    """
+    if found.change is None or found.share is None:
+        return (
+            f"drift of the default: can't be told from {found.sentinels} of its trials, "
+            f"it takes {FEWEST} at different times"
+        )
+    low, high = _percent(found.change.low), _percent(found.change.high)
+    told = (
+        f"drift of the default: {_percent(found.change.ratio)} % over {_span(found.hours)} "
+        f"({found.level:.0%} interval {low} to {high} %)"
+    )
+    if not found.is_separated:
+        return f"{told}, not separated from zero"
+    return f"{told}, separated from zero: {found.share:.0%} of its scatter"
+
+
+def _percent(ratio: float) -> str:
+    """A ratio as a change in percent; powers of ten from 100-fold on."""
+    change = 100 * (ratio - 1)
+    return f"{change:+.0f}" if change < 9900 else f"{change:+.0e}"
+
+
+def _span(hours: float) -> str:
+    """Hours in the unit that people would use."""
+    if hours >= 3:
+        return f"{hours:.0f} h"
+    return f"{hours * 60:.0f} min" if hours >= 1 / 60 else f"{hours * 3600:.0f} s"
 
 
 def bold(text: str) -> Text:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,15 +16,18 @@ QUIET = HostMetrics(
     retransmits=0,
     cpu_pressure=0.0,
 )
-ROBBED = HostMetrics(
-    cpu=0.3,
-    steal=0.25,
-    memory_mib=100.0,
-    time_wait=0,
-    listen_overflows=0,
-    listen_drops=0,
-    retransmits=0,
-    cpu_pressure=0.0,
+ROBBED = replace(QUIET, steal=0.25)
+CROWDED = replace(QUIET, foreign_cpu=0.48, foreign_program="cc1")
+PRESSED = replace(QUIET, cpu=1.0, cpu_pressure=0.9, foreign_cpu=0.1, foreign_program="cron")
+SHORT = replace(QUIET, load_cpu=0.97)
+STOLEN = "lb: 25% of its CPU time was stolen by other machines, more than max_steal (10%)"
+TAKEN = (
+    "lb: 48% of its CPU time went to other programs, most of it to cc1, "
+    "more than max_foreign_cpu (10%)"
+)
+HURRIED = (
+    "lg: the load generator used 97% of the CPU time that its threads could, "
+    "more than max_load_cpu (90%): it needs more threads, or a lower rate"
 )
 
 
@@ -35,6 +39,8 @@ def judged(**changes: Any) -> Validity:
         "errors": {},
         "metrics": {"lb": QUIET},
         "max_steal": 0.1,
+        "max_foreign_cpu": 0.1,
+        "max_load_cpu": 0.9,
     }
     return judge(**(values | changes))
 
@@ -52,14 +58,31 @@ def judged(**changes: Any) -> Validity:
         ),
         (
             {"metrics": {"lg": QUIET, "lb": ROBBED}},
-            Validity("disturbed", "lb: 25% of its CPU time was stolen"),
+            Validity("disturbed", STOLEN),
         ),
         # A rate that was missed while others took the CPU says nothing of the configuration.
         (
             {"metrics": {"lb": ROBBED}, "achieved_rps": 10.0},
-            Validity("disturbed", "lb: 25% of its CPU time was stolen"),
+            Validity("disturbed", STOLEN),
         ),
         ({"metrics": {"lb": ROBBED}, "max_steal": 0.25}, Validity("ok")),
+        ({"metrics": {"lg": QUIET, "lb": CROWDED}}, Validity("disturbed", TAKEN)),
+        ({"metrics": {"lb": CROWDED}, "achieved_rps": 10.0}, Validity("disturbed", TAKEN)),
+        ({"metrics": {"lb": CROWDED}, "max_foreign_cpu": 0.48}, Validity("ok")),
+        # What a configuration costs itself is its result: no reason to measure again.
+        ({"metrics": {"lb": PRESSED}}, Validity("ok")),
+        (
+            {"metrics": {"lb": PRESSED}, "achieved_rps": 10.0},
+            Validity("overloaded", "10 of 100 requests/s"),
+        ),
+        ({"metrics": {"lg": SHORT, "lb": QUIET}}, Validity("disturbed", HURRIED)),
+        ({"metrics": {"lg": SHORT}, "achieved_rps": 10.0}, Validity("disturbed", HURRIED)),
+        ({"metrics": {"lg": SHORT}, "max_load_cpu": 0.97}, Validity("ok")),
+        # Who is refused tries again, as fast as it can.
+        (
+            {"metrics": {"lg": SHORT}, "errors": {"connect": 500}},
+            Validity("overloaded", "500 of 1000 requests failed: {'connect': 500}"),
+        ),
         (
             {"requests": 0, "achieved_rps": 0.0, "errors": {"connect": 8}},
             Validity("failed", "no request was answered; errors: {'connect': 8}"),

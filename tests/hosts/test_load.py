@@ -125,7 +125,7 @@ def executable(file: Path, body: str) -> str:
             (
                 "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /usr/bin/wrk -t 2 -c 32 -d 3 "
                 "--timeout 10 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
-                "--paths paths.txt --pace --rate 1500"
+                "--paths paths.txt --pace --rate 1500 && times"
             ),
         ),
         (
@@ -134,7 +134,7 @@ def executable(file: Path, body: str) -> str:
             (
                 "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /opt/wrk2/wrk -t 2 -c 32 -d 14 "
                 "--timeout 10 -R 1500 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
-                "--paths paths.txt"
+                "--paths paths.txt && times"
             ),
         ),
         (
@@ -143,7 +143,7 @@ def executable(file: Path, body: str) -> str:
             (
                 "cd /tmp/i && cat dlt.lua intop.lua >/dev/null && /opt/wrk2/wrk -t 2 -c 32 -d 14 "
                 "--timeout 10 -R 1500 -s dlt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
-                "--path /dynamic"
+                "--path /dynamic && times"
             ),
         ),
     ],
@@ -354,6 +354,21 @@ def test_wrk_drops_what_timed_out_from_its_histogram() -> None:
         result.requests - result.histogram.total,
         result.histogram.max_ms < 2,
     ) == (32, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("0m0.000000s 0m0.010000s\n0m2.310000s 1m1.250000s\n", 63.56),
+        ("0m0.00s 0m0.01s\n0m2.31s 0m1.25s\n", 3.56),
+        ("0m0,001s 0m0,010s\n2m2,312s 0m0,250s\n", 122.562),
+        ("", None),
+        ("0.00 0.01\n2.31 1.25\n", None),
+    ],
+)
+def test_the_shell_says_what_cpu_time_the_load_took(said: str, expected: float | None) -> None:
+    result = parse_output((DATA / "wrk-slt.txt").read_text() + said, WRK, SLT)
+    assert pytest.approx(expected) == result.cpu_s
 
 
 # Output: what is refused --------------------------------------------------------------------------
@@ -656,6 +671,8 @@ def test_slt_asks_for_all_paths_alike_at_the_rate(name: str, server: Server, scr
     before = len(server.requested())
     result = run_load(installed(name), small_load("slt", server), scripts)
     assert without_errors() == result.errors
+    assert result.cpu_s is not None
+    assert 0 < result.cpu_s
     assert pytest.approx(400, rel=0.2) == result.achieved_rps
     requested = Counter(server.requested()[before:])
     assert set(PATHS) == set(requested)

@@ -1,6 +1,7 @@
 """Settling and measuring, on hosts that answer from captured output."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from intop.errors import CommandError, LoadOutputError
 from intop.hosts.host import Completed
 from intop.hosts.load import LoadTool
 from intop.hosts.measure import measure, settle
-from intop.hosts.metrics import COUNTERS, TIME_WAIT
+from intop.hosts.metrics import COUNTERS, PROCESSES, TIME_WAIT
 from intop.hosts.rig import Rig
 
 DATA = Path(__file__).parents[1] / "data"
@@ -45,7 +46,7 @@ class Actor:
             now, *later = self.time_wait
             self.time_wait = later or [now]
             return said(f"{now}\n")
-        if command == COUNTERS:
+        if command in (COUNTERS, PROCESSES):
             return said(self.counters.pop(0))
         return said("")
 
@@ -63,7 +64,7 @@ def said(text: str, exit_code: int = 0, stderr: str = "") -> Completed:
 class Stage:
     """A cluster of three actors."""
 
-    def __init__(self, load_output: str = LOADS["wrk"]) -> None:
+    def __init__(self, load_output: str = LOADS["wrk"], programs: tuple[str, ...] = ()) -> None:
         self.log: list[tuple[str, str]] = []
         roles = {"lg": "load-generator", "lb": "load-balancer", "b1": "backend"}
         addresses = [
@@ -79,6 +80,7 @@ class Stage:
             nginx_restart=RESTART,
             static_paths=("/index.html",),
             dynamic_path="/dynamic",
+            programs=programs,
         )
         self.hosts = {a.name: Actor(a, self.log) for a in addresses}
         self.hosts["lg"].answers["wrk"] = lambda: said(load_output)
@@ -141,6 +143,60 @@ def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
     assert 1 - 165 / 205 == pytest.approx(found.metrics["lb"].cpu)
 
 
+HOG = "9 (a hog) R 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
+APP = "8 (php-fpm) R 1 1 1 0 -1 4194624 0 0 0 0 82 0 0 0 20 0 1 0 66 0\n"
+NGINX = "7 (nginx) R 1 1 1 0 -1 4194624 0 0 0 0 82 0 0 0 20 0 1 0 55 0\n"
+
+
+@pytest.mark.parametrize(
+    ("programs", "backend", "program"),
+    [((), None, ""), (("php-fpm",), 0.2, "a hog"), (("node",), 0.6, "php-fpm")],
+)
+def test_what_other_programs_took_is_known_where_ours_are(
+    programs: tuple[str, ...], backend: float | None, program: str
+) -> None:
+    """A backend has an application, and only who runs the cluster knows what it is called."""
+    stage = Stage(programs=programs)
+    head, _, clock = AFTER.rstrip().rpartition("\n")
+    for name, processes in {"lg": "", "lb": NGINX + HOG, "b1": NGINX + APP + HOG}.items():
+        stage.hosts[name].counters = [BEFORE, f"{head}\n{processes}{clock}\n"]
+    found = measure(stage.rig, WRK, WORKLOAD, seed=7).metrics
+    assert (0.0, "") == (found["lg"].foreign_cpu, found["lg"].foreign_program)
+    assert (pytest.approx(0.2), "a hog") == (found["lb"].foreign_cpu, found["lb"].foreign_program)
+    assert program == found["b1"].foreign_program
+    assert pytest.approx(backend) == found["b1"].foreign_cpu
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [(1, 1.5 / 3.004133), (2, 1.5 / 5.1)],
+    ids=["a processor for each thread", "no more than the host has"],
+)
+def test_the_load_tools_cpu_is_a_share_of_what_its_threads_could_use(
+    threads: int, expected: float
+) -> None:
+    stage = Stage(LOADS["wrk"] + "0m0.00s 0m0.00s\n0m1.00s 0m0.50s\n")
+    # 510 ticks more: 5.1 s of processors, and the load took 3.004 s.
+    stage.hosts["lg"].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  130177")]
+    workload = replace(WORKLOAD, threads=threads)
+    found = measure(stage.rig, WRK, workload, seed=7).metrics
+    assert pytest.approx(expected, rel=1e-3) == found["lg"].load_cpu
+    assert {None} == {found[name].load_cpu for name in ("lb", "b1")}
+
+
+def test_in_a_labs_guest_no_processes_are_listed() -> None:
+    """There are only its own, and an emulated host pays for each of them."""
+    stage = Stage(programs=("intop-app",))
+    stage.rig = Rig(replace(stage.cluster, emulation="TCG on x86_64"), stage.rig.hosts)
+    found = measure(stage.rig, WRK, WORKLOAD, seed=7).metrics
+    assert [COUNTERS] * 2 == [command for name, command in stage.log if name == "lb"]
+    assert {"lg": 0.0, "lb": None, "b1": 0.0} == {n: m.foreign_cpu for n, m in found.items()}
+
+
+def test_where_the_shell_says_no_times_the_load_tools_share_is_not_known() -> None:
+    assert measure(Stage().rig, WRK, WORKLOAD, seed=7).metrics["lg"].load_cpu is None
+
+
 def test_wrk_warms_up_with_another_seed_before_the_counters_are_read() -> None:
     stage = Stage()
     measure(stage.rig, WRK, WORKLOAD, seed=7)
@@ -150,7 +206,7 @@ def test_wrk_warms_up_with_another_seed_before_the_counters_are_read() -> None:
     assert "-d 3 " in counted
     assert "--seed 7" in counted
     commands = [command for name, command in stage.log if name == "lg"]
-    assert [warm_up, COUNTERS, counted, COUNTERS] == commands
+    assert [warm_up, PROCESSES, counted, PROCESSES] == commands
 
 
 def test_wrk2_needs_no_warm_up_since_it_calibrates() -> None:

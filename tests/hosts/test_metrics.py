@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
 from intop.hosts.metrics import TIME_WAIT, Counters, between, parse_counters, read_counters
+from intop.hosts.processes import Process
 from samples import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
@@ -61,6 +63,7 @@ def without(start: str) -> str:
         X86.replace("MemTotal:       24684084 kB", "MemTotal:"),
         X86.replace(" tw 0 ", " "),
         X86 + "and more\n",
+        X86.replace("3278.19", "5 (nginx) R 1\n3278.19"),
     ],
 )
 def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
@@ -69,10 +72,12 @@ def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
 
 
 def test_this_machine() -> None:
-    found = read_counters(LocalHost())
+    found = read_counters(LocalHost(), processes=True)
     assert 0 < found.cpu_idle < found.cpu_total
     assert 0 < found.memory_used_kib
     assert 0 < found.uptime_s
+    assert any(pid == os.getpid() for pid, _ in found.processes)
+    assert {} == read_counters(LocalHost()).processes
 
 
 def test_time_wait_of_this_machine_is_a_number() -> None:
@@ -111,7 +116,41 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
         listen_drops=2,
         retransmits=3,
         cpu_pressure=0.25,
+        memory_before_mib=100_000_000 / 1024,
+        time_wait_before=4321,
     ) == between(before, after)
+
+
+def with_processes(counters: str, *lines: str) -> str:
+    """The processes are listed between the counters and the clock."""
+    *rest, clock = counters.splitlines()
+    return "\n".join([*rest, *lines, clock])
+
+
+def listed(pid: int, name: str, ticks: int, flags: int = 4194624) -> str:
+    return f"{pid} ({name}) R 1 1 1 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 77 0 0 0 0 0"
+
+
+def test_what_other_programs_took_is_a_share_of_the_hosts_time() -> None:
+    """205 ticks passed between the two readings, on two processors."""
+    before, after = (
+        parse_counters(with_processes(X86, listed(5, "nginx", 7), listed(6, "a b", 1000))),
+        parse_counters(
+            with_processes(
+                LATER,
+                listed(5, "nginx", 90),
+                listed(6, "a b", 1041),
+                listed(7, "kworker/0:1", 60, flags=2129984),
+            )
+        ),
+    )
+    assert {(5, 77): Process("nginx", 1, 7, 0), (6, 77): Process("a b", 1, 1000, 0)} == (
+        before.processes
+    )
+    found = between(before, after, ("nginx", "sshd"))
+    assert (pytest.approx(41 / 205), "a b") == (found.foreign_cpu, found.foreign_program)
+    unknown = between(before, after)
+    assert (None, "") == (unknown.foreign_cpu, unknown.foreign_program)
 
 
 def test_two_readings_at_one_moment_divide_by_nothing() -> None:

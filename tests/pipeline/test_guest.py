@@ -42,6 +42,9 @@ threads = 2
 duration_s = 1
 warmup_s = 0
 paths = ["/index.html", "/img/photo-1.jpg"]
+
+[budget]
+max_foreign_cpu = 1    # the machine that runs the tests may have other work
 """
 
 

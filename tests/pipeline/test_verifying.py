@@ -38,6 +38,19 @@ def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
     assert ("slow", slow) == verifying._best(bench.task, failing)
 
 
+def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench) -> None:
+    quick, slow = configurations(2)
+    made = blocks(bench.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
+    bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
+    retries = bench.task.context.study.budget.retries
+    first = next(p for p in made if p.side == "quick")
+    for planned in made:
+        bench.statuses += ["disturbed"] * (retries + 1) if planned == first else ["ok"]
+    picked = measure_plan(bench.task, "pick", lambda _: made)
+    assert "disturbed" in {t.status for t in picked}
+    assert ("quick", quick) == verifying._best(bench.task, picked)
+
+
 # Judging ------------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,11 @@ from rich.console import RenderableType
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
 from intop.domain.results import (
+    Collected,
     Convergence,
     Importance,
     ModelError,
@@ -19,6 +21,7 @@ from intop.domain.results import (
     Training,
     Verdict,
 )
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.report import doctor, text
 from samples import CONDITIONS
@@ -41,6 +44,7 @@ VERDICT = Verdict(
     level=0.95,
     pairs=8,
 )
+FEW = Drift(sentinels=1, hours=0.0, level=0.95)
 TRAINING = Training(
     keys=tuple(LONG_KEYS),
     fitted=(),
@@ -93,6 +97,9 @@ def test_a_ranking_shows_the_chosen_ones_and_counts_the_rest(
     assert [LONG_KEYS[1], "0.250", "0.012", 10 * "█"] == cells(out, LONG_KEYS[1])
     assert "vm.swappiness" not in out
     assert "1 further parameters were ranked and left out." in out
+    assert "drift" not in out
+    out = shown(capsys, text.ranking("x86 slt", replace(found, drift=FEW)))
+    assert text.drift_sentence(FEW) in out
 
 
 def test_a_ranking_in_which_nothing_matters_is_shown_too(
@@ -176,16 +183,65 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
         trial("failed", tuned, None),
         trial("disturbed", tuned, 1),
     ]
-    out = shown(capsys, text.collected("arm dlt", trials))
+    out = shown(capsys, text.collected("arm dlt", Collected(trials=tuple(trials), drift=FEW)))
     assert "arm dlt: trials" in out
     assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
     line = " ".join(cells(out, "configurations"))
     assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
+    assert text.drift_sentence(FEW) in out
 
 
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, text.collected("arm dlt", []))
+    out = shown(capsys, text.collected("arm dlt", Collected(trials=(), drift=FEW)))
     assert ["default", "0", "-", "-", "none"] == cells(out, "default")
+
+
+def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
+    return Drift(
+        sentinels=9,
+        hours=hours,
+        level=0.95,
+        change=RatioInterval(ratio, low, high),
+        per_hour=(0.1, 0.0, 0.2),
+        share=0.613,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (
+            moved(0.95, 1.03, 1.12),
+            (
+                "drift of the default: +3 % over 12 min (95% interval -5 to +12 %), "
+                "not separated from zero"
+            ),
+        ),
+        (
+            moved(1.04, 1.1, 1.16, hours=26),
+            (
+                "drift of the default: +10 % over 26 h (95% interval +4 to +16 %), "
+                "separated from zero: 61% of its scatter"
+            ),
+        ),
+        (
+            moved(0.5, 0.6, 5e9, hours=0.01),
+            (
+                "drift of the default: -40 % over 36 s (95% interval -50 to +5e+11 %), "
+                "not separated from zero"
+            ),
+        ),
+        (
+            Drift(sentinels=2, hours=0.1, level=0.95),
+            (
+                "drift of the default: can't be told from 2 of its trials, "
+                "it takes 3 at different times"
+            ),
+        ),
+    ],
+)
+def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
+    assert expected == text.drift_sentence(found)
 
 
 def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(

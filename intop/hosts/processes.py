@@ -1,0 +1,73 @@
+"""CPU time by process, and how much of it went to programs that have no part in the load."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+NAME_LENGTH = 15
+"""The kernel keeps that much of a program's name (TASK_COMM_LEN, less the final zero)."""
+KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD of the kernel's include/linux/sched.h, one of the flags in /proc/PID/stat."""
+
+Identity = tuple[int, int]
+"""A process's id and its start in ticks: ids are used again."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """CPU times in ticks: `own`, and `children` for those that ended and were waited for."""
+
+    name: str
+    parent: int
+    own: int
+    children: int
+
+
+_UNBORN = Process("", 0, 0, 0)
+
+
+def parse_process(line: str) -> tuple[Identity, Process] | None:
+    """A process from the text of its /proc/PID/stat (see proc_pid_stat(5)); None for a kernel's
+    thread, since those work for everybody. Raises ValueError or IndexError.
+    """
+    # A name may have blanks and brackets in it.
+    head, _, tail = line.rpartition(") ")
+    pid, _, name = head.partition(" (")
+    words = tail.split()
+    if int(words[6]) & KERNEL_THREAD:
+        return None
+    user, system, children_user, children_system = map(int, words[11:15])
+    process = Process(name, int(words[1]), user + system, children_user + children_system)
+    return (int(pid), int(words[19])), process
+
+
+def foreign_ticks(
+    before: Mapping[Identity, Process], after: Mapping[Identity, Process], ours: Collection[str]
+) -> tuple[int, str]:
+    """The ticks of user processes whose name is none of `ours`, and which name had most of them.
+
+    A short-lived process is in neither reading: its time is in that of the parent that waited for
+    it, and counts as the parent's. What the parent gets so of a process that was there before is
+    taken off again. Not seen is what a short-lived process uses whose parent is one of ours, or
+    does not wait.
+    """
+    ours = {name[:NAME_LENGTH] for name in ours}
+    by_name: Counter[str] = Counter()
+    own = children = 0
+    for identity, process in after.items():
+        if process.name in ours:
+            continue
+        then = before.get(identity, _UNBORN)
+        by_name[process.name] += process.own - then.own + process.children - then.children
+        own += process.own - then.own
+        children += process.children - then.children
+    ended = {i[0]: process for i, process in before.items() if i not in after}
+    names = {i[0]: process.name for i, process in after.items()}
+    for process in ended.values():
+        heir = process.parent
+        for _ in ended:  # a bound: the list is not of one moment, and might have a circle
+            heir = ended[heir].parent if heir in ended else heir
+        if names.get(heir) not in ours:
+            children -= process.own + process.children
+    ticks = own + max(children, 0)
+    return ticks, max(by_name, key=lambda name: by_name[name]) if ticks else ""

@@ -1,0 +1,122 @@
+"""The slope of the sentinels."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.drift import Drift, drift
+from intop.domain.trial import Status, Trial
+from samples import trial
+
+BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+OTHER = Configuration({"a.b": "1"})
+
+
+def sentinel(
+    minutes: float, p99_us: float, configuration: Configuration = DEFAULT, status: Status = "ok"
+) -> Trial:
+    made = trial(configuration, round(p99_us), status=status)
+    started = BEGINNING + timedelta(minutes=minutes)
+    return replace(made, started_at=started.isoformat(timespec="seconds"))
+
+
+def sentinels(p99_us: Sequence[float], every_min: float = 4) -> list[Trial]:
+    return [sentinel(every_min * n, value) for n, value in enumerate(p99_us)]
+
+
+def test_a_steady_rise_is_found_with_its_size() -> None:
+    """Ten percent over half an hour, each of eleven within the rounding of a histogram."""
+    found = drift(sentinels([1000 * 1.1 ** (n / 10) for n in range(11)], 3), level=0.95)
+    assert (11, 0.5, 0.95) == (found.sentinels, found.hours, found.level)
+    assert found.change is not None
+    assert found.per_hour is not None
+    assert pytest.approx(1.1, abs=2e-3) == found.change.ratio
+    assert pytest.approx(2 * math.log(1.1), abs=4e-3) == found.per_hour[0]
+    assert found.per_hour[1] < found.per_hour[0] < found.per_hour[2]
+    assert found.change.low < found.change.ratio < found.change.high
+    assert found.is_separated
+    assert found.share is not None
+    assert 0.99 < found.share <= 1
+
+
+def test_a_fall_is_separated_from_zero_too() -> None:
+    found = drift(sentinels([1000 * 0.8**n for n in range(6)]), level=0.95)
+    assert found.change is not None
+    assert found.change.high < 1
+    assert found.is_separated
+
+
+def test_the_slope_is_that_of_a_textbook() -> None:
+    """Against numpy's least squares, and an interval by hand: t(3) is 3.182 at 95 %."""
+    values = [1000, 1500, 1200, 1900, 1100]
+    times = [0.1 * n for n in range(5)]
+    found = drift(sentinels(values, 6), level=0.95)
+    (slope, _), covariance = np.polyfit(times, np.log(values), 1, cov="unscaled")
+    residuals = np.log(values) - np.polyval(np.polyfit(times, np.log(values), 1), times)
+    half = 3.182446 * math.sqrt(covariance[0, 0] * float(residuals @ residuals) / 3)
+    assert found.per_hour == pytest.approx((slope, slope - half, slope + half), abs=1e-5)
+    assert found.share == pytest.approx(np.corrcoef(times, np.log(values))[0, 1] ** 2)
+    assert not found.is_separated
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(7)
+    held = 0
+    for _ in range(400):
+        noise = np.exp(rng.normal(0, 0.2, 8))
+        found = drift(sentinels(list(1000 * np.exp(0.5 * np.arange(8) / 15) * noise)), level=0.9)
+        assert found.per_hour is not None
+        held += found.per_hour[1] <= 0.5 <= found.per_hour[2]
+    assert 0.86 < held / 400 < 0.94
+
+
+def test_only_the_defaults_usable_trials_count() -> None:
+    wild = [
+        sentinel(1, 2000, OTHER),
+        sentinel(2, 2000, OTHER),
+        sentinel(3, 1, status="failed"),
+        sentinel(9, 1, status="disturbed"),
+    ]
+    steady = [sentinel(n, 1000) for n in range(0, 9, 2)]
+    assert drift(steady, level=0.95) == drift(steady + wild, level=0.95)
+
+
+@pytest.mark.parametrize("values", [[], [1000], [1000, 1100]])
+def test_too_few_sentinels_have_no_slope(values: list[float]) -> None:
+    found = drift(sentinels(values), level=0.95)
+    assert (len(values), None, None, None) == (
+        found.sentinels,
+        found.change,
+        found.per_hour,
+        found.share,
+    )
+    assert not found.is_separated
+
+
+def test_sentinels_of_one_moment_have_no_slope() -> None:
+    assert drift(sentinels([1000, 1100, 900], 0), level=0.95).change is None
+
+
+def test_sentinels_that_are_all_alike_have_no_spread_to_explain() -> None:
+    found = drift(sentinels([1000, 1000, 1000, 1000]), level=0.95)
+    assert (1.0, 0.0) == (found.change and found.change.ratio, found.share)
+    assert not found.is_separated
+
+
+def test_three_wild_sentinels_at_a_high_level_are_a_number_still() -> None:
+    found = drift(sentinels([1, 2000, 2]), level=0.999)
+    assert found.change is not None
+    assert math.isfinite(found.change.high)
+
+
+def test_it_is_stored_with_a_ranking() -> None:
+    found = drift(sentinels([1000, 1500, 1200]), level=0.95)
+    kept = json.dumps(TypeAdapter(Drift).dump_python(found))
+    assert found == TypeAdapter(Drift).validate_json(kept)

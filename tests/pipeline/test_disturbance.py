@@ -1,0 +1,103 @@
+"""Other work on the machines of a real lab: told from the load's own, and named."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config.study import Study, load_study
+from intop.domain.configuration import DEFAULT
+from intop.domain.trial import PlannedTrial, Trial
+from intop.hosts.ssh import connect
+from intop.lab import app, processes
+from intop.pipeline.bench import Bench, bench
+from intop.pipeline.campaigns import new
+from intop.pipeline.context import Context
+from intop.report.progress import LineProgress
+from intop.store import opened
+
+BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+LIMIT = 0.5
+"""Hogs on all processors take more, unless the load itself needs half of them."""
+OURS = {"nginx", "sshd", "sshd-session", "wrk", "wrk2", app.PROGRAM}
+
+
+@contextmanager
+def hogs() -> Iterator[None]:
+    """A busy process for each processor, ended by its id."""
+    loop = ["sh", "-c", "while :; do :; done"]
+    started = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def programs_of(namespace: str) -> set[str]:
+    listed = ["ip", "netns", "pids", namespace]
+    pids = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+    return {processes.command_name(int(pid)) for pid in pids}
+
+
+def undisturbed(ready: Bench, attempts: int = 6) -> Trial:
+    """A trial that is measured again while it is disturbed: by the machine's other work."""
+    for attempt in range(attempts):
+        trial = ready.trial(BASELINE, "collect", attempt)
+        if trial.status != "disturbed":
+            break
+    return trial
+
+
+@contextmanager
+def contexts(study: Study, folder: Path) -> Iterator[Context]:
+    with opened(str(folder / "own.db")) as store:
+        yield Context(
+            study=study,
+            store=store,
+            campaign=new(store, study),
+            connect=connect,
+            progress=LineProgress(StringIO()),
+            archs=("x86",),
+            workloads=tuple(study.workloads.values()),
+        )
+
+
+def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
+    make_study: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = make_study("x86")
+    # The application is a Python as any other: its name is what tells it.
+    assert app.PROGRAM in programs_of(f"intop-{made.labs[0]}-b1")
+    path = made.folder / "intop.toml"
+    path.write_text(path.read_text().replace("max_foreign_cpu = 1 ", f"max_foreign_cpu = {LIMIT} "))
+    study = load_study(path)
+    assert LIMIT == study.budget.max_foreign_cpu
+
+    quiet: list[Trial] = []
+    crowded: list[Trial] = []
+    with contexts(study, tmp_path) as context:
+        for task in context.subjects():
+            with bench(task) as ready:
+                quiet += [undisturbed(ready), undisturbed(ready)]
+                with hogs():
+                    crowded += [ready.trial(BASELINE, "collect", attempt) for attempt in range(2)]
+
+    assert ["disturbed"] * 4 == [t.status for t in crowded]
+    for trial in crowded:
+        assert "of its CPU time went to other programs" in trial.detail
+        assert "more than max_foreign_cpu (50%)" in trial.detail
+    for trial in quiet + crowded:
+        # Also where our own programs are busy: dlt is made by the lab's application.
+        assert not {m.foreign_program for m in trial.metrics.values()} & OURS
+        (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
+        assert 0 < load_cpu < study.budget.max_load_cpu
+    if by_others := [t.detail for t in quiet if t.status == "disturbed"]:
+        pytest.skip(f"the machine was too busy to be quiet: {by_others[0]}")
+    assert all(t.usable for t in quiet), [t.detail for t in quiet]
