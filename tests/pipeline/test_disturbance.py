@@ -8,8 +8,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from intop.config.study import Study, load_study
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
@@ -46,8 +44,11 @@ def programs_of(namespace: str) -> set[str]:
     return {processes.command_name(int(pid)) for pid in pids}
 
 
-def undisturbed(ready: Bench, attempts: int = 6) -> Trial:
-    """A trial that is measured again while it is disturbed: by the machine's other work."""
+def undisturbed(ready: Bench, attempts: int = 40) -> Trial:
+    """A trial that is measured again while it is disturbed: by the machine's other work.
+
+    That may go on for a minute; whoever is flagged for longer, is flagged without a reason.
+    """
     for attempt in range(attempts):
         trial = ready.trial(BASELINE, "collect", attempt)
         if trial.status != "disturbed":
@@ -98,6 +99,4 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
         assert not {m.foreign_program for m in trial.metrics.values()} & OURS
         (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
         assert 0 < load_cpu < study.budget.max_load_cpu
-    if by_others := [t.detail for t in quiet if t.status == "disturbed"]:
-        pytest.skip(f"the machine was too busy to be quiet: {by_others[0]}")
     assert all(t.usable for t in quiet), [t.detail for t in quiet]
