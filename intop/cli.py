@@ -393,7 +393,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.pipeline.tuning import tune as stage
     from intop.report import text
     from intop.report.machine import to_json
-    from intop.report.verdict import verdict
+    from intop.report.verdict import sentence, verdict
 
     if new and resume:
         raise UsageError("--new and --resume exclude each other")
@@ -418,7 +418,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
         else:
             _print("Verdicts")
             for one in found:
-                _print(f"  {one.arch} {one.workload}: {text.verdict_sentence(one.verdict)}")
+                _print(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
             _print("")
             _show_comparison(context)
     _exit_by([one.verdict for one in found])

@@ -1,17 +1,16 @@
 """Stand-ins for what a unit test has no machine for."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import Any
 
 from intop.domain.configuration import Configuration
-from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts, Probe, Reading
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import RefusedValueError, UnreachableError
 from intop.pipeline.context import Task
-from samples import CONDITIONS
+from samples import trial
 
 
 @dataclass
@@ -48,21 +47,8 @@ class FakeBench:
             if self.latency
             else self.p99_us.get(planned.configuration.digest, 5_000)
         )
-        good = status in ("ok", "overloaded")
-        return Trial(
-            planned=planned,
-            stage=stage,
-            attempt=attempt,
-            status=status,
-            detail="" if good else "because",
-            conditions=CONDITIONS,
-            started_at="2026-01-01T00:00:00+00:00",
-            seconds=1.0,
-            seed=1,
-            tool_version="0",
-            histogram=Histogram.from_pairs([(latency, 100)]) if good else None,
-            achieved_rps=600,
-        )
+        made = trial(planned.configuration, latency, stage=stage, status=status)
+        return replace(made, planned=planned, attempt=attempt)
 
     def check_connections(self) -> None:
         if not self.connected:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
+from intop.domain.results import Verdict
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
 
@@ -113,3 +114,18 @@ def judged_trials(
                 )
             )
     return made
+
+
+VERDICT = Verdict(
+    configuration=Configuration(
+        {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
+    ),
+    origin="candidate 2",
+    default_p99_ms=310.0,
+    tuned_p99_ms=100.0,
+    ratio=3.1,
+    ratio_low=2.2,
+    ratio_high=4.4,
+    level=0.95,
+    pairs=8,
+)

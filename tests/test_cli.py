@@ -12,10 +12,10 @@ from typing import Any
 import click
 import pytest
 
+from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.probing import HostFacts, Probe
 from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
@@ -393,18 +393,6 @@ def test_an_unknown_baseline_is_2_and_names_what_there_is(
 def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
     """A campaign with three trials of each architecture."""
     machines = {"x86": "x86_64", "arm": "aarch64"}
-    facts = HostFacts(
-        machine="",
-        kernel="",
-        cpu="",
-        cpus=2,
-        memory_bytes=1 << 30,
-        page_bytes=4096,
-        in_namespace=False,
-        is_root=True,
-        nginx="",
-        clock_s=0.0,
-    )
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.begin("mine", seed=1, tool_version=__version__)
         for arch in archs:
@@ -419,7 +407,7 @@ def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
             store.write_plan(subject, "collect", [one.planned for one in made])
             for one in made:
                 store.add(subject, one)
-            store.put(subject, Probe(facts=facts, readings={}))
+            store.put(subject, probe_of({}))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from intop.domain.results import (
     Ranking,
     Search,
     Training,
-    Verdict,
 )
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -112,24 +111,6 @@ def sparkline(run: Convergence, width: int = 30) -> str:
     if high == low:
         return BLOCKS[0] * len(picked)
     return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
-
-
-def verdict_sentence(found: Verdict) -> str:
-    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
-
-    Against a baseline it names that one.
-    """
-    than = f" than with {found.against}" if found.against else ""
-    interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
-    if found.failures:
-        return f"worse: trials of the tuned side that failed: {found.failures}"
-    if found.outcome == "gain":
-        return f"gain: P99 is {found.ratio:.2f} times lower{than} ({interval})"
-    if found.outcome == "worse":
-        return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {interval})"
-    if found.against:
-        return f"no significant gain over {found.against} (ratio {found.ratio:.2f}, {interval})"
-    return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
 
 
 def collected(title: str, found: Collected) -> RenderableType:

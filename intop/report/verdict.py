@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
-from intop.report.text import new_table, verdict_sentence
+from intop.report.text import new_table
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
@@ -19,7 +19,7 @@ DEFAULT_MARK, TUNED_MARK, BOTH_MARK = "○", "●", "◉"
 def verdict(title: str, found: Verdict) -> RenderableType:
     """The verdict in a sentence, the configuration it is about, and the sides in full."""
     lines = [
-        f"{title}: {verdict_sentence(found)}",
+        f"{title}: {sentence(found)}",
         (
             f"  {found.against or 'default'} {found.default_p99_ms:.1f} ms, "
             f"tuned {found.tuned_p99_ms:.1f} ms (geometric means of P99 over {found.pairs} "
@@ -37,6 +37,24 @@ def verdict(title: str, found: Verdict) -> RenderableType:
     return Group(
         Text("\n".join(lines)), "", _sides(found, found.sides), Text(_notes(found.sides)), ""
     )
+
+
+def sentence(found: Verdict) -> str:
+    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
+
+    Against a baseline it names that one.
+    """
+    than = f" than with {found.against}" if found.against else ""
+    interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
+    if found.failures:
+        return f"worse: trials of the tuned side that failed: {found.failures}"
+    if found.outcome == "gain":
+        return f"gain: P99 is {found.ratio:.2f} times lower{than} ({interval})"
+    if found.outcome == "worse":
+        return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {interval})"
+    if found.against:
+        return f"no significant gain over {found.against} (ratio {found.ratio:.2f}, {interval})"
+    return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
 
 
 def _sides(found: Verdict, sides: SideBySide) -> Table:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from fakes import probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.probing import Probe, Reading
 from intop.domain.results import (
     Candidate,
     Convergence,
@@ -96,22 +97,11 @@ def probe(arch: str) -> Probe:
         "net.ipv4.tcp_fin_timeout": "60",
         "net.ipv4.tcp_notsent_lowat": "4294967295",
     }
-    facts = HostFacts(
-        machine=MACHINES[arch],
-        kernel="6.18.0",
-        cpu="",
-        cpus=2,
-        memory_bytes=1 << 30,
-        page_bytes=4096,
-        in_namespace=False,
-        is_root=True,
-        nginx="nginx/1.22.1",
-        clock_s=0.0,
-    )
-    found = {key: Reading("writable", value) for key, value in readings.items()}
+    known = probe_of(readings)
+    found = dict(known.readings)
     if arch == "arm":
         found["net.ipv4.tcp_fin_timeout"] = Reading("missing", "")
-    return Probe(facts=facts, readings=found)
+    return replace(known, readings=found)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import samples
 from intop.domain.comparison import (
     Compared,
     ComparedParameter,
@@ -18,24 +19,14 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.configuration import Configuration
-from intop.domain.results import Importance, ModelError, Ranking, Training, Verdict
+from intop.domain.results import Importance, ModelError, Ranking, Training
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.report import comparison as report
 from intop.report.text import show
 from samples import CONDITIONS
 
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
-VERDICT = Verdict(
-    configuration=Configuration({"net.core.somaxconn": "64"}),
-    origin="candidate 2",
-    default_p99_ms=310.0,
-    tuned_p99_ms=100.0,
-    ratio=3.1,
-    ratio_low=2.2,
-    ratio_high=4.4,
-    level=0.95,
-    pairs=8,
-)
+VERDICT = replace(samples.VERDICT, configuration=Configuration({"net.core.somaxconn": "64"}))
 
 
 def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:

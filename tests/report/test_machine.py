@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import samples
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.results import ModelError, Pairwise, SideBySide, Training, Verdict
@@ -13,17 +14,7 @@ from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
-VERDICT = Verdict(
-    configuration=CONFIGURATION,
-    origin="candidate 2",
-    default_p99_ms=310.0,
-    tuned_p99_ms=100.0,
-    ratio=3.1,
-    ratio_low=2.2,
-    ratio_high=4.4,
-    level=0.95,
-    pairs=8,
-)
+VERDICT = replace(samples.VERDICT, configuration=CONFIGURATION)
 
 
 def trial(histogram: Histogram | None) -> Trial:

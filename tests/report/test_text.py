@@ -1,10 +1,8 @@
 """Results as text in a file: everything is there, and nothing is cut."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from rich.console import RenderableType
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
@@ -19,31 +17,19 @@ from intop.domain.results import (
     Ranking,
     Search,
     Training,
-    Verdict,
 )
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.report import doctor, text
-from samples import CONDITIONS
+from printed import cells, shown
+from samples import CONDITIONS, VERDICT
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",
     "kernel.numa_balancing_scan_period_max_ms",
     "net.ipv6.neigh.default.unres_qlen_bytes",
 ]
-VERDICT = Verdict(
-    configuration=Configuration(
-        {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
-    ),
-    origin="candidate 2",
-    default_p99_ms=310.0,
-    tuned_p99_ms=100.0,
-    ratio=3.1,
-    ratio_low=2.2,
-    ratio_high=4.4,
-    level=0.95,
-    pairs=8,
-)
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
 FEW = Drift(sentinels=1, hours=0.0, level=0.95)
 TRAINING = Training(
     keys=tuple(LONG_KEYS),
@@ -56,28 +42,6 @@ TRAINING = Training(
     ),
     trials=24,
 )
-
-
-def shown(capsys: pytest.CaptureFixture[str], *parts: RenderableType) -> str:
-    """What gets into a file; nothing is cut, and nothing is coloured."""
-    text.show(*parts)
-    out = capsys.readouterr().out
-    assert "…" not in out
-    assert "\x1b" not in out
-    return out
-
-
-def cells(out: str, start: str) -> list[str]:
-    """The words of the one line that starts so."""
-    (line,) = [line for line in out.splitlines() if line.strip().startswith(start)]
-    return line.split()
-
-
-@pytest.fixture(autouse=True)
-def a_narrow_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -295,39 +259,3 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
 
 
 # Verdicts -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"),
-        (
-            {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30)",
-        ),
-        (
-            {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4},
-            "no significant gain, keep the defaults (ratio 1.20, 95% interval 1.00 to 1.40)",
-        ),
-        (
-            {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
-            "worse: P99 is 2.00 times higher (ratio's 90% interval 0.25 to 0.75)",
-        ),
-        (
-            {"against": "ubuntu-18.04"},
-            "gain: P99 is 3.10 times lower than with ubuntu-18.04 (95% interval 2.20 to 4.40)",
-        ),
-        (
-            {"against": "ubuntu-18.04", "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            "no significant gain over ubuntu-18.04 (ratio 1.10, 95% interval 0.90 to 1.30)",
-        ),
-        (
-            {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
-            "worse: P99 is 2.00 times higher than with mine (ratio's 95% interval 0.25 to 0.75)",
-        ),
-        # However fast the rest was.
-        ({"failures": 2}, "worse: trials of the tuned side that failed: 2"),
-    ],
-)
-def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
-    assert expected == text.verdict_sentence(replace(VERDICT, **changes))

@@ -1,0 +1,21 @@
+"""What gets printed, as a file has it."""
+
+import pytest
+from rich.console import RenderableType
+
+from intop.report import text
+
+
+def shown(capsys: pytest.CaptureFixture[str], *parts: RenderableType) -> str:
+    """What gets into a file; nothing is cut, and nothing is coloured."""
+    text.show(*parts)
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "\x1b" not in out
+    return out
+
+
+def cells(out: str, start: str) -> list[str]:
+    """The words of the one line that starts so."""
+    (line,) = [line for line in out.splitlines() if line.strip().startswith(start)]
+    return line.split()
