@@ -30,6 +30,9 @@ class FakeBench:
     refuses: dict[str, str] = field(default_factory=dict)
     latency: Callable[[PlannedTrial], int] | None = None
     dies_after: int | None = None
+    name: str = "lb"
+    aborted: bool = False
+    waited: int = 0
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         for key, got in self.refuses.items():
@@ -48,7 +51,14 @@ class FakeBench:
             else self.p99_us.get(planned.configuration.digest, 5_000)
         )
         made = trial(planned.configuration, latency, stage=stage, status=status)
-        return replace(made, planned=planned, attempt=attempt)
+        return replace(made, planned=planned, attempt=attempt, replica=self.name)
+
+    def wait_until_quiet(self) -> str:
+        self.waited += 1
+        return ""
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def check_connections(self) -> None:
         if not self.connected:

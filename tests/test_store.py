@@ -435,10 +435,28 @@ def test_a_store_of_another_schema_is_refused_by_both_numbers(path: Path) -> Non
         connection.execute("update meta set schema_version = 99")
     connection.close()
     with (
-        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 1: name anoth"),
+        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 2: name anoth"),
         opened(str(path)),
     ):
         pytest.fail("must not open")
+
+
+def test_a_store_of_schema_1_gets_what_trials_have_got_since(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial())
+    with sqlite3.connect(path) as connection:
+        connection.execute("alter table trial drop column replica")
+        connection.execute("update meta set schema_version = 1")
+    connection.close()
+    for _ in range(2):
+        with opened(str(path)) as store:
+            (found,) = store.trials(subject, "collect")
+    assert "" == found.replica
+    with sqlite3.connect(path) as connection:
+        assert [(2,)] == connection.execute("select schema_version from meta").fetchall()
+    connection.close()
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:

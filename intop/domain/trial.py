@@ -7,7 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["screen", "collect", "pick", "judge", "contest"]
+Stage = Literal["replicas", "screen", "collect", "pick", "judge", "contest"]
 TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
 
@@ -106,7 +106,8 @@ class Trial:
     """A configuration that was measured. `histogram` is None only when it failed.
 
     `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
-    the status is not `ok`. `started_at` is UTC in ISO 8601.
+    the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is the load balancer that it
+    was measured on; empty in a trial by an earlier version.
     """
 
     planned: PlannedTrial
@@ -123,6 +124,7 @@ class Trial:
     achieved_rps: float = 0.0
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
+    replica: str = ""
 
     @property
     def configuration(self) -> Configuration:

@@ -43,7 +43,8 @@ class Budget:
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
-    what its threads could.
+    what its threads could. Where a cluster has replicas, the default is measured `agree_rounds`
+    times on each of them, to see that they agree.
     """
 
     screen_trials: int
@@ -60,6 +61,7 @@ class Budget:
     pick_rounds: int
     judge_pairs: int
     judge_looks: int
+    agree_rounds: int
     level: float
     settle_limit_s: float
     max_time_wait: int

@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
@@ -57,23 +58,40 @@ def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measu
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)
         _run(rig, tool, warmup)
 
+    before = _counters(rig)
+    text = _run(rig, tool, counted)
+    after = _counters(rig)
+    result = parse_output(text, tool, counted)
+    metrics = _between(rig, before, after)
+    name = rig.load_generator.address.name
+    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
+    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
+    return Measurement(result, metrics)
+
+
+def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
+    """What the hosts do for some time without our load."""
+    before = _counters(rig)
+    time.sleep(seconds)
+    return _between(rig, before, _counters(rig))
+
+
+def _counters(rig: Rig) -> dict[str, Counters]:
     def read(host: Host) -> Counters:
         return read_counters(host, processes=_ours(rig.cluster, host.address) is not None)
 
-    before = rig.on_all(read)
-    text = _run(rig, tool, counted)
-    after = rig.on_all(read)
-    result = parse_output(text, tool, counted)
-    metrics = {
+    return rig.on_all(read)
+
+
+def _between(
+    rig: Rig, before: Mapping[str, Counters], after: Mapping[str, Counters]
+) -> dict[str, HostMetrics]:
+    return {
         address.name: between(
             before[address.name], after[address.name], _ours(rig.cluster, address)
         )
         for address in rig.cluster.hosts
     }
-    name = rig.load_generator.address.name
-    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
-    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
-    return Measurement(result, metrics)
 
 
 def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
 from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
-from intop.domain.validity import Validity, judge
+from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
     IncomparableError,
@@ -22,22 +22,31 @@ from intop.errors import (
 from intop.hosts import sysctl
 from intop.hosts.guard import GuardedHost, guarded
 from intop.hosts.load import LoadTool, script_fingerprint
-from intop.hosts.measure import Measurement, measure, settle
+from intop.hosts.measure import Measurement, idle, measure, settle
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
 from intop.pipeline.context import Task
 from intop.resources import shipped
 
+QUIET_S = 1.0
+"""Over which it is seen whether hosts are quiet."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where the trials of one task are measured."""
+    """Where trials of one task are measured: one replica of its cluster, and what it said."""
 
     task: Task
     rig: Rig
     tool: LoadTool
     guard: GuardedHost
+    probe: Probe
     probed: Probed
     conditions: Conditions
+
+    @property
+    def name(self) -> str:
+        """What the replica is told from others by: its load balancer's name."""
+        return self.rig.load_balancer.address.name
 
     def trial(self, planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
         """Apply, read back, settle, measure, restore.
@@ -76,6 +85,7 @@ class Bench:
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
             errors=measurement.result.counted_errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
+            replica=self.name,
         )
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
@@ -92,6 +102,29 @@ class Bench:
         """Raises UnreachableError when a host, or our hold on the load balancer, is lost."""
         self.rig.on_all(lambda host: host.run("true"))
         self.guard.renew()
+
+    def wait_until_quiet(self) -> str:
+        """Wait until nobody else is busy on the hosts; returns who still is at the limit, or "".
+
+        Raises UnreachableError when a host is lost.
+        """
+        budget = self.task.context.study.budget
+        deadline = time.monotonic() + budget.settle_limit_s
+        while problem := disturbance(
+            idle(self.rig, QUIET_S),
+            max_steal=budget.max_steal,
+            max_foreign_cpu=budget.max_foreign_cpu,
+        ):
+            if time.monotonic() > deadline:
+                return problem
+        return ""
+
+    def abort(self) -> None:
+        """Let a trial that is under way in another thread end soon, and badly.
+
+        Its load ends by itself; the load balancer can still be given back.
+        """
+        self.rig.load_generator.close()
 
     def _settle(self) -> str:
         budget = self.task.context.study.budget
@@ -113,15 +146,15 @@ class Bench:
 
 
 @contextmanager
-def bench(task: Task) -> Iterator[Bench]:
-    """Connect, probe, take the guard; give everything back at the end.
+def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
+    """Connect to a replica, probe, take the guard; give everything back at the end.
 
     Raises HostError for a host that can't be reached or used, IncomparableError when the cluster
     is no longer what this campaign began on.
     """
     study = task.context.study
     say = task.context.progress.say
-    with connected(task.cluster(), task.context.connect) as rig:
+    with connected(task.clusters()[replica], task.context.connect) as rig:
         facts = balancer_facts(rig)
         tool = load_tool(rig)
         upload_scripts(rig, shipped("lua"), _asked_paths(task, rig))
@@ -134,12 +167,14 @@ def bench(task: Task) -> Iterator[Bench]:
             probe = Probe(facts=facts, readings=readings)
             conditions = _conditions(task, rig, facts, tool)
             _check_same(task, conditions, probe)
-            task.store.put(task.subject, probe)
+            if replica == 0:
+                task.store.put(task.subject, probe)
             yield Bench(
                 task=task,
                 rig=rig,
                 tool=tool,
                 guard=guard,
+                probe=probe,
                 probed=_probed(task, probe),
                 conditions=conditions,
             )
@@ -198,21 +233,36 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
     if not trials or before is None:
         return
     differences = trials[-1].conditions.differences(conditions)
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
-    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
-    ignored = set() if probe.facts.in_namespace else lists
-    for key, reading in before.readings.items():
-        if key in ignored:
-            continue
-        now = probe.readings.get(key, Reading("missing", "")).value
-        if now != reading.value:
-            differences.append(f"{key}: {reading.value or 'missing'} against {now or 'missing'}")
-    if differences:
+    if differences := differences + _other_values(task, before, probe):
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "
             f"(then against now):\n  " + "\n  ".join(differences) + "\n"
             "Bring them back, or start anew with --new"
         )
+
+
+def check_alike(one: Bench, other: Bench) -> None:
+    """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
+    differences = one.conditions.differences(other.conditions)
+    if differences := differences + _other_values(one.task, one.probe, other.probe):
+        raise IncomparableError(
+            f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
+            f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
+            f"Make them alike, or take one of them out of {one.task.context.study.path}"
+        )
+
+
+def _other_values(task: Task, before: Probe, now: Probe) -> list[str]:
+    """One line for each key whose value is not what it was, with both values."""
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
+    ignored = set() if now.facts.in_namespace else lists
+    differences: list[str] = []
+    for key, reading in before.readings.items():
+        value = now.readings.get(key, Reading("missing", "")).value
+        if key not in ignored and value != reading.value:
+            differences.append(f"{key}: {reading.value or 'missing'} against {value or 'missing'}")
+    return differences
 
 
 def _block(planned: PlannedTrial) -> str:

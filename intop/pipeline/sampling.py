@@ -13,6 +13,7 @@ from intop.learn.screening import rank
 from intop.pipeline.bench import Bench, stored_probed
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.pipeline.replicas import replicas_in_use
 
 
 def screen(task: Task, samples: int | None = None) -> Ranking:
@@ -26,7 +27,7 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
     def plan(ready: Bench) -> list[PlannedTrial]:
         count = samples or budget.screen_trials
         design = latin_hypercube(ready.probed.space, count, seed=task.seed("screen"))
-        return with_sentinels(design, budget.sentinel_every)
+        return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "screen", samples)
     trials = usable(measure_plan(task, "screen", plan), task)
@@ -60,7 +61,7 @@ def collect(task: Task, samples: int | None = None) -> Collected:
         space = ready.probed.space.restricted(ranking.chosen) if ranking else ready.probed.space
         count = samples or budget.collect_trials
         design = latin_hypercube(space, count, seed=task.seed("collect"))
-        return with_sentinels(design, budget.sentinel_every)
+        return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "collect", samples)
     trials = measure_plan(task, "collect", plan)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 from fakes import FakeBench
 from intop.config.study import load_study
-from intop.pipeline import measuring
+from intop.pipeline import replicas
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
@@ -173,6 +173,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
     """A task of the lab's study whose trials are made up."""
     told = StringIO()
     study = load_study(shipped("configs") / "lab.toml")
+    study = replace(study, clusters={arch: c[:1] for arch, c in study.clusters.items()})
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(
             study=study,
@@ -188,8 +189,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
         fake = FakeBench(task, told=told)
 
         @contextmanager
-        def ready(_task: Task) -> Iterator[FakeBench]:
+        def ready(_task: Task, _replica: int) -> Iterator[FakeBench]:
             yield fake
 
-        monkeypatch.setattr(measuring, "bench", ready)
+        monkeypatch.setattr(replicas, "bench", ready)
         yield fake
