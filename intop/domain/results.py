@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
 from intop.domain.drift import Drift
 from intop.domain.stats import MeanInterval, RatioInterval
@@ -38,11 +39,13 @@ class Ranking:
 class Collected:
     """The last attempt at each trial of a stage, and the drift of the default among them.
 
-    Not stored: the trials are.
+    `replicas` says whether replicas agree, None where there is only one. Not stored: the trials
+    are.
     """
 
     trials: tuple[Trial, ...]
     drift: Drift
+    replicas: Agreement | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

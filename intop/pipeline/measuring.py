@@ -15,12 +15,12 @@ def with_sentinels(
 ) -> list[PlannedTrial]:
     """The default first, then the configurations, the default again after every so many.
 
-    Each time it stands there once for each replica: they take turns.
+    Replicas take turns: on each of them stands the default first, and again after every so many.
     """
     plan = [PlannedTrial(index=n, role="baseline", configuration=DEFAULT) for n in range(replicas)]
     for count, configuration in enumerate(configurations, start=1):
         plan.append(PlannedTrial(index=len(plan), role="design", configuration=configuration))
-        if count % every == 0:
+        if count % (every * replicas) == 0:
             plan += [
                 PlannedTrial(index=len(plan) + n, role="sentinel", configuration=DEFAULT)
                 for n in range(replicas)

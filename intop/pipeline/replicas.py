@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
-from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.pipeline.bench import Bench, bench, check_alike
 from intop.pipeline.carrying import carry_out
 from intop.pipeline.context import Task
+from intop.report.text import replica_sentence
 
 LEVEL = 0.99
 """Of the comparison of replicas. A false alarm costs half of the speed, and one that is missed is
@@ -64,23 +64,9 @@ def _compared(task: Task, ready: Sequence[Bench]) -> Agreement:
         progress.end()
     found = agreement({b.name: _p99(made.values(), b.name) for b in ready}, level=LEVEL)
     for replica in found.replicas[1:]:
-        if replica.agrees:
-            told = "agrees: it is measured on, too"
-        elif replica.ratio is None:
-            told = "is left out: too few of its trials, or the first one's, could be used"
-        else:
-            told = "is left out: it measures something else"
-        progress.say(f"{task.title}: replica {replica.name} {told}{_in_words(replica.ratio)}")
+        progress.say(f"{task.title}: {replica_sentence(replica)}")
     task.store.put(task.subject, found)
     return found
-
-
-def _in_words(ratio: RatioInterval | None) -> str:
-    if ratio is None:
-        return ""
-    return (
-        f" (the first one's P99 / its P99: {ratio.ratio:.2f}, {ratio.low:.2f} to {ratio.high:.2f})"
-    )
 
 
 def _p99(trials: Iterable[Trial], replica: str) -> list[float]:

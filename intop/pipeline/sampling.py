@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from intop.domain.agreement import Agreement
 from intop.domain.drift import drift
 from intop.domain.results import Collected, Ranking
 from intop.domain.space import Space
@@ -65,7 +66,11 @@ def collect(task: Task, samples: int | None = None) -> Collected:
 
     _check_samples(task, "collect", samples)
     trials = measure_plan(task, "collect", plan)
-    return Collected(trials=tuple(trials), drift=drift(trials, level=budget.level))
+    return Collected(
+        trials=tuple(trials),
+        drift=drift(trials, level=budget.level),
+        replicas=task.store.get(task.subject, Agreement),
+    )
 
 
 def collected_space(task: Task) -> Space:

@@ -62,6 +62,7 @@ generations = 10
 finalists = 2
 pick_rounds = 1
 judge_pairs = 3
+agree_rounds = 3
 max_foreign_cpu = 1    # the machine that runs the tests may have other work
 """
 
@@ -149,13 +150,14 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     """Studies with labs of their own, which are up, and down after the test."""
     made: list[Study] = []
 
-    def make(*archs: str) -> Study:
-        labs = tuple(f"t-{arch}{RUN}" for arch in archs)
+    def make(*archs: str, replicas: int = 1) -> Study:
+        places = [(arch, f"{letter}-{arch}{RUN}") for arch in archs for letter in "tuv"[:replicas]]
+        labs = tuple(lab for _, lab in places)
         machine = platform.machine()
         clusters = "\n".join(
-            f'[cluster.{arch}]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
+            f'[[cluster.{arch}]]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
             "link = { rate_mbit = 300 }\n"
-            for arch, lab in zip(archs, labs, strict=True)
+            for arch, lab in places
         )
         (tmp_path / "intop.toml").write_text(STUDY.format(clusters=clusters))
         study = Study(tmp_path, labs)

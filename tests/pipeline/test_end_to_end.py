@@ -110,19 +110,32 @@ def test_collect_killed_twice_ends_with_the_same_trials(
     assert traces(study.labs[0]) == []
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_signal_it_gives_the_host_back(
-    make_study: Make, wait_for: Wait, sign: signal.Signals
+@pytest.mark.parametrize(("sign", "replicas"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)])
+def test_stopped_by_a_signal_it_gives_the_hosts_back(
+    make_study: Make, wait_for: Wait, sign: signal.Signals, replicas: int
 ) -> None:
-    study = make_study("x86")
-    before = study.balancer(NAMESPACED)
+    study = make_study("x86", replicas=replicas)
+    before = [study.balancer(NAMESPACED, lab) for lab in range(replicas)]
     process = study.start("collect", "--workload", "slt")
     wait_for(lambda: len(study.trials("collect")) >= 2, "two trials")
     os.kill(process.pid, sign)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "goes on from here" in err
-    assert study.balancer(NAMESPACED) == before
+    assert [study.balancer(NAMESPACED, lab) for lab in range(replicas)] == before
+
+
+def test_two_replicas_are_measured_on_at_once(make_study: Make) -> None:
+    study = make_study("x86", replicas=2)
+    found = study.json("collect", "--workload", "slt", "--samples", "10")["x86 slt"]
+    names = [f"{lab}-lb" for lab in study.labs]
+    assert [r["name"] for r in found["replicas"]["replicas"]] == names
+    # Were they found to disagree, which noise may bring about, the first one does it all.
+    assert {t["replica"] for t in found["trials"]} == set(found["replicas"]["in_use"])
+    compared = study.trials("replicas")
+    assert len(compared) == 6
+    (diagnosis, other) = study.json("doctor")
+    assert diagnosis["offered"] == other["offered"]
 
 
 def test_two_clusters_compared(make_study: Make) -> None:

@@ -37,10 +37,10 @@ def test_what_is_stored_is_not_measured_again(bench: FakeBench) -> None:
 
 
 def test_the_default_stands_there_once_for_each_replica() -> None:
-    made = measuring.with_sentinels(configurations(3), 2, replicas=2)
-    roles = [*("baseline",) * 2, *("design",) * 2, *("sentinel",) * 2, "design"]
+    made = measuring.with_sentinels(configurations(5), 2, replicas=2)
+    roles = [*("baseline",) * 2, *("design",) * 4, *("sentinel",) * 2, "design"]
     assert roles == [p.role for p in made]
-    assert list(range(7)) == [p.index for p in made]
+    assert list(range(9)) == [p.index for p in made]
 
 
 def test_a_disturbed_trial_is_put_off_to_the_end_and_both_are_kept(bench: FakeBench) -> None:
