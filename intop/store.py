@@ -81,6 +81,7 @@ _trial = sa.Table(
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
+    sa.Column("p99_above_ms", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 
@@ -203,6 +204,7 @@ class Store:
             "errors": json.dumps(dict(trial.errors)),
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
+            "p99_above_ms": trial.p99_above_ms,
         }
         with self._engine.begin() as connection:
             connection.execute(_trial.insert().values(values))
@@ -370,6 +372,7 @@ def _trial_of(row: Any) -> Trial:
             name: HostMetrics(**values)
             for name, values in json.loads(row[_trial.c.metrics]).items()
         },
+        p99_above_ms=row[_trial.c.p99_above_ms],
     )
 
 

@@ -155,7 +155,12 @@ def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [trial(), FAILED, trial(status="disturbed", detail="x"), trial(status="overloaded", attempt=2)],
+    [
+        trial(),
+        FAILED,
+        trial(status="disturbed", detail="x"),
+        trial(status="overloaded", attempt=2, p99_above_ms=450.5),
+    ],
 )
 def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
     subject = begun(store)
