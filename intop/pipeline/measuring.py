@@ -7,6 +7,7 @@ from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import BaselineError, IntopError
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.context import Task
+from intop.pipeline.hopeless import limit_ms
 
 
 def with_sentinels(configurations: Sequence[Configuration], every: int) -> list[PlannedTrial]:
@@ -72,7 +73,12 @@ def _carry_out(
             if _ended(missing[number:], made, enough):
                 break
             before = made.get(planned.index)
-            trial = _settled(ready, stage, planned, before.attempt + 1 if before else 0)
+            hopeless_ms = limit_ms(
+                planned, stage, made.values(), task.context.study.budget.hopeless
+            )
+            trial = _settled(
+                ready, stage, planned, before.attempt + 1 if before else 0, hopeless_ms
+            )
             made[planned.index] = trial
             progress.step(_told(trial))
             if trial.status == "failed":
@@ -87,14 +93,16 @@ def _carry_out(
         progress.end()
 
 
-def _settled(ready: Bench, stage: Stage, planned: PlannedTrial, first: int) -> Trial:
+def _settled(
+    ready: Bench, stage: Stage, planned: PlannedTrial, first: int, hopeless_ms: float | None
+) -> Trial:
     """The trial, measured again while it is disturbed and attempts are left; all are stored.
 
     `first` is the number of its first attempt now.
     """
     task = ready.task
     for attempt in range(first, max(first, task.context.study.budget.retries) + 1):
-        trial = ready.trial(planned, stage, attempt)
+        trial = ready.trial(planned, stage, attempt, hopeless_ms)
         task.store.add(task.subject, trial)
         if trial.status != "disturbed":
             break
