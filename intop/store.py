@@ -82,6 +82,7 @@ _trial = sa.Table(
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
     sa.Column("replica", sa.String, nullable=False, server_default=""),
+    sa.Column("p99_above_ms", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 
@@ -205,6 +206,7 @@ class Store:
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
             "replica": trial.replica,
+            "p99_above_ms": trial.p99_above_ms,
         }
         with self._engine.begin() as connection:
             connection.execute(_trial.insert().values(values))
@@ -385,6 +387,7 @@ def _trial_of(row: Any) -> Trial:
             for name, values in json.loads(row[_trial.c.metrics]).items()
         },
         replica=row[_trial.c.replica],
+        p99_above_ms=row[_trial.c.p99_above_ms],
     )
 
 

@@ -26,6 +26,7 @@ class FakeBench:
     p99_us: dict[str, int] = field(default_factory=dict)
     connected: bool = True
     measured: list[int] = field(default_factory=list)
+    limits_ms: list[float | None] = field(default_factory=list)
     told: StringIO = field(default_factory=StringIO)
     refuses: dict[str, str] = field(default_factory=dict)
     latency: Callable[[PlannedTrial], int] | None = None
@@ -40,10 +41,13 @@ class FakeBench:
                 return RefusedValueError("lb", key, value, got)
         return None
 
-    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+    def trial(
+        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+    ) -> Trial:
         if len(self.measured) == self.dies_after:
             raise KeyboardInterrupt
         self.measured.append(planned.index)
+        self.limits_ms.append(hopeless_ms)
         status = self.statuses.pop(0) if self.statuses else "ok"
         latency = (
             self.latency(planned)

@@ -158,6 +158,14 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     )
 
 
+@pytest.mark.parametrize(("line", "expected"), [("", 5.0), ("hopeless = 0", 0.0)])
+def test_stopping_what_is_hopeless_can_be_switched_off(
+    tmp_path: Path, line: str, expected: float
+) -> None:
+    text = GOOD.replace("[workload.slt]", f"[budget]\n{line}\n[workload.slt]")
+    assert expected == study(tmp_path, text).budget.hopeless
+
+
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     shaped = 'kind = "vm"\nlink = { delay_ms = 10, loss_percent = 0.5 }'
     text = GOOD.replace("link = { rate_mbit = 300 }", shaped)
@@ -482,6 +490,11 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "[workload.slt]",
             "[budget]\nmax_foreign_cpu = 10\n[workload.slt]",
             "study.toml:6: budget.max_foreign_cpu: input should be less than or equal to 1",
+        ),
+        (
+            "[workload.slt]",
+            "[budget]\nhopeless = 1\n[workload.slt]",
+            "study.toml:5: budget: hopeless (1) must be more than 1, or 0 to stop none",
         ),
     ],
 )

@@ -155,7 +155,12 @@ def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [trial(), FAILED, trial(status="disturbed", detail="x"), trial(status="overloaded", attempt=2)],
+    [
+        trial(),
+        FAILED,
+        trial(status="disturbed", detail="x"),
+        trial(status="overloaded", attempt=2, p99_above_ms=450.5),
+    ],
 )
 def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
     subject = begun(store)
@@ -447,13 +452,14 @@ def test_a_store_of_schema_1_gets_what_trials_have_got_since(path: Path) -> None
         store.write_plan(subject, "collect", PLAN)
         store.add(subject, trial())
     with sqlite3.connect(path) as connection:
-        connection.execute("alter table trial drop column replica")
+        for column in ("replica", "p99_above_ms"):
+            connection.execute(f"alter table trial drop column {column}")
         connection.execute("update meta set schema_version = 1")
     connection.close()
     for _ in range(2):
         with opened(str(path)) as store:
             (found,) = store.trials(subject, "collect")
-    assert "" == found.replica
+    assert ("", None) == (found.replica, found.p99_above_ms)
     with sqlite3.connect(path) as connection:
         assert [(2,)] == connection.execute("select schema_version from meta").fetchall()
     connection.close()

@@ -180,6 +180,13 @@ class _BudgetModel(Model):
     max_steal: Fraction = 0.1
     max_foreign_cpu: Share = 0.2
     max_load_cpu: Share = 0.9
+    hopeless: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+
+    @model_validator(mode="after")
+    def _hopeless_is_worse(self) -> "_BudgetModel":
+        if 0 < self.hopeless <= 1:
+            raise ValueError(f"hopeless ({self.hopeless:g}) must be more than 1, or 0 to stop none")
+        return self
 
 
 class _StudyModel(Model):

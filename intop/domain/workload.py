@@ -43,8 +43,9 @@ class Budget:
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
-    what its threads could. Where a cluster has replicas, the default is measured `agree_rounds`
-    times on each of them, to see that they agree.
+    what its threads could. A trial of screen or collect is stopped once its P99 is certainly more
+    than `hopeless` times that of the default; 0 stops none. Where a cluster has replicas, the
+    default is measured `agree_rounds` times on each of them, to see that they agree.
     """
 
     screen_trials: int
@@ -70,3 +71,4 @@ class Budget:
     max_steal: float
     max_foreign_cpu: float
     max_load_cpu: float
+    hopeless: float

@@ -23,7 +23,7 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, and what its hosts did meanwhile."""
+    """A load that ran to its end, or was stopped as hopeless, and what its hosts did meanwhile."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
@@ -50,9 +50,14 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
         time.sleep(0.5)
 
 
-def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measurement:
-    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError."""
-    counted = _load(rig, workload, workload.duration_s, seed)
+def measure(
+    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, hopeless_ms: float | None = None
+) -> Measurement:
+    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError.
+
+    The load ends as soon as its P99 is certainly above `hopeless_ms`, where the tool can tell.
+    """
+    counted = replace(_load(rig, workload, workload.duration_s, seed), limit_ms=hopeless_ms)
     if tool.name == "wrk" and workload.warmup_s > 0:
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)

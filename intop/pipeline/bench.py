@@ -25,6 +25,7 @@ from intop.hosts.load import LoadTool, script_fingerprint
 from intop.hosts.measure import Measurement, idle, measure, settle
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
 from intop.pipeline.context import Task
+from intop.pipeline.hopeless import told
 from intop.resources import shipped
 
 QUIET_S = 1.0
@@ -48,9 +49,16 @@ class Bench:
         """What the replica is told from others by: its load balancer's name."""
         return self.rig.load_balancer.address.name
 
-    def trial(self, planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
+    def trial(
+        self,
+        planned: PlannedTrial,
+        stage: Stage,
+        attempt: int,
+        hopeless_ms: float | None = None,
+    ) -> Trial:
         """Apply, read back, settle, measure, restore.
 
+        It is stopped once its P99 is certainly above `hopeless_ms` (see `pipeline/hopeless.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
         connection, which may have any cause, a disturbed one.
         """
@@ -62,14 +70,17 @@ class Bench:
             try:
                 self.guard.apply(planned.configuration)
                 unsettled = self._settle()
-                measurement = measure(self.rig, self.tool, self.task.workload, seed=seed)
+                measurement = measure(
+                    self.rig, self.tool, self.task.workload, seed=seed, hopeless_ms=hopeless_ms
+                )
             finally:
                 self.guard.apply(DEFAULT)
-            validity = self._validity(measurement)
+            validity = self._validity(measurement, hopeless_ms)
         except UnreachableError as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
+        is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
         return Trial(
             planned=planned,
             stage=stage,
@@ -86,6 +97,7 @@ class Bench:
             errors=measurement.result.counted_errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
             replica=self.name,
+            p99_above_ms=hopeless_ms if is_stopped else None,
         )
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
@@ -130,7 +142,7 @@ class Bench:
         budget = self.task.context.study.budget
         return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
-    def _validity(self, measurement: Measurement) -> Validity:
+    def _validity(self, measurement: Measurement, hopeless_ms: float | None) -> Validity:
         result = measurement.result
         budget = self.task.context.study.budget
         return judge(
@@ -142,6 +154,7 @@ class Bench:
             max_steal=budget.max_steal,
             max_foreign_cpu=budget.max_foreign_cpu,
             max_load_cpu=budget.max_load_cpu,
+            hopeless=told(result.stopped_after_s, self.task.workload.duration_s, hopeless_ms),
         )
 
 

@@ -8,6 +8,7 @@ from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import BaselineError, IntopError
 from intop.pipeline.bench import Bench
 from intop.pipeline.context import Task
+from intop.pipeline.hopeless import limit_ms
 
 
 def carry_out(
@@ -33,8 +34,10 @@ def carry_out(
     def begin(bench: Bench) -> None:
         if queue := queues[bench.name]:
             planned = queue.popleft()
-            attempt = _next_attempt(made.get(planned.index))
-            running[pool.submit(_attempt, bench, planned, stage, attempt)] = bench
+            before = made.get(planned.index)
+            attempt = 0 if before is None else before.attempt + 1
+            limit = limit_ms(planned, stage, made.values(), task.context.study.budget.hopeless)
+            running[pool.submit(_attempt, bench, planned, stage, attempt, limit)] = bench
 
     with ThreadPoolExecutor(len(benches)) as pool:
         try:
@@ -65,14 +68,12 @@ def _turn(planned: PlannedTrial) -> int:
     return int(planned.round.rpartition(".")[2]) if planned.round else planned.index
 
 
-def _next_attempt(before: Trial | None) -> int:
-    return 0 if before is None else before.attempt + 1
-
-
-def _attempt(bench: Bench, planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
+def _attempt(
+    bench: Bench, planned: PlannedTrial, stage: Stage, attempt: int, hopeless_ms: float | None
+) -> Trial:
     if attempt:
         bench.wait_until_quiet()
-    return bench.trial(planned, stage, attempt)
+    return bench.trial(planned, stage, attempt, hopeless_ms)
 
 
 def _abandon(task: Task, running: Mapping[Future[Trial], Bench]) -> None:

@@ -57,9 +57,11 @@ class Meeting(FakeBench):
 
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
 
-    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+    def trial(
+        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+    ) -> Trial:
         self.barrier.wait(PATIENCE_S)
-        return super().trial(planned, stage, attempt)
+        return super().trial(planned, stage, attempt, hopeless_ms)
 
 
 def test_they_are_measured_at_the_same_time(bench: FakeBench) -> None:
@@ -75,10 +77,12 @@ class Long(FakeBench):
     begun: threading.Event = field(default_factory=threading.Event)
     told_to_end: threading.Event = field(default_factory=threading.Event)
 
-    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+    def trial(
+        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+    ) -> Trial:
         self.begun.set()
         assert self.told_to_end.wait(PATIENCE_S)
-        return super().trial(planned, stage, attempt)
+        return super().trial(planned, stage, attempt, hopeless_ms)
 
     def abort(self) -> None:
         super().abort()
@@ -91,7 +95,9 @@ class Stopped(FakeBench):
 
     other: Long | None = None
 
-    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+    def trial(
+        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+    ) -> Trial:
         assert self.other is not None
         assert self.other.begun.wait(PATIENCE_S)
         raise KeyboardInterrupt
