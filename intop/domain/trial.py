@@ -7,7 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["screen", "collect", "pick", "judge", "contest"]
+Stage = Literal["pilot", "screen", "collect", "pick", "judge", "contest"]
 TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
 

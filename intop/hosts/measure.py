@@ -51,7 +51,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
 
 def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measurement:
     """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError."""
-    counted = _load(rig, workload, workload.duration_s, seed)
+    counted = _load(rig, workload, workload.counted_s, seed)
     if tool.name == "wrk" and workload.warmup_s > 0:
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from intop import __version__
@@ -173,7 +173,7 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         rate_rps=workload.rate_rps,
         connections=workload.connections,
         threads=workload.threads,
-        duration_s=workload.duration_s,
+        duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
         paths=_in_short(_asked_paths(task, rig)),
@@ -197,7 +197,10 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
     before = task.store.get(task.subject, Probe)
     if not trials or before is None:
         return
-    differences = trials[-1].conditions.differences(conditions)
+    last = next((t for t in reversed(trials) if t.stage != "pilot"), trials[-1])
+    if task.tries_durations or last.stage == "pilot":
+        conditions = replace(conditions, duration_s=last.conditions.duration_s)
+    differences = last.conditions.differences(conditions)
     # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
     lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
     ignored = set() if probe.facts.in_namespace else lists
