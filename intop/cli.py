@@ -217,6 +217,23 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
 
 
 @cli.command(
+    epilog=_examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
+)
+@_stage_options
+@_new_option
+def pilot(new: bool, **options: Any) -> None:
+    """Choose how long trials are, by measuring the default in trials of several durations.
+
+    The first stage of a campaign does so by itself where the file has no duration_s. Where it has
+    one, that stands, and this says what it is worth.
+    """
+    from intop.pipeline.pilot import pilot as stage
+    from intop.report.pilot import pilot as text
+
+    _run_stage(stage, text, new=new, **options)
+
+
+@cli.command(
     epilog=_examples("intop screen", "intop screen --arch x86 --workload slt --samples 60")
 )
 @_stage_options

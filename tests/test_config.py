@@ -8,7 +8,7 @@ import pytest
 from intop.config.study import Study, default_path, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import Cluster, LabSpec, Link, native_arch, other_arch
-from intop.errors import ConfigurationError, UsageError
+from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name != "parameters.toml")
@@ -164,6 +164,32 @@ def test_stopping_what_is_hopeless_can_be_switched_off(
 ) -> None:
     text = GOOD.replace("[workload.slt]", f"[budget]\n{line}\n[workload.slt]")
     assert expected == study(tmp_path, text).budget.hopeless
+
+
+def test_a_duration_is_left_to_the_pilot_where_the_file_has_none(tmp_path: Path) -> None:
+    found = study(tmp_path, edited("duration_s = 2\n", ""))
+    workload = found.workloads["slt"]
+    assert workload.duration_s is None
+    with pytest.raises(ResultMissingError, match="intop pilot --workload slt"):
+        _ = workload.counted_s
+    assert (5, 60, 1.25) == (
+        found.budget.pilot_trials,
+        found.budget.pilot_max_s,
+        found.budget.pilot_resolution,
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        ("duration_s = 0", "workload.slt.duration_s: input should be greater than or equal to 1"),
+        ("[budget]\npilot_trials = 2", "budget.pilot_trials: input should be greater than or eq"),
+        ("[budget]\npilot_max_s = 1", "budget.pilot_max_s: input should be greater than or equ"),
+        ("[budget]\npilot_resolution = 1.0", "budget.pilot_resolution: input should be greater"),
+    ],
+)
+def test_a_pilot_that_makes_no_sense_is_named(tmp_path: Path, new: str, said: str) -> None:
+    assert any(said in problem for problem in problems(tmp_path, edited("duration_s = 2", new)))
 
 
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -22,10 +22,12 @@ from intop.domain.results import (
     Importance,
     ModelError,
     Pairwise,
+    Pilot,
     Ranking,
     Search,
     SideBySide,
     Training,
+    TriedDuration,
     Verdict,
 )
 from intop.domain.stats import RatioInterval
@@ -354,7 +356,31 @@ SIDES = SideBySide(
     error_share=Pairwise(default=0.0, tuned=0.01),
 )
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES)
-RESULTS = [VERDICT, RANKING, TRAINING, SEARCH, PROBE]
+PILOT = Pilot(
+    duration_s=7,
+    tried=(
+        TriedDuration(
+            duration_s=7,
+            requests=1050,
+            trials=5,
+            p99_ms=80.25,
+            sd=0.5,
+            sd_low=0.3,
+            sd_high=1.4375,
+            resolution=1.75,
+            resolution_low=1.4,
+            resolution_high=1e9,
+            pairs_needed=None,
+            seconds=7.25,
+        ),
+    ),
+    reached=False,
+    stalled=True,
+    wanted=1.25,
+    pairs=10,
+    level=0.95,
+)
+RESULTS = [PILOT, VERDICT, RANKING, TRAINING, SEARCH, PROBE]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)

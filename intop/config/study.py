@@ -142,7 +142,7 @@ class _WorkloadModel(Model):
     rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
     connections: Annotated[int, Field(ge=1, le=100_000)]
     threads: Annotated[int, Field(ge=1, le=1024)]
-    duration_s: Annotated[int, Field(ge=1, le=3600)]
+    duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
     paths: tuple[UrlPath, ...] = ()
@@ -181,6 +181,9 @@ class _BudgetModel(Model):
     max_foreign_cpu: Share = 0.2
     max_load_cpu: Share = 0.9
     hopeless: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    pilot_trials: Annotated[int, Field(ge=3, le=100)] = 5
+    pilot_max_s: Annotated[int, Field(ge=2, le=3600)] = 60
+    pilot_resolution: Annotated[float, Field(gt=1, le=100)] = 1.25
 
     @model_validator(mode="after")
     def _hopeless_is_worse(self) -> "_BudgetModel":

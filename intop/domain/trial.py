@@ -7,9 +7,12 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["replicas", "screen", "collect", "pick", "judge", "contest"]
+Stage = Literal["pilot", "replicas", "screen", "collect", "pick", "judge", "contest"]
 TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
+
+PREPARING: tuple[Stage, ...] = ("pilot", "replicas")
+"""What comes before there is a duration for all trials; theirs may be another one."""
 
 
 @dataclass(frozen=True, kw_only=True)

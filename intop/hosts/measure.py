@@ -57,7 +57,7 @@ def measure(
 
     The load ends as soon as its P99 is certainly above `hopeless_ms`, where the tool can tell.
     """
-    counted = replace(_load(rig, workload, workload.duration_s, seed), limit_ms=hopeless_ms)
+    counted = replace(_load(rig, workload, workload.counted_s, seed), limit_ms=hopeless_ms)
     if tool.name == "wrk" and workload.warmup_s > 0:
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)

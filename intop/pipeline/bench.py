@@ -4,13 +4,13 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
-from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
+from intop.domain.trial import PREPARING, Conditions, PlannedTrial, Stage, Trial
 from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
@@ -154,7 +154,7 @@ class Bench:
             max_steal=budget.max_steal,
             max_foreign_cpu=budget.max_foreign_cpu,
             max_load_cpu=budget.max_load_cpu,
-            hopeless=told(result.stopped_after_s, self.task.workload.duration_s, hopeless_ms),
+            hopeless=told(result.stopped_after_s, self.task.workload.counted_s, hopeless_ms),
         )
 
 
@@ -221,7 +221,7 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         rate_rps=workload.rate_rps,
         connections=workload.connections,
         threads=workload.threads,
-        duration_s=workload.duration_s,
+        duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
         paths=_in_short(_asked_paths(task, rig)),
@@ -245,7 +245,10 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
     before = task.store.get(task.subject, Probe)
     if not trials or before is None:
         return
-    differences = trials[-1].conditions.differences(conditions)
+    last = next((t for t in reversed(trials) if t.stage not in PREPARING), trials[-1])
+    if task.tries_durations or last.stage in PREPARING:
+        conditions = replace(conditions, duration_s=last.conditions.duration_s)
+    differences = last.conditions.differences(conditions)
     if differences := differences + _other_values(task, before, probe):
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "

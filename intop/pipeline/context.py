@@ -36,11 +36,15 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One architecture under one workload."""
+    """One architecture under one workload.
+
+    A pilot `tries_durations`: its trials are not of the campaign's duration.
+    """
 
     context: Context
     subject: Subject
     workload: Workload
+    tries_durations: bool = False
 
     @property
     def title(self) -> str:

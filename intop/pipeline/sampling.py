@@ -14,6 +14,7 @@ from intop.learn.screening import rank
 from intop.pipeline.bench import Bench, stored_probed
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.pipeline.pilot import timed
 from intop.pipeline.replicas import replicas_in_use
 
 
@@ -31,6 +32,7 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
         return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "screen", samples)
+    task = timed(task)
     trials = usable(measure_plan(task, "screen", plan), task)
     space = required_space(task)
     ranking = rank(
@@ -65,6 +67,7 @@ def collect(task: Task, samples: int | None = None) -> Collected:
         return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "collect", samples)
+    task = timed(task)
     trials = measure_plan(task, "collect", plan)
     return Collected(
         trials=tuple(trials),

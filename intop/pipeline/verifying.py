@@ -23,6 +23,7 @@ from intop.pipeline.blocks import (
 )
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
+from intop.pipeline.pilot import timed
 from intop.pipeline.sampling import collected
 
 MEASURED_BEST = "best measured"
@@ -39,6 +40,7 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     budget = task.context.study.budget
     _check_against(task, against)
     finalists = _finalists(task, budget.finalists)
+    task = timed(task)
 
     def picking(_: object) -> list[PlannedTrial]:
         return blocks(task, "pick", {**finalists, HOST: DEFAULT}, budget.pick_rounds)

@@ -114,6 +114,15 @@ class Study:
         finally:
             connection.close()
 
+    def durations(self) -> set[int]:
+        """Those of all stored trials, in seconds."""
+        connection = sqlite3.connect(self.folder / "small.db", timeout=10)
+        try:
+            rows = connection.execute("SELECT conditions FROM trial").fetchall()
+        finally:
+            connection.close()
+        return {json.loads(conditions)["duration_s"] for (conditions,) in rows}
+
     def balancer(self, command: str, lab: int = 0) -> str:
         """What a command prints in the load balancer's namespace."""
         name = f"intop-{self.labs[lab]}-lb"

@@ -179,3 +179,29 @@ def test_other_conditions_are_not_mixed(make_study: Make) -> None:
     _, err = study.run("screen", "--workload", "slt", expected=(1,))
     assert "rate_rps: 300.0 against 200.0" in err
     assert "--new" in err
+
+
+def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
+    study = make_study("x86")
+    path = study.folder / "intop.toml"
+    text = path.read_text().replace("rate_rps = 300", "rate_rps = 600")
+    text = text.replace("duration_s = 1\n", "", 1)
+    path.write_text(f"{text}pilot_trials = 3\npilot_max_s = 3\n")
+
+    _, err = study.run("collect", "--workload", "slt")
+    assert "x86 slt: pilot: " in err
+    # A thousand requests take 2 s, and there is no room for twice that.
+    assert [(0, 0), (1, 0), (2, 0)] == [trial[:2] for trial in study.trials("pilot")]
+    assert len(study.trials("collect")) == 11
+    assert {2} == study.durations()
+    found = study.json("pilot", "--workload", "slt")["x86 slt"]
+    assert (2, [2]) == (found["duration_s"], [one["duration_s"] for one in found["tried"]])
+    assert found["tried"][0]["seconds"] > 2
+    out, _ = study.run("pilot", "--workload", "slt")
+    assert "trials of 2 s" in out
+    assert len(study.trials("pilot")) == 3
+
+    # At 150 requests/s they take 7 s.
+    out, err = study.run("pilot", "--workload", "dlt", expected=(2,))
+    assert out == ""
+    assert "more than pilot_max_s (3)" in err
