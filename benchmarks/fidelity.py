@@ -7,7 +7,9 @@ rest: their latencies are uniform from 0 to S, and S/2T of all exceed S/2.
 
 wrk2 counts from the time a request was due, but sends at its next timer only. That floor is its
 own: the difference of its two P50 of the quiet runs, counted from due and from sent time (-U).
-One number for each rate, which is taken off all of wrk2's percentiles.
+One number for each rate, which is taken off all of wrk2's percentiles. The column "from sent"
+is for judging only: in a quiet row it has what the tools have in common, in a stalled row it
+shows what coordinated omission would hide.
 
 Prints two tables in Markdown; progress is on stderr. Needs nginx, wrk and a wrk2 that you built.
 """
@@ -68,15 +70,15 @@ http {{
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its latencies, counted seconds, and with wrk2 its P50 (ms) from sent time.
+    """One run: its latencies, counted seconds, and how long (ms) nginx was really stopped.
 
-    `stalled_ms` is how long nginx was really stopped, 0.0 in a quiet run.
+    `sent_ms` are wrk2's `PERCENTILES` from the time of sending; the paced wrk has none.
     """
 
     histogram: Histogram
     duration_s: float
-    sent_p50_ms: float | None
     stalled_ms: float
+    sent_ms: tuple[float, ...] = ()
 
 
 def main() -> None:
@@ -94,11 +96,14 @@ def main() -> None:
             quiet = interleaved(tools, load, folder, server, arguments.runs, 0.0)
             floor = floor_ms(quiet[1])
             rows += compared(f"{rate}", *quiet, floor)
+            if not arguments.stall_ms:
+                continue
             stalled = interleaved(tools, load, folder, server, arguments.runs, arguments.stall_ms)
             rows += compared(f"{rate}, stalled", *stalled, floor)
             stalls += seen(f"{rate}", *stalled, arguments.stall_ms)
     print(table(("requests/s", "", *COMPARED), rows))
-    print(table(("requests/s", "", *SEEN), stalls))
+    if stalls:
+        print(table(("requests/s", "", *SEEN), stalls))
 
 
 COMPARED = (
@@ -109,6 +114,7 @@ COMPARED = (
     "difference",
     "within 10 % or 1 ms",
     "theory (ms)",
+    "wrk2 from sent (ms)",
 )
 SEEN = ("paced wrk", "wrk2", "theory")
 
@@ -122,14 +128,14 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rates", type=int, nargs="+", default=[1000, 4000, 8000])
     parser.add_argument("--runs", type=int, default=3, help="of each tool in each row (default: 3)")
     parser.add_argument("--seconds", type=int, default=5, help="counted in a run (default: 5)")
-    parser.add_argument("--stall-ms", type=float, default=200.0, help="(default: 200)")
+    parser.add_argument("--stall-ms", type=float, default=200.0, help="0: none (default: 200)")
     arguments = parser.parse_args()
     if min(arguments.rates) < 100:
         parser.error("argument --rates: less than 100 requests/s say nothing about P99")
     if arguments.runs < 1:
         parser.error("argument --runs: at least 1")
-    if not 0 < arguments.stall_ms <= 250 * arguments.seconds:
-        parser.error("argument --stall-ms: more than 0, and up to a quarter of --seconds")
+    if not 0 <= arguments.stall_ms <= 250 * arguments.seconds:
+        parser.error("argument --stall-ms: from 0 up to a quarter of --seconds")
     return arguments
 
 
@@ -253,8 +259,8 @@ def measured(
         sys.exit(str(error))
     if any(result.errors.values()):
         sys.exit(f"{tool.name} met errors, so nothing is compared: {dict(result.errors)}")
-    sent = sent_p50_ms(text) if tool.name == "wrk2" else None
-    return Run(result.histogram, result.duration_s, sent, stalled_ms)
+    sent = sent_ms(text) if tool.name == "wrk2" else ()
+    return Run(result.histogram, result.duration_s, stalled_ms, sent)
 
 
 def stall(server: subprocess.Popen[bytes], at: float, stall_ms: float) -> float:
@@ -269,31 +275,31 @@ def stall(server: subprocess.Popen[bytes], at: float, stall_ms: float) -> float:
     return (time.monotonic() - stopped) * 1000
 
 
-_SENT_P50 = re.compile(r"Uncorrected Latency.*?50\.000%\s+([\d.]+)(us|ms|s)\b", re.DOTALL)
+_SPECTRUM = re.compile(r"^\s*([\d.]+)%\s+([\d.]+)(us|ms|s|m)\s*$", re.MULTILINE)
+_UNIT_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
-def sent_p50_ms(text: str) -> float:
-    """wrk2's P50 (ms) counted from the time of sending, out of what it prints with -U."""
-    match = _SENT_P50.search(text)
-    if match is None:
+def sent_ms(text: str) -> tuple[float, ...]:
+    """wrk2's `PERCENTILES` (ms) from the time of sending, out of what it prints with -U."""
+    _, _, uncorrected = text.partition("Uncorrected Latency")
+    said = {
+        float(q): float(value) * _UNIT_MS[unit] for q, value, unit in _SPECTRUM.findall(uncorrected)
+    }
+    if not said.keys() >= set(PERCENTILES):
         sys.exit("wrk2 printed no uncorrected latencies: does it know -U?")
-    return float(match[1]) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[match[2]]
+    return tuple(said[q] for q in PERCENTILES)
 
 
 def floor_ms(runs: Sequence[Run]) -> float:
     """What wrk2's timers add (ms): the median over quiet runs of P50 from due less from sent."""
-    return median(
-        run.histogram.percentile_ms(50) - run.sent_p50_ms
-        for run in runs
-        if run.sent_p50_ms is not None
-    )
+    return median(run.histogram.percentile_ms(50) - run.sent_ms[0] for run in runs)
 
 
 def compared(
     name: str, wrk: Sequence[Run], wrk2: Sequence[Run], floor: float
 ) -> Iterator[list[str]]:
     """A row of the first table for each percentile."""
-    for q in PERCENTILES:
+    for i, q in enumerate(PERCENTILES):
         ours, theirs = ([run.histogram.percentile_ms(q) for run in runs] for runs in (wrk, wrk2))
         less = median(theirs) - floor
         yield [
@@ -306,6 +312,7 @@ def compared(
             f"{median(ours) - less:+.2f} ({median(ours) / less - 1:+.0%})",
             "yes" if within(median(ours), less) else "**no**",
             expected(q, wrk),
+            spread([run.sent_ms[i] for run in wrk2], 2),
         ]
 
 
