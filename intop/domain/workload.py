@@ -44,11 +44,15 @@ class Budget:
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
     what its threads could.
+
+    `replicate_trials` further trials go to collected configurations that promise or scatter much;
+    None is a quarter of as many as there are configurations.
     """
 
     screen_trials: int
     keep: int
     collect_trials: int
+    replicate_trials: int | None
     sentinel_every: int
     folds: int
     tuning_trials: int
