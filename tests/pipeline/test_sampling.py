@@ -1,6 +1,5 @@
 """Replicates: allotted when the first pass is measured, with a bench that makes its trials up."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
