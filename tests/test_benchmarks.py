@@ -1,9 +1,9 @@
-"""The simulation that the choice of the verdict's interval rests on."""
+"""The simulations that the interval of verdicts and the allotment of replicates rest on."""
 
 import numpy as np
 import pytest
 
-from benchmarks import intervals
+from benchmarks import intervals, replicates
 from intop.domain.stats import paired_ratio
 
 LEVEL = intervals.LEVEL
@@ -75,3 +75,13 @@ def test_looks_there_are_those_of_verdicts() -> None:
     assert all(share <= 0.065 for share in shares)
     taken, outcome = intervals.judged(np.full((1, 10), 1.0) + ratios[:1] * 1e-3, 2, LEVEL)
     assert (7.0, 1.0) == (taken[0], outcome[0])
+
+
+def test_replicates_by_ocba_find_the_best_more_often_than_at_random() -> None:
+    """By ten points or more where means and trials scatter as on the lab: 3 standard errors."""
+    _, _, noise, _ = replicates.NOISE
+    by_ocba, at_random, none = (
+        replicates.found(name, noise, 500) for name in ("OCBA, batches of 4", "8 at random", "none")
+    )
+    assert by_ocba[0] > at_random[0] + 0.09
+    assert by_ocba[1] < at_random[1] < 1.1 * none[1]

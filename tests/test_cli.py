@@ -473,6 +473,32 @@ def test_compare_for_programs(study: Path) -> None:
     assert "not separated" == one["default"]["outcome"]
 
 
+def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
+    study.write_text(study.read_text() + "\n[budget]\nreplicate_trials = 1\n")
+    measured(study, "x86")
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        again = trial(Configuration({"net.core.somaxconn": "64"}), 4000, index=3)
+        again = replace(again, planned=replace(again.planned, role="replicate"))
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.write_plan(subject, "collect", [again.planned])
+        store.add(subject, again)
+    done = intop("collect", "-c", study, "--json")
+    assert 0 == done.returncode, done.stderr
+    found = json.loads(done.stdout)["x86 slt"]
+    assert (1, 2, 2) == (
+        found["replicates"],
+        found["noise"]["configurations"],
+        found["noise"]["freedom"],
+    )
+    assert 0 < found["noise"]["low"] < found["noise"]["sd"] < found["noise"]["high"]
+    assert ["design"] * 3 + ["replicate"] == [t["role"] for t in found["trials"]]
+    told = intop("collect", "-c", study).stdout
+    assert "1 of these trials are replicates" in told
+    assert "noise: one trial's P99 scatters by" in told
+
+
 def test_compare_as_markdown(study: Path) -> None:
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study, "--markdown")

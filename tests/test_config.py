@@ -151,6 +151,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
         found.workloads["slt"].timeout_s,
     )
     assert (0.95, 10, 2) == (found.budget.level, found.budget.judge_pairs, found.budget.judge_looks)
+    assert found.budget.replicate_trials is None
     assert (0.1, 0.2, 0.9) == (
         found.budget.max_steal,
         found.budget.max_foreign_cpu,
@@ -190,6 +191,11 @@ def test_a_duration_is_left_to_the_pilot_where_the_file_has_none(tmp_path: Path)
 )
 def test_a_pilot_that_makes_no_sense_is_named(tmp_path: Path, new: str, said: str) -> None:
     assert any(said in problem for problem in problems(tmp_path, edited("duration_s = 2", new)))
+
+
+def test_there_may_be_no_replicates(tmp_path: Path) -> None:
+    text = edited("[workload.slt]", "[budget]\nreplicate_trials = 0\n[workload.slt]")
+    assert 0 == study(tmp_path, text).budget.replicate_trials
 
 
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -511,6 +517,11 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "[workload.slt]",
             "[budget]\njudge_looks = 0\n[workload.slt]",
             "study.toml:6: budget.judge_looks: input should be greater than or equal to 1",
+        ),
+        (
+            "[workload.slt]",
+            "[budget]\nreplicate_trials = -1\n[workload.slt]",
+            "study.toml:6: budget.replicate_trials: input should be greater than or equal to 0",
         ),
         (
             "[workload.slt]",

@@ -160,6 +160,7 @@ class _BudgetModel(Model):
     screen_trials: Annotated[int, Field(ge=8)] = 100
     keep: Count = 20
     collect_trials: Annotated[int, Field(ge=8)] = 200
+    replicate_trials: Annotated[int, Field(ge=0)] | None = None
     sentinel_every: Annotated[int, Field(ge=2)] = 8
     folds: Annotated[int, Field(ge=2, le=20)] = 4
     tuning_trials: Count = 20

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
 from intop.domain.drift import Drift
+from intop.domain.replicates import Noise
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.trial import Trial
 
@@ -86,14 +87,17 @@ class Ranking:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """The last attempt at each trial of a stage, and the drift of the default among them.
+    """The last attempt at each trial of a stage, the default's drift and the noise among them.
 
-    `replicas` says whether replicas agree, None where there is only one. Not stored: the trials
-    are.
+    `replicates` counts the trials of configurations that were chosen to be measured again; the
+    default's sentinels are not among them. `replicas` says whether the replicas of the cluster
+    agree, None where there is only one. Not stored: the trials are.
     """
 
     trials: tuple[Trial, ...]
+    replicates: int
     drift: Drift
+    noise: Noise
     replicas: Agreement | None = None
 
 
@@ -270,13 +274,16 @@ class Contest:
 class Training:
     """What training found: hyper-parameters and held-out errors by family.
 
-    `keys` are the parameters that the models know, `trials` how many they were trained on.
+    `keys` are the parameters that the models know, `trials` how many they were trained on. Those
+    of one of the `configurations` were put together; None in one by an earlier version, for
+    which each trial was a sample.
     """
 
     keys: tuple[str, ...]
     fitted: tuple[FittedFamily, ...]
     errors: tuple[ModelError, ...]
     trials: int
+    configurations: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

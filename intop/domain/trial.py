@@ -8,7 +8,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
 Stage = Literal["pilot", "replicas", "screen", "collect", "pick", "judge", "contest"]
-TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
+TrialRole = Literal["baseline", "design", "replicate", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
 
 PREPARING: tuple[Stage, ...] = ("pilot", "replicas")

@@ -60,11 +60,15 @@ class Budget:
     default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
     measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
     one with which a verdict resolves a ratio of `pilot_resolution`.
+
+    `replicate_trials` further trials go to collected configurations that promise or scatter much;
+    None is a quarter of as many as there are configurations.
     """
 
     screen_trials: int
     keep: int
     collect_trials: int
+    replicate_trials: int | None
     sentinel_every: int
     folds: int
     tuning_trials: int

@@ -37,21 +37,23 @@ def measure_plan(
     failures_count: bool = True,
     looks: Sequence[int] = (),
     enough: Callable[[Sequence[Trial]], bool] = lambda _: False,
+    more: Callable[[Sequence[Trial]], list[PlannedTrial]] = lambda _: [],
 ) -> list[Trial]:
     """All trials of a stage: those that are in the store, and now the missing ones.
 
     The plan is made once and stored, so that a resumed stage measures what it set out to. Places
     before `start` are left alone: they were given up for later ones.
     After the first so many places of each of the `looks`, when all of them are measured, `enough`
-    is asked of their trials whether they will do. It must go by these alone, so that a stage that
-    was killed ends where it would have ended.
+    is asked of their trials whether they will do. When all is measured, `more` is asked for further
+    places, until it has none. Both must go by the trials alone, so that a stage that was killed
+    goes on and ends as it would have.
     Raises BaselineError when the default can't be measured, IntopError when too many fail, unless
     a failure is no more than a result there (`failures_count`).
     """
     plan = [p for p in task.store.plan(task.subject, stage) if p.index >= start]
     # Read once and kept up to date: every stored trial costs some ms to decode.
     made = {t.planned.index: t for t in task.trials(stage) if t.planned.index >= start}
-    if plan and not _due(task, plan, made, looks, enough):
+    if plan and not _due(task, plan, made, looks, enough) and not more(_in_order(plan, made)):
         return _in_order(plan, made)
     progress = task.context.progress
     with benches(task) as ready:
@@ -59,15 +61,19 @@ def measure_plan(
             plan = make_plan(ready[0])
             task.store.write_plan(task.subject, stage, plan)
         limit = task.context.study.budget.max_failures if failures_count else len(plan)
-        progress.begin(
-            f"{task.title}: {stage}", len(plan), len(plan) - len(_missing(task, plan, made))
-        )
-        try:
-            while due := _due(task, plan, made, looks, enough):
-                carry_out(ready, stage, due, made, max_failures=limit)
-        finally:
-            progress.end()
-    return _in_order(plan, made)
+        while True:
+            done = len(plan) - len(_missing(task, plan, made))
+            progress.begin(f"{task.title}: {stage}", len(plan), done)
+            try:
+                while due := _due(task, plan, made, looks, enough):
+                    carry_out(ready, stage, due, made, max_failures=limit)
+            finally:
+                progress.end()
+            further = more(_in_order(plan, made))
+            if not further:
+                return _in_order(plan, made)
+            task.store.write_plan(task.subject, stage, further)
+            plan += further
 
 
 def _due(

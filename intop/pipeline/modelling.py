@@ -17,17 +17,21 @@ KEPT_CANDIDATES = 20
 
 
 def train(task: Task) -> Training:
-    """Tune all six families on the collected trials, and measure their held-out error."""
+    """Tune all six families on the collected configurations, and measure their held-out error.
+
+    A configuration counts once, with the geometric mean of its P99s: its replicates are never on
+    both sides of a fold. They have no weights, since not all six families know any.
+    """
     budget = task.context.study.budget
-    space, trials = collected_space(task), collected(task)
+    space, measured = collected_space(task), collected(task)
     progress = task.context.progress
     progress.begin(f"{task.title}: train", len(FAMILIES))
     try:
         outcome = train_all(
             list(FAMILIES),
-            space.encode(space.values([t.configuration for t in trials])),
-            np.log([t.p99_ms for t in trials]),
-            np.array([t.configuration.digest for t in trials]),
+            space.encode(space.values([m.configuration for m in measured])),
+            np.array([m.mean_log for m in measured]),
+            np.array([m.configuration.digest for m in measured]),
             folds=budget.folds,
             trials=budget.tuning_trials,
             timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
@@ -41,7 +45,8 @@ def train(task: Task) -> Training:
         keys=tuple(p.key for p in space.parameters),
         fitted=tuple(fitted for fitted, _ in outcome),
         errors=tuple(error for _, error in outcome),
-        trials=len(trials),
+        trials=sum(len(m.p99_ms) for m in measured),
+        configurations=len(measured),
     )
     task.store.put(task.subject, training)
     return training
@@ -61,9 +66,9 @@ def search(task: Task) -> Search:
             f"--workload {task.workload.name}"
         )
     budget = task.context.study.budget
-    space, trials = collected_space(task), collected(task)
-    values = space.values([t.configuration for t in trials])
-    logs = np.log([t.p99_ms for t in trials])
+    space, measured = collected_space(task), collected(task)
+    values = space.values([m.configuration for m in measured])
+    logs = np.array([m.mean_log for m in measured])
     models = fit_trees(training.fitted, space.encode(values), logs, task.seed("search"))
     names = [*models.models, "ensemble"]
     start = space.genes(values[np.argsort(logs)[:10]])

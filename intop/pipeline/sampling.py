@@ -1,14 +1,19 @@
 """screen and collect: where trials come from before there is a model."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from intop.domain.agreement import Agreement
+from intop.domain.configuration import DEFAULT
 from intop.domain.drift import drift
+from intop.domain.replicates import Measured, by_configuration, noise, variances
 from intop.domain.results import Collected, Ranking
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import ResultMissingError, UsageError
+from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube
 from intop.learn.screening import rank
 from intop.pipeline.bench import Bench, stored_probed
@@ -16,6 +21,9 @@ from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
 from intop.pipeline.pilot import timed
 from intop.pipeline.replicas import replicas_in_use
+
+BATCH = 4
+"""Replicates that are decided on together. Fewer find the best one hardly more often."""
 
 
 def screen(task: Task, samples: int | None = None) -> Ranking:
@@ -50,7 +58,9 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
 def collect(task: Task, samples: int | None = None) -> Collected:
     """Measure configurations that fill the space of the chosen parameters (SDS or DDS).
 
-    Without a screening that is the whole space. `samples` overrides the budget's number.
+    Without a screening that is the whole space. `samples` overrides the budget's number. When all
+    of them are measured, replicates follow in batches, each allotted by all trials before it and
+    added to the plan.
     """
     budget = task.context.study.budget
 
@@ -68,12 +78,52 @@ def collect(task: Task, samples: int | None = None) -> Collected:
 
     _check_samples(task, "collect", samples)
     task = timed(task)
-    trials = measure_plan(task, "collect", plan)
+    trials = measure_plan(task, "collect", plan, more=partial(_replicates, task))
     return Collected(
         trials=tuple(trials),
+        replicates=sum(t.planned.role == "replicate" for t in trials),
         drift=drift(trials, level=budget.level),
+        noise=noise(by_configuration(trials), level=budget.level),
         replicas=task.store.get(task.subject, Agreement),
     )
+
+
+def _replicates(task: Task, trials: Sequence[Trial]) -> list[PlannedTrial]:
+    """The next batch of replicates, with its sentinels; none when the budget is spent.
+
+    It goes by these trials alone, so that a stage that was killed goes on as it would have. One
+    that failed is no finalist, so it gets none; the default has its sentinels. Within a batch
+    each configuration stands once, in random order: its replicates are spread over time.
+    """
+    budget = task.context.study.budget
+    plan = task.store.plan(task.subject, "collect")
+    roles = [p.role for p in plan]
+    done, wanted = roles.count("replicate"), budget.replicate_trials
+    if wanted is None:
+        wanted = roles.count("design") // 4
+    measured = by_configuration(trials)
+    sound = [
+        (m, variance)
+        for m, variance in zip(measured, variances(measured), strict=True)
+        if not m.configuration.is_default and not m.failures
+    ]
+    if done >= wanted or not sound:
+        return []
+    chosen = next_batch(
+        [m.mean_log for m, _ in sound],
+        [variance for _, variance in sound],
+        [len(m.p99_ms) for m, _ in sound],
+        min(BATCH, wanted - done),
+    )
+    random.Random(task.seed("replicates", len(plan))).shuffle(chosen)
+    batch: list[PlannedTrial] = []
+    for number, which in enumerate(chosen, start=done + 1):
+        configuration = sound[which][0].configuration
+        place = len(plan) + len(batch)
+        batch.append(PlannedTrial(index=place, role="replicate", configuration=configuration))
+        if number % budget.sentinel_every == 0:
+            batch.append(PlannedTrial(index=place + 1, role="sentinel", configuration=DEFAULT))
+    return batch
 
 
 def collected_space(task: Task) -> Space:
@@ -87,8 +137,12 @@ def collected_space(task: Task) -> Space:
     return required_space(task).restricted(varied)
 
 
-def collected(task: Task) -> list[Trial]:
-    """The usable collected trials. Raises ResultMissingError while the plan is not carried out."""
+def collected(task: Task) -> list[Measured]:
+    """The collected configurations, each with all of its usable trials.
+
+    Raises ResultMissingError while the plan is not carried out. Replicates belong to it once they
+    are planned: what is measured so far will do without those that are still to be allotted.
+    """
     plan = task.store.plan(task.subject, "collect")
     trials = task.trials("collect")
     if not plan or len(trials) < len(plan):
@@ -96,7 +150,8 @@ def collected(task: Task) -> list[Trial]:
             f"{task.title}: {len(trials)} of {len(plan)} trials are collected: "
             f"{_next(task, 'collect')}"
         )
-    return usable(trials, task)
+    usable(trials, task)
+    return by_configuration(trials)
 
 
 def required_space(task: Task) -> Space:

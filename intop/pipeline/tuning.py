@@ -39,8 +39,10 @@ def _tuned(task: Task) -> Tuned:
     """The stages in reading order."""
     get = task.store.get
     ranking = get(task.subject, Ranking) or screen(task)
-    collect(task)
-    training = get(task.subject, Training) or train(task)
+    training = get(task.subject, Training)
+    if training is None:
+        collect(task)
+        training = train(task)
     found = get(task.subject, Search) or search(task)
     verdict = get(task.subject, Verdict) or verify(task)
     return Tuned(

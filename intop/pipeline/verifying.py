@@ -118,15 +118,20 @@ def _default(ready: Bench, against: str) -> Configuration:
 
 
 def _finalists(task: Task, count: int) -> dict[str, Configuration]:
-    """The most promising candidates, and the best configuration that was measured already."""
+    """The most promising candidates, and the best configuration that was measured already.
+
+    The best is the one with the lowest geometric mean of P99 over its replicates, among those that
+    never failed. The lowest of single trials would be the luckiest; replicates went to those that
+    looked best, and took luck from them.
+    """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
         raise ResultMissingError(
             f"{task.title}: no candidates yet: intop search --arch {task.subject.arch} "
             f"--workload {task.workload.name}"
         )
-    designs = [t for t in collected(task) if not t.configuration.is_default]
-    best = min(designs, key=lambda t: t.p99_ms, default=None)
+    sound = [m for m in collected(task) if not m.configuration.is_default and not m.failures]
+    best = min(sound, key=lambda m: m.mean_ms, default=None)
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
     finalists = {f"candidate {n}": c for n, c in enumerate(predicted[:room], start=1)}

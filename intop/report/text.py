@@ -1,5 +1,6 @@
 """Results as text: tables and sentences for people. Formats, and computes nothing."""
 
+import math
 from collections.abc import Sequence
 
 from rich.box import SIMPLE
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from intop.domain.agreement import Replica
 from intop.domain.drift import Drift
+from intop.domain.replicates import Noise
 from intop.domain.results import (
     Collected,
     Convergence,
@@ -54,9 +56,12 @@ def ranking(title: str, found: Ranking) -> RenderableType:
 
 def errors(title: str, training: Training) -> RenderableType:
     """Held-out error by family."""
+    trials = f"{training.trials} trials"
+    if training.configurations is not None:
+        trials += f" of {training.configurations} configurations"
     heading = bold(
         f"{title}: error of the models on configurations they have not seen "
-        f"({training.trials} trials, {len(training.keys)} parameters)"
+        f"({trials}, {len(training.keys)} parameters)"
     )
     table = new_table(
         ("family", "left"),
@@ -115,7 +120,7 @@ def sparkline(run: Convergence, width: int = 30) -> str:
 
 
 def collected(title: str, found: Collected) -> RenderableType:
-    """What the trials of a stage look like, by status, and how the default drifted."""
+    """What the trials of a stage look like, by status, the default's drift, and the noise."""
     heading = bold(f"{title}: trials")
     table = new_table(
         ("", "left"),
@@ -133,10 +138,14 @@ def collected(title: str, found: Collected) -> RenderableType:
             (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
         )
         table.add_row(name, str(len(rows)), low, high, counts or "none")
-    sentences = [drift_sentence(found.drift)]
+    sentences = [
+        f"{found.replicates} of these trials are replicates",
+        noise_sentence(found.noise),
+        drift_sentence(found.drift),
+    ]
     if found.replicas is not None:
         sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
-    return Group(heading, table, *map(Text, sentences), "")
+    return Group(heading, table, Text("\n".join(sentences)), "")
 
 
 def replica_sentence(replica: Replica) -> str:
@@ -151,6 +160,24 @@ def replica_sentence(replica: Replica) -> str:
     return (
         f"replica {replica.name} {told}: the first one's P99 / its P99 "
         f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+    )
+
+
+def noise_sentence(found: Noise) -> str:
+    """Such as: noise: one trial's P99 scatters by 24 % (95 % interval 17 to 39 %).
+
+    That is one standard deviation of log P99, as the percentage above.
+    """
+    if found.sd is None or found.low is None or found.high is None:
+        return "noise of a trial: can't be told, no configuration was measured twice"
+    sd, low, high = (
+        # One degree of freedom at a high level has an interval beyond what a float can hold.
+        _percent(math.exp(min(x, 700.0))).lstrip("+")
+        for x in (found.sd, found.low, found.high)
+    )
+    return (
+        f"noise: one trial's P99 scatters by {sd} % ({found.level:.0%} interval {low} to "
+        f"{high} %), from {found.configurations} configurations with two trials or more"
     )
 
 

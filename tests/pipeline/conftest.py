@@ -54,6 +54,7 @@ warmup_s = 0
 screen_trials = 8
 keep = 6
 collect_trials = 8
+replicate_trials = 2
 sentinel_every = 4
 folds = 2
 tuning_trials = 1

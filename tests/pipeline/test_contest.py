@@ -50,9 +50,9 @@ def fail(bench: FakeBench, name: str) -> None:
     """Let all trials of one side fail."""
     original = bench.trial
 
-    def trial(planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
+    def trial(planned: PlannedTrial, stage: Stage, attempt: int, limit: float | None) -> Trial:
         bench.statuses = ["failed" if planned.side == name else "ok"]
-        return original(planned, stage, attempt)
+        return original(planned, stage, attempt, limit)
 
     bench.trial = trial  # type: ignore[method-assign]
 

@@ -259,6 +259,24 @@ def test_a_verdict_planned_against_another_default_is_refused(
     assert way_out in str(caught.value)
 
 
+def test_the_best_measured_is_not_the_luckiest_trial(bench: FakeBench) -> None:
+    """One trial of the first is the lowest of all, but not the mean of its trials."""
+    searched(bench)
+    lucky, steady, failing = configurations(3)
+    places = [(lucky, 500), (lucky, 8_000), (steady, 1_500), (steady, 1_600), (failing, 100)]
+    plan = [
+        PlannedTrial(index=10 + n, role="replicate", configuration=configuration)
+        for n, (configuration, _) in enumerate(places)
+    ]
+    plan.append(PlannedTrial(index=15, role="replicate", configuration=failing))
+    bench.task.store.write_plan(bench.task.subject, "collect", plan)
+    bench.latency = lambda p: places[min(p.index, 14) - 10][1]
+    bench.statuses = [*("ok",) * 5, "failed"]
+    measure_plan(bench.task, "collect", lambda _: [])
+    finalists = verifying._finalists(bench.task, 2)
+    assert {"candidate 1": QUICK, verifying.MEASURED_BEST: steady} == finalists
+
+
 def test_an_unknown_default_is_refused_before_anything_is_measured(bench: FakeBench) -> None:
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
         verifying.verify(bench.task, "nosuch")

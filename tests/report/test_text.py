@@ -10,6 +10,7 @@ from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
+from intop.domain.replicates import Noise
 from intop.domain.results import (
     Collected,
     Convergence,
@@ -31,6 +32,7 @@ LONG_KEYS = [
     "net.ipv6.neigh.default.unres_qlen_bytes",
 ]
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
+QUIET = Noise(configurations=0, freedom=0, level=0.95)
 FEW = Drift(sentinels=1, hours=0.0, level=0.95)
 TRAINING = Training(
     keys=tuple(LONG_KEYS),
@@ -80,6 +82,8 @@ def test_a_ranking_in_which_nothing_matters_is_shown_too(
 def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, text.errors("x86 slt", TRAINING))
     assert "(24 trials, 3 parameters)" in out
+    several = shown(capsys, text.errors("x86 slt", replace(TRAINING, configurations=20)))
+    assert "(24 trials of 20 configurations, 3 parameters)" in several
     assert "svr 120 % -0.25 0.50 1.2 s" == " ".join(cells(out, "svr"))
     assert "gradient boosting 49 % 0.75 0.88 12.0 s" == " ".join(cells(out, "gradient"))
 
@@ -148,17 +152,31 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
         trial("failed", tuned, None),
         trial("disturbed", tuned, 1),
     ]
-    out = shown(capsys, text.collected("arm dlt", Collected(trials=tuple(trials), drift=FEW)))
+    found = Collected(trials=tuple(trials), replicates=2, drift=FEW, noise=QUIET)
+    out = shown(capsys, text.collected("arm dlt", found))
     assert "arm dlt: trials" in out
     assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
     line = " ".join(cells(out, "configurations"))
     assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
+    assert "2 of these trials are replicates" in out
+    assert text.noise_sentence(QUIET) in out
     assert text.drift_sentence(FEW) in out
 
 
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, text.collected("arm dlt", Collected(trials=(), drift=FEW)))
+    found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET)
+    out = shown(capsys, text.collected("arm dlt", found))
     assert ["default", "0", "-", "-", "none"] == cells(out, "default")
+
+
+def test_noise_is_told_in_percent() -> None:
+    found = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
+    assert (
+        "noise: one trial's P99 scatters by 22 % (90% interval 11 to 101 %), from 5 configurations "
+        "with two trials or more"
+    ) == text.noise_sentence(found)
+    assert "by 22 % (90% interval 11 to 1e+306 %)" in text.noise_sentence(replace(found, high=900))
+    assert "no configuration was measured twice" in text.noise_sentence(QUIET)
 
 
 def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
@@ -265,7 +283,12 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
 def test_replicas_are_told_of_with_the_interval(capsys: pytest.CaptureFixture[str]) -> None:
     same = (10.0, 11.0, 9.5)
     found = agreement({"a": same, "b": same, "c": [3 * x for x in same], "d": ()}, level=0.95)
-    out = shown(capsys, text.collected("x86 slt", Collected(trials=(), drift=FEW, replicas=found)))
+    out = shown(
+        capsys,
+        text.collected(
+            "x86 slt", Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, replicas=found)
+        ),
+    )
     assert "replica b agrees: the first one's P99 / its P99 1.00 (0." in out
     assert (
         "replica c is left out, it measures something else: the first one's P99 / its P99 0.33"

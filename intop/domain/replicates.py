@@ -1,0 +1,125 @@
+"""Replicates: the trials of one configuration put together, and the noise that they show."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from intop.domain.configuration import Configuration
+from intop.domain.stats import geometric_mean
+from intop.domain.trial import Trial
+
+PRIOR_WEIGHT = 4
+"""The degrees of freedom that the pooled variance counts for beside a configuration's own."""
+
+RESOLUTION = 0.001
+"""The relative resolution of a histogram: no scatter is known to be less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A configuration with the P99 (ms) of each of its usable trials; there is one at least.
+
+    `failures` are its trials that gave no latencies.
+    """
+
+    configuration: Configuration
+    p99_ms: tuple[float, ...]
+    failures: int = 0
+
+    @cached_property
+    def mean_ms(self) -> float:
+        """The geometric mean of its P99s: what a configuration is known by, as in a verdict."""
+        return geometric_mean(self.p99_ms)
+
+    @property
+    def mean_log(self) -> float:
+        """The mean of log P99."""
+        return math.log(self.mean_ms)
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of its scatter: 0 where it was measured once."""
+        return len(self.p99_ms) - 1
+
+    @cached_property
+    def squares(self) -> float:
+        """The sum of squares of log P99 about its mean."""
+        return math.fsum(math.log(value / self.mean_ms) ** 2 for value in self.p99_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How far trials of one and the same configuration lie apart.
+
+    `sd` is the standard deviation of log P99 within configurations, pooled over the
+    `configurations` that were measured more than once, with `freedom` degrees of freedom and an
+    interval from `low` to `high` at `level`. All three are None where there are none of those.
+    """
+
+    configurations: int
+    freedom: int
+    level: float
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def by_configuration(trials: Sequence[Trial]) -> list[Measured]:
+    """The trials by configuration, in the order of the plan; what was never usable is left out."""
+    found: dict[str, list[Trial]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda t: t.planned.index):
+        found[trial.configuration.digest].append(trial)
+    return [
+        Measured(
+            configuration=made[0].configuration,
+            p99_ms=usable,
+            failures=sum(t.status == "failed" for t in made),
+        )
+        for made in found.values()
+        if (usable := tuple(t.p99_ms for t in made if t.usable))
+    ]
+
+
+def noise(measured: Sequence[Measured], *, level: float) -> Noise:
+    """The noise of a trial, from configurations that were measured more than once.
+
+    The interval is that of a variance by chi-square. It takes log P99 as normal about its
+    configuration's mean, and as scattered alike in all of them.
+    """
+    from scipy import stats
+
+    freedom = sum(m.freedom for m in measured)
+    several = sum(m.freedom > 0 for m in measured)
+    if not freedom:
+        return Noise(configurations=several, freedom=freedom, level=level)
+    squares = math.fsum(m.squares for m in measured)
+    low, high = (
+        math.sqrt(squares / float(stats.chi2.ppf(share, freedom)))
+        for share in ((1 + level) / 2, (1 - level) / 2)
+    )
+    return Noise(
+        configurations=several,
+        freedom=freedom,
+        level=level,
+        sd=math.sqrt(squares / freedom),
+        low=low,
+        high=high,
+    )
+
+
+def variances(measured: Sequence[Measured]) -> list[float]:
+    """The variance of log P99 of each configuration, drawn towards that of all together.
+
+    Most are measured once and have no variance of their own; two or three values have a wild one.
+    So each is the mean of its own and of the pooled variance, weighted by degrees of freedom, of
+    which the pooled one gets PRIOR_WEIGHT: the empirical Bayes estimate of Smyth (Statistical
+    Applications in Genetics and Molecular Biology 3, 2004, article 3), with a fixed weight, as a
+    few replicates can't tell a better one. The pooled one is RESOLUTION² at least; where nothing
+    was measured twice, that is all that is known.
+    """
+    freedom = sum(m.freedom for m in measured)
+    squares = math.fsum(m.squares for m in measured)
+    pooled = max(squares / freedom if freedom else 0.0, RESOLUTION**2)
+    return [(PRIOR_WEIGHT * pooled + m.squares) / (PRIOR_WEIGHT + m.freedom) for m in measured]

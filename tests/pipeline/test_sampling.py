@@ -1,0 +1,166 @@
+"""Replicates: allotted when the first pass is measured, with a bench that makes its trials up."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes import FakeBench
+from intop.domain.configuration import Configuration
+from intop.domain.trial import PlannedTrial
+from intop.errors import UsageError
+from intop.pipeline.campaigns import new
+from intop.pipeline.measuring import with_sentinels
+from intop.pipeline.sampling import collect, collected
+
+COUNT = 16
+EVERY = 4
+
+
+def configurations() -> list[Configuration]:
+    return [Configuration({"net.core.somaxconn": str(n)}) for n in range(1, COUNT + 1)]
+
+
+def number(planned: PlannedTrial) -> int:
+    return int(planned.configuration.values["net.core.somaxconn"])
+
+
+def latency(planned: PlannedTrial) -> int:
+    """The higher its number the slower is a configuration, and no two trials are alike."""
+    if planned.configuration.is_default:
+        return 50_000 + 5_000 * (planned.index % 3)
+    return 1_000 * number(planned) + 40 * (planned.index * 7 % 5)
+
+
+@pytest.fixture(name="first_pass")
+def _first_pass(bench: FakeBench) -> FakeBench:
+    """A bench whose campaign has its first pass planned; the default budget, a quarter of 16."""
+    bench.latency = latency
+    with_budget(bench, sentinel_every=EVERY)
+    planned(bench)
+    return bench
+
+
+def planned(bench: FakeBench) -> None:
+    plan = with_sentinels(configurations(), EVERY)
+    bench.task.store.write_plan(bench.task.subject, "collect", plan)
+
+
+def with_budget(bench: FakeBench, **changes: Any) -> None:
+    context = bench.task.context
+    study = replace(context.study, budget=replace(context.study.budget, **changes))
+    bench.task = replace(bench.task, context=replace(context, study=study))
+
+
+def another_campaign(bench: FakeBench) -> None:
+    campaign = new(bench.task.store, bench.task.context.study)
+    bench.task = replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
+    bench.measured = []
+    planned(bench)
+
+
+def replicates(bench: FakeBench) -> list[PlannedTrial]:
+    plan = bench.task.store.plan(bench.task.subject, "collect")
+    return [p for p in plan if p.role == "replicate"]
+
+
+def numbers(places: Sequence[PlannedTrial]) -> list[int]:
+    return [number(p) for p in places]
+
+
+def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeBench) -> None:
+    found = collect(first_pass.task)
+    assert [1, 2, 3, 4] == sorted(numbers(replicates(first_pass)))
+    assert 4 == found.replicates
+    assert 1 + COUNT + COUNT // EVERY + 4 + 1 == len(found.trials)
+    assert 5 == found.noise.configurations  # the default is one of them
+    assert 4 + 5 == found.noise.freedom
+    assert found.noise.sd is not None
+
+
+def test_sentinels_go_on_at_their_distance(first_pass: FakeBench) -> None:
+    with_budget(first_pass, replicate_trials=10, sentinel_every=3)
+    collect(first_pass.task)
+    plan = first_pass.task.store.plan(first_pass.task.subject, "collect")[21:]
+    assert ["replicate"] * 3 + ["sentinel"] == [p.role for p in plan[:4]]
+    assert 3 * (["replicate"] * 3 + ["sentinel"]) + ["replicate"] == [p.role for p in plan]
+    assert list(range(21, 34)) == [p.index for p in plan]
+    assert first_pass.measured == list(range(34))
+
+
+def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeBench) -> None:
+    """One that looked best by luck is noisy, as it turns out; a quiet one as bad gets nothing."""
+    lucky = 16
+    with_budget(first_pass, replicate_trials=12)
+    first_pass.latency = lambda p: 900 if p.role == "design" and number(p) == lucky else latency(p)
+    collect(first_pass.task)
+    places = numbers(replicates(first_pass))
+    assert 12 == len(places)
+    batches = [places[n : n + 4] for n in (0, 4, 8)]
+    assert [4, 4, 4] == [len(set(batch)) for batch in batches]
+    assert all(lucky in batch for batch in batches)
+    assert lucky - 1 not in places
+    assert len({frozenset(batch) for batch in batches}) > 1
+
+
+def test_there_may_be_none(first_pass: FakeBench) -> None:
+    with_budget(first_pass, replicate_trials=0)
+    assert 0 == collect(first_pass.task).replicates
+    assert 21 == len(first_pass.measured)
+
+
+def test_what_failed_gets_none(first_pass: FakeBench) -> None:
+    plan = first_pass.task.store.plan(first_pass.task.subject, "collect")
+    first = Configuration({"net.core.somaxconn": "1"})
+    first_pass.statuses = ["failed" if p.configuration == first else "ok" for p in plan]
+    collect(first_pass.task)
+    assert 1 not in numbers(replicates(first_pass))
+
+
+def test_where_everything_failed_there_is_nothing_to_replicate(first_pass: FakeBench) -> None:
+    with_budget(first_pass, max_failures=99)
+    plan = first_pass.task.store.plan(first_pass.task.subject, "collect")
+    first_pass.statuses = ["failed" if p.role == "design" else "ok" for p in plan]
+    assert 0 == collect(first_pass.task).replicates
+
+
+def test_nothing_is_measured_again_when_it_is_asked_for_again(first_pass: FakeBench) -> None:
+    first = collect(first_pass.task)
+    count = len(first_pass.measured)
+    assert first == collect(first_pass.task)
+    assert first == collect(first_pass.task, COUNT)
+    assert count == len(first_pass.measured)
+
+
+def test_replicates_are_no_configurations(first_pass: FakeBench) -> None:
+    collect(first_pass.task)
+    with pytest.raises(UsageError, match="has 16 configurations already"):
+        collect(first_pass.task, 20)
+
+
+@pytest.mark.parametrize("killed_after", [1, 20, 21, 23, 25, 26, 30])
+def test_a_killed_collect_comes_to_the_same_replicates(
+    first_pass: FakeBench, killed_after: int
+) -> None:
+    with_budget(first_pass, replicate_trials=8)
+    undisturbed = collect(first_pass.task)
+    assert 31 == len(undisturbed.trials)
+    places = replicates(first_pass)
+
+    another_campaign(first_pass)
+    first_pass.dies_after = killed_after
+    with pytest.raises(KeyboardInterrupt):
+        collect(first_pass.task)
+    first_pass.dies_after = None
+    assert undisturbed == collect(first_pass.task)
+    assert places == replicates(first_pass)
+    assert list(range(31)) == first_pass.measured
+
+
+def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeBench) -> None:
+    collect(first_pass.task)
+    found = collected(first_pass.task)
+    assert 1 + COUNT == len(found)
+    assert [6, 2, 2, 2, 2, 1] == [len(m.p99_ms) for m in found[:6]]
+    assert found[0].configuration.is_default
