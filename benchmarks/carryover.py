@@ -118,11 +118,11 @@ def ready(arguments: argparse.Namespace) -> Iterator[Bench]:
     """The lab's own study for static files, on a lab of our own."""
     study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
-    spec = replace(study.clusters[arch], name=f"c{os.getpid() % 10_000}")
+    spec = replace(study.clusters[arch][0], name=f"c{os.getpid() % 10_000}")
     budget = study.budget
     if arguments.max_time_wait is not None:
         budget = replace(budget, max_time_wait=arguments.max_time_wait)
-    study = replace(study, clusters={arch: spec}, budget=budget)
+    study = replace(study, clusters={arch: (spec,)}, budget=budget)
     try:
         lab.up(spec)
         with (

@@ -142,9 +142,9 @@ def main() -> None:
     arguments = parsed()
     study = load_study(shipped("configs") / "lab.toml")
     arch = other_arch() if arguments.guest else native_arch()
-    spec = replace(study.clusters[arch], name=f"k{os.getpid() % 10_000}")
+    spec = replace(study.clusters[arch][0], name=f"k{os.getpid() % 10_000}")
     workload = replace(study.workloads[arguments.workload], duration_s=arguments.seconds)
-    study = replace(study, clusters={arch: spec}, workloads={workload.name: workload})
+    study = replace(study, clusters={arch: (spec,)}, workloads={workload.name: workload})
     watch = Watch()
     try:
         lab.up(spec)
@@ -207,15 +207,15 @@ def table(trials: Trials, spec: LabSpec, workload: Workload, keys: int) -> list[
     known = ("apply", "settle", "counters", "restore", "store")
     beyond = []
     for parts in trials:
-        parts["tool"] = parts["load"] - workload.duration_s
+        parts["tool"] = parts["load"] - workload.counted_s
         parts["rest"] = parts["total"] - parts["load"] - sum(parts.get(n, 0.0) for n in known)
-        beyond.append(parts["total"] - workload.duration_s - parts.get("settle", 0.0))
+        beyond.append(parts["total"] - workload.counted_s - parts.get("settle", 0.0))
     rows = [(title, [t.get(name, 0.0) for t in trials]) for name, title in PARTS.items()]
     rows.append(("**beyond load and settling**", beyond))
-    share = fmean(beyond) / workload.duration_s
+    share = fmean(beyond) / workload.counted_s
     return [
         (
-            f"{len(trials)} {workload.name} trials of {workload.duration_s} s, {keys} keys, "
+            f"{len(trials)} {workload.name} trials of {workload.counted_s} s, {keys} keys, "
             f"{'guest' if spec.kind == 'vm' else 'namespaces'}:"
         ),
         "",
@@ -227,7 +227,7 @@ def table(trials: Trials, spec: LabSpec, workload: Workload, keys: int) -> list[
         ),
         "",
         (
-            f"Beyond load and settling: {share:.1%} of {workload.duration_s} s "
+            f"Beyond load and settling: {share:.1%} of {workload.counted_s} s "
             f"({'within' if share <= LIMIT else 'above'} {LIMIT:.0%})."
         ),
     ]

@@ -32,7 +32,7 @@ from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.lab import network
 from intop.lab.commands import run
-from intop.pipeline import measuring
+from intop.pipeline import replicas
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
@@ -55,7 +55,7 @@ def main() -> None:
         with (
             tempfile.TemporaryDirectory() as folder,
             opened(str(Path(folder) / "verdicts.db")) as store,
-            patch.object(measuring, "bench", slower_on_one_side(spec, share)),
+            patch.object(replicas, "bench", slower_on_one_side(spec, share)),
         ):
             print("| verdict | pairs | ratio | 95 % interval | outcome |\n|---:|---:|---:|---|---|")
             while len(found) < arguments.verdicts and time.monotonic() < deadline:
@@ -86,13 +86,13 @@ def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
     """The lab's own study, on a lab of our own, for static files."""
     study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
-    shape = study.clusters[arch]
+    shape = study.clusters[arch][0]
     spec = LabSpec(name=f"v{os.getpid() % 10_000}", arch=arch, link=shape.link)
     workload = replace(study.workloads["slt"], duration_s=arguments.seconds)
     budget = replace(
         study.budget, judge_pairs=arguments.pairs, judge_looks=arguments.looks, level=0.95
     )
-    study = replace(study, clusters={arch: spec}, workloads={"slt": workload}, budget=budget)
+    study = replace(study, clusters={arch: (spec,)}, workloads={"slt": workload}, budget=budget)
     return study, spec
 
 
@@ -136,8 +136,8 @@ def slower_on_one_side(spec: LabSpec, share: float) -> Any:
     """What stands in for `bench`."""
 
     @contextmanager
-    def opened_bench(task: Task) -> Iterator[Any]:
-        with bench(task) as ready:
+    def opened_bench(task: Task, replica: int) -> Iterator[Any]:
+        with bench(task, replica) as ready:
             yield ready if share == 1 else Slowed(ready, spec, share)
 
     return opened_bench

@@ -157,7 +157,8 @@ def status(config: Path | None, as_json: bool) -> None:
     from intop.lab import cluster
     from intop.report.machine import to_json
 
-    own = {c.name for c in _study(config).clusters.values() if isinstance(c, LabSpec)}
+    replicas = (c for found in _study(config).clusters.values() for c in found)
+    own = {c.name for c in replicas if isinstance(c, LabSpec)}
     names = own | set(cluster.running())
     found = [cluster.status(name) for name in sorted(names)]
     if as_json:
@@ -194,7 +195,7 @@ def down(config: Path | None, every: bool) -> None:
 def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
     from intop.hosts.ssh import connect
-    from intop.pipeline.context import chosen_archs, cluster_of, taking_part
+    from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
     from intop.report.machine import to_json
@@ -203,7 +204,8 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     archs = chosen_archs(study, arch)
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, _say)
-    found = [examine(cluster_of(study, name), study, connect) for name in archs]
+    clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
+    found = [examine(cluster, study, connect) for cluster in clusters]
     if as_json:
         _print(to_json(found))
     else:
@@ -212,6 +214,23 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
         show(*(report.examined(one) for one in found))
     if any(one.problems for one in found):
         sys.exit(1)
+
+
+@cli.command(
+    epilog=_examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
+)
+@_stage_options
+@_new_option
+def pilot(new: bool, **options: Any) -> None:
+    """Choose how long trials are, by measuring the default in trials of several durations.
+
+    The first stage of a campaign does so by itself where the file has no duration_s. Where it has
+    one, that stands, and this says what it is worth.
+    """
+    from intop.pipeline.pilot import pilot as stage
+    from intop.report.pilot import pilot as text
+
+    _run_stage(stage, text, new=new, **options)
 
 
 @cli.command(
@@ -437,7 +456,7 @@ def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
     from intop.domain.cluster import LabSpec
     from intop.pipeline.context import chosen_archs
 
-    chosen = [study.clusters[name] for name in chosen_archs(study, arch)]
+    chosen = [c for name in chosen_archs(study, arch) for c in study.clusters[name]]
     labs = [c for c in chosen if isinstance(c, LabSpec)]
     if not labs:
         raise UsageError(f'{study.path} has no embedded cluster: a [cluster.x86] with lab = "..."')

@@ -23,7 +23,7 @@ from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Tri
 from intop.errors import IntopError, UsageError
 
 T = TypeVar("T")
-SCHEMA = 1
+SCHEMA = 2
 
 _metadata = sa.MetaData()
 
@@ -81,6 +81,8 @@ _trial = sa.Table(
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
+    sa.Column("replica", sa.String, nullable=False, server_default=""),
+    sa.Column("p99_above_ms", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 
@@ -203,6 +205,8 @@ class Store:
             "errors": json.dumps(dict(trial.errors)),
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
+            "replica": trial.replica,
+            "p99_above_ms": trial.p99_above_ms,
         }
         with self._engine.begin() as connection:
             connection.execute(_trial.insert().values(values))
@@ -298,15 +302,27 @@ def _prepare(engine: sa.Engine, url: str) -> None:
             found = connection.execute(sa.select(_meta.c.schema_version)).scalar()
             if found is None:
                 connection.execute(_meta.insert().values(schema_version=SCHEMA))
+            elif found == 1:
+                _add_columns(connection)
+                connection.execute(_meta.update().values(schema_version=SCHEMA))
     except SQLAlchemyError as error:
         raise UsageError(
             f"the store {_shown(url)} can't be opened: {str(error).splitlines()[0]}"
         ) from error
-    if found not in (None, SCHEMA):
+    if found not in (None, 1, SCHEMA):
         raise UsageError(
             f"the store {_shown(url)} has schema {found}, this intop needs {SCHEMA}: "
             f"name another store in [study]"
         )
+
+
+def _add_columns(connection: sa.Connection) -> None:
+    """What trials have got since schema 1. Those of then have the new columns' defaults."""
+    present = {column["name"] for column in sa.inspect(connection).get_columns(_trial.name)}
+    for column in _trial.columns:
+        if column.name not in present:
+            declared = sa.schema.CreateColumn(column).compile(connection)
+            connection.execute(sa.text(f"ALTER TABLE {_trial.name} ADD COLUMN {declared}"))
 
 
 def _shown(url: str) -> str:
@@ -370,6 +386,8 @@ def _trial_of(row: Any) -> Trial:
             name: HostMetrics(**values)
             for name, values in json.loads(row[_trial.c.metrics]).items()
         },
+        replica=row[_trial.c.replica],
+        p99_above_ms=row[_trial.c.p99_above_ms],
     )
 
 

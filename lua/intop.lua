@@ -8,6 +8,11 @@
 --   --threads N    as -t; threads stagger their slots and keep their URLs apart
 --   --pace         under wrk only: define delay() and hold --rate
 --   --rate R       requests per second over all threads; only with --pace
+--   --late-ms L    with --late-count K, only with --pace: end the run as soon as more than K
+--                  requests are certain to be sent more than L ms after they were due
+--
+-- Why not under wrk2: there a request is due by the connection it goes out on, which request() is
+-- not told, so which of them are late can't be known; and the first 10 s don't count.
 --
 -- Timeouts differ: wrk drops an answer that took --timeout or longer from its histogram and counts
 -- it as a timeout, so a short one hides the tail; wrk2 keeps it in the histogram and adds one
@@ -57,6 +62,14 @@ function readers.threads(name, text)
    return number
 end
 
+function readers.count(name, text)
+   local number = tonumber(text)
+   if not number or number % 1 ~= 0 or number < 0 or number == math.huge then
+      die("--" .. name .. " must be a whole number from 0 on, not '" .. text .. "'")
+   end
+   return number
+end
+
 function readers.seed(name, text)
    local number = tonumber(text)
    if not number or number % 1 ~= 0 or number < 0 or number > MAX_SEED then
@@ -97,6 +110,10 @@ local function check_pace(options)
    if not options.pace and not is_wrk2 then die("wrk needs --pace and --rate to hold a rate") end
    if options.rate and not options.pace then die("--rate needs --pace") end
    if options.pace then require_options(options, { "rate" }) end
+   if options["late-ms"] or options["late-count"] then
+      if not options.pace then die("--late-ms and --late-count need --pace") end
+      require_options(options, { "late-ms", "late-count" })
+   end
 end
 
 -- Pacing -----------------------------------------------------------------------------------------
@@ -116,17 +133,68 @@ local function monotonic_ms_clock()
 end
 
 -- A connection that is free takes the thread's next slot and waits for it; a slot in the past is
--- taken at once. Slots never move, so a stall is followed by its whole backlog.
-local function pacer(rate, threads, id, now_ms)
+-- taken at once. Slots never move, so a stall is followed by its whole backlog. `too_late`, where
+-- there is a limit, is told of each slot that is further in the past than that.
+local function pacer(rate, threads, id, now_ms, limit_ms, too_late)
    local step = 1000 * threads / rate
    local slot
+   limit_ms = limit_ms or math.huge
    return function()
       local now = now_ms()
       slot = slot and slot + step or now + id * 1000 / rate
+      if now - slot > limit_ms then too_late(now - slot) end
       return math.max(0, slot - now)
    end
 end
 M.pacer = pacer
+
+-- Late requests ----------------------------------------------------------------------------------
+
+-- Each thread has a Lua state of its own in one process. What they share is this array of numbers,
+-- which the main state owns: how many late requests each thread knows of, and whether they ended
+-- the run. A thread writes its own cell only.
+local ENDED = MAX_THREADS
+local function shared_cells()
+   local ffi = require("ffi")
+   local cells = ffi.new("double[?]", MAX_THREADS + 1)
+   return cells, tonumber(ffi.cast("uintptr_t", cells))
+end
+
+local function cells_at(address)
+   local ffi = require("ffi")
+   return ffi.cast("double *", ffi.cast("uintptr_t", address))
+end
+
+-- For the pacer: count the slots that are certain to be late, and call `stop` with every one of
+-- them once the threads together have more than `limit_count`. With a slot that is `late_ms` in
+-- the past, those that follow it and are past the limit by now are certain, too: nothing can take
+-- them earlier than now.
+local function late_counter(cells, options, id, stop)
+   local step = 1000 * options.threads / options.rate
+   local limit_ms, limit_count = options["late-ms"], options["late-count"]
+   local taken = 0
+   return function(late_ms)
+      cells[id] = taken + 1 + math.floor((late_ms - limit_ms) / step)
+      taken = taken + 1
+      local all = 0
+      for i = 0, options.threads - 1 do all = all + cells[i] end
+      if all > limit_count then
+         cells[ENDED] = 1
+         stop()
+      end
+   end
+end
+M.late_counter = late_counter
+
+-- thread:stop() would end the threads, but wrk sleeps for the whole duration in its main thread. On
+-- SIGINT it wakes up, ends all threads within 0.1 s and calls done() with what there is. A signal
+-- that comes before the sleep would not wake it, so there is one with every late request.
+local function interrupter()
+   local ffi = require("ffi")
+   ffi.cdef("int getpid(void); int kill(int pid, int signal);")
+   local SIGINT = 2
+   return function() ffi.C.kill(ffi.C.getpid(), SIGINT) end
+end
 
 -- Histogram --------------------------------------------------------------------------------------
 
@@ -273,7 +341,7 @@ local function latency_json(latency, is_empty)
    return "{" .. table.concat(cells, ",") .. "}"
 end
 
-local function result_json(name, summary, latency)
+local function result_json(name, summary, latency, late, stopped)
    local counts = histogram(latency)
    local fields = {
       '"schema":' .. SCHEMA,
@@ -281,6 +349,8 @@ local function result_json(name, summary, latency)
       '"duration_us":' .. whole(summary.duration),
       '"requests":' .. whole(summary.requests),
       '"bytes":' .. whole(summary.bytes),
+      '"late":' .. whole(late),
+      '"stopped":' .. tostring(stopped),
       '"errors":' .. errors_json(summary.errors),
       '"latency_us":' .. latency_json(latency, next(counts) == nil),
       '"histogram":' .. pairs_json(counts),
@@ -296,11 +366,16 @@ function M.script(name, kinds, prepare)
    local required = { "seed", "threads" }
    for kind in pairs(kinds) do required[#required + 1] = kind end
    kinds.seed, kinds.threads, kinds.rate, kinds.pace = "seed", "threads", "positive", "flag"
+   kinds["late-ms"], kinds["late-count"] = "positive", "count"
 
-   -- setup() runs in the main state, where the counter lives; everything else in the thread's own.
+   -- setup() and done() run in the main state, where the counters live; everything else in the
+   -- thread's own.
    local threads_seen = 0
+   local cells, address
    function setup(thread)
+      if not cells then cells, address = shared_cells() end
       thread:set("intop_thread_id", threads_seen)
+      thread:set("intop_cells", address)
       threads_seen = threads_seen + 1
    end
 
@@ -313,12 +388,19 @@ function M.script(name, kinds, prepare)
       math.randomseed(options.seed * MAX_THREADS + id)
       request = prepare(options, id)
       if options.pace then
-         delay = pacer(options.rate, options.threads, id, monotonic_ms_clock())
+         local limit_ms, too_late = options["late-ms"], nil
+         if limit_ms then
+            too_late = late_counter(cells_at(intop_cells), options, id, interrupter())
+         end
+         local clock = monotonic_ms_clock()
+         delay = pacer(options.rate, options.threads, id, clock, limit_ms, too_late)
       end
    end
 
    function done(summary, latency)
-      print(result_json(name, summary, latency))
+      local late = 0
+      for id = 0, threads_seen - 1 do late = late + cells[id] end
+      print(result_json(name, summary, latency, late, cells[ENDED] == 1))
    end
 end
 

@@ -26,10 +26,14 @@ class FakeBench:
     p99_us: dict[str, int] = field(default_factory=dict)
     connected: bool = True
     measured: list[int] = field(default_factory=list)
+    limits_ms: list[float | None] = field(default_factory=list)
     told: StringIO = field(default_factory=StringIO)
     refuses: dict[str, str] = field(default_factory=dict)
     latency: Callable[[PlannedTrial], int] | None = None
     dies_after: int | None = None
+    name: str = "lb"
+    aborted: bool = False
+    waited: int = 0
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         for key, got in self.refuses.items():
@@ -37,10 +41,13 @@ class FakeBench:
                 return RefusedValueError("lb", key, value, got)
         return None
 
-    def trial(self, planned: PlannedTrial, stage: Any, attempt: int) -> Trial:
+    def trial(
+        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+    ) -> Trial:
         if len(self.measured) == self.dies_after:
             raise KeyboardInterrupt
         self.measured.append(planned.index)
+        self.limits_ms.append(hopeless_ms)
         status = self.statuses.pop(0) if self.statuses else "ok"
         latency = (
             self.latency(planned)
@@ -48,7 +55,14 @@ class FakeBench:
             else self.p99_us.get(planned.configuration.digest, 5_000)
         )
         made = trial(planned.configuration, latency, stage=stage, status=status)
-        return replace(made, planned=planned, attempt=attempt)
+        return replace(made, planned=planned, attempt=attempt, replica=self.name)
+
+    def wait_until_quiet(self) -> str:
+        self.waited += 1
+        return ""
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def check_connections(self) -> None:
         if not self.connected:

@@ -89,6 +89,19 @@ def trial(
     )
 
 
+def places(count: int, *, rounds: bool = False) -> list[PlannedTrial]:
+    """Places of a plan with configurations of their own, two to a round where there are rounds."""
+    return [
+        PlannedTrial(
+            index=n,
+            role="design",
+            configuration=Configuration({"net.core.somaxconn": str(n + 1)}),
+            label=f"2.{n // 2 + 1}: side {n % 2}" if rounds else "",
+        )
+        for n in range(count)
+    ]
+
+
 def judged_trials(
     configuration: Configuration,
     default_us: Sequence[int],

@@ -112,6 +112,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         "compare",
         "tune",
         "contest",
+        "pilot",
     }
     assert design <= set(cli.commands)
     lab = cli.commands["lab"]
@@ -176,6 +177,7 @@ def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
         ["lab", "up"],
         ["lab", "status", "--json"],
         ["lab", "down"],
+        ["pilot"],
         ["screen", "--json"],
         ["collect"],
         ["train"],
@@ -258,7 +260,7 @@ def with_an_optional_lab(study: Path) -> None:
     study.write_text(text)
 
 
-@pytest.mark.parametrize("command", ["doctor", "screen", "collect", "tune"])
+@pytest.mark.parametrize("command", ["doctor", "pilot", "screen", "collect", "tune"])
 def test_an_optional_lab_that_is_not_up_is_left_out_and_named(study: Path, command: str) -> None:
     with_an_optional_lab(study)
     done = intop(command, "-c", study)

@@ -8,7 +8,7 @@ import pytest
 from intop.config.study import Study, default_path, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import Cluster, LabSpec, Link, native_arch, other_arch
-from intop.errors import ConfigurationError, UsageError
+from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name != "parameters.toml")
@@ -50,6 +50,25 @@ hostname = "b2.example"
 name = "second"
 """
 
+REPLICAS = """\
+[study]
+name = "mine"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[[cluster.x86]]
+lab = "one"
+link = { rate_mbit = 300 }
+
+[[cluster.x86]]
+lab = "two"
+link = { rate_mbit = 300 }
+"""
+
 
 def study(tmp_path: Path, text: str) -> Study:
     path = tmp_path / "study.toml"
@@ -86,22 +105,20 @@ def test_the_shipped_studies_are_there() -> None:
 
 def test_the_lab_is_this_machines_architecture_and_a_guest_of_the_other() -> None:
     found = load_study(CONFIGS / "lab.toml")
-    kinds = {arch: c.kind for arch, c in found.clusters.items() if isinstance(c, LabSpec)}
-    assert {native_arch(): "namespaces", other_arch(): "vm"} == kinds
+    labs = [c for replicas in found.clusters.values() for c in replicas]
+    kinds = {(c.arch, c.kind) for c in labs if isinstance(c, LabSpec)}
+    assert {(native_arch(), "namespaces"), (other_arch(), "vm")} == kinds
     assert {other_arch()} == found.optional
     # Clusters that are compared have the same link, and a machine can't be two labs at once.
-    one, other = found.clusters.values()
-    assert one.link == other.link
-    assert isinstance(one, LabSpec)
-    assert isinstance(other, LabSpec)
-    assert one.name != other.name
+    assert 1 == len({c.link for c in labs})
+    assert len(labs) == len({c.name for c in labs if isinstance(c, LabSpec)})
 
 
 def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
     found = load_study(CONFIGS / "cluster.example.toml").clusters
     assert {"x86", "arm"} == set(found)
-    assert all(isinstance(cluster, Cluster) for cluster in found.values())
-    assert [("php-fpm8.2",)] * 2 == [c.programs for c in found.values() if isinstance(c, Cluster)]
+    clusters = [c for replicas in found.values() for c in replicas if isinstance(c, Cluster)]
+    assert [("php-fpm8.2",)] * 2 == [c.programs for c in clusters]
 
 
 def test_the_folders_own_study_comes_before_the_labs(
@@ -141,11 +158,78 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     )
 
 
+@pytest.mark.parametrize(("line", "expected"), [("", 5.0), ("hopeless = 0", 0.0)])
+def test_stopping_what_is_hopeless_can_be_switched_off(
+    tmp_path: Path, line: str, expected: float
+) -> None:
+    text = GOOD.replace("[workload.slt]", f"[budget]\n{line}\n[workload.slt]")
+    assert expected == study(tmp_path, text).budget.hopeless
+
+
+def test_a_duration_is_left_to_the_pilot_where_the_file_has_none(tmp_path: Path) -> None:
+    found = study(tmp_path, edited("duration_s = 2\n", ""))
+    workload = found.workloads["slt"]
+    assert workload.duration_s is None
+    with pytest.raises(ResultMissingError, match="intop pilot --workload slt"):
+        _ = workload.counted_s
+    assert (5, 60, 1.25) == (
+        found.budget.pilot_trials,
+        found.budget.pilot_max_s,
+        found.budget.pilot_resolution,
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        ("duration_s = 0", "workload.slt.duration_s: input should be greater than or equal to 1"),
+        ("[budget]\npilot_trials = 2", "budget.pilot_trials: input should be greater than or eq"),
+        ("[budget]\npilot_max_s = 1", "budget.pilot_max_s: input should be greater than or equ"),
+        ("[budget]\npilot_resolution = 1.0", "budget.pilot_resolution: input should be greater"),
+    ],
+)
+def test_a_pilot_that_makes_no_sense_is_named(tmp_path: Path, new: str, said: str) -> None:
+    assert any(said in problem for problem in problems(tmp_path, edited("duration_s = 2", new)))
+
+
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     shaped = 'kind = "vm"\nlink = { delay_ms = 10, loss_percent = 0.5 }'
     text = GOOD.replace("link = { rate_mbit = 300 }", shaped)
     expected = LabSpec(name="one", kind="vm", link=Link(delay_ms=10, loss_percent=0.5))
-    assert expected == study(tmp_path, text).clusters["x86"]
+    assert (expected,) == study(tmp_path, text).clusters["x86"]
+
+
+def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
+    found = study(tmp_path, REPLICAS).clusters["x86"]
+    assert ["one", "two"] == [c.name for c in found if isinstance(c, LabSpec)]
+    assert 1 == len({c.link for c in found})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('lab = "two"', 'lab = "one"', ":10: cluster.x86: two replicas have lab one: each needs"),
+        ('lab = "two"', 'lab = "two"\nfoo = 1', ":16: cluster.x86.1.foo: extra inputs are not"),
+        ('lab = "two"', 'lab = "-"', ":14: cluster.x86.1: lab name '-'"),
+    ],
+)
+def test_what_is_wrong_with_a_replica_is_named(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    (found,) = problems(tmp_path, edited(old, new, REPLICAS))
+    assert said in found
+
+
+def test_two_replicas_need_load_balancers_of_their_own(tmp_path: Path) -> None:
+    arm = GOOD[GOOD.index("[cluster.arm]") :]
+    more = arm.replace("[cluster.arm]", "[[cluster.arm]]")
+    (found,) = problems(tmp_path, GOOD.replace(arm, more + more))
+    assert "two replicas have load balancer 10.0.0.2:22: each needs its own" in found
+
+
+def test_no_replicas_are_none(tmp_path: Path) -> None:
+    found = problems(tmp_path, GOOD.replace("[cluster.x86]", "[cluster]\nx86 = []\n[nothing]"))
+    assert any("at least 1 item" in problem for problem in found)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +248,8 @@ def test_a_link_that_makes_no_sense_is_named(tmp_path: Path, link: str, said: st
 
 def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     clusters = study(tmp_path, GOOD).clusters
-    assert LabSpec(name="one", arch="x86", link=Link(rate_mbit=300)) == clusters["x86"]
-    arm = clusters["arm"]
+    assert (LabSpec(name="one", arch="x86", link=Link(rate_mbit=300)),) == clusters["x86"]
+    (arm,) = clusters["arm"]
     assert isinstance(arm, Cluster)
     assert arm.emulation == ""
     assert ["load.example", "10.0.0.2", "b1.example", "second"] == [h.name for h in arm.hosts]
@@ -432,6 +516,11 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "[workload.slt]",
             "[budget]\nmax_foreign_cpu = 10\n[workload.slt]",
             "study.toml:6: budget.max_foreign_cpu: input should be less than or equal to 1",
+        ),
+        (
+            "[workload.slt]",
+            "[budget]\nhopeless = 1\n[workload.slt]",
+            "study.toml:5: budget: hopeless (1) must be more than 1, or 0 to stop none",
         ),
     ],
 )

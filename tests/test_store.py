@@ -22,10 +22,12 @@ from intop.domain.results import (
     Importance,
     ModelError,
     Pairwise,
+    Pilot,
     Ranking,
     Search,
     SideBySide,
     Training,
+    TriedDuration,
     Verdict,
 )
 from intop.domain.stats import RatioInterval
@@ -155,7 +157,12 @@ def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [trial(), FAILED, trial(status="disturbed", detail="x"), trial(status="overloaded", attempt=2)],
+    [
+        trial(),
+        FAILED,
+        trial(status="disturbed", detail="x"),
+        trial(status="overloaded", attempt=2, p99_above_ms=450.5),
+    ],
 )
 def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
     subject = begun(store)
@@ -349,7 +356,31 @@ SIDES = SideBySide(
     error_share=Pairwise(default=0.0, tuned=0.01),
 )
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES)
-RESULTS = [VERDICT, RANKING, TRAINING, SEARCH, PROBE]
+PILOT = Pilot(
+    duration_s=7,
+    tried=(
+        TriedDuration(
+            duration_s=7,
+            requests=1050,
+            trials=5,
+            p99_ms=80.25,
+            sd=0.5,
+            sd_low=0.3,
+            sd_high=1.4375,
+            resolution=1.75,
+            resolution_low=1.4,
+            resolution_high=1e9,
+            pairs_needed=None,
+            seconds=7.25,
+        ),
+    ),
+    reached=False,
+    stalled=True,
+    wanted=1.25,
+    pairs=10,
+    level=0.95,
+)
+RESULTS = [PILOT, VERDICT, RANKING, TRAINING, SEARCH, PROBE]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
@@ -435,10 +466,29 @@ def test_a_store_of_another_schema_is_refused_by_both_numbers(path: Path) -> Non
         connection.execute("update meta set schema_version = 99")
     connection.close()
     with (
-        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 1: name anoth"),
+        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 2: name anoth"),
         opened(str(path)),
     ):
         pytest.fail("must not open")
+
+
+def test_a_store_of_schema_1_gets_what_trials_have_got_since(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial())
+    with sqlite3.connect(path) as connection:
+        for column in ("replica", "p99_above_ms"):
+            connection.execute(f"alter table trial drop column {column}")
+        connection.execute("update meta set schema_version = 1")
+    connection.close()
+    for _ in range(2):
+        with opened(str(path)) as store:
+            (found,) = store.trials(subject, "collect")
+    assert ("", None) == (found.replica, found.p99_above_ms)
+    with sqlite3.connect(path) as connection:
+        assert [(2,)] == connection.execute("select schema_version from meta").fetchall()
+    connection.close()
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:

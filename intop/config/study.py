@@ -14,7 +14,7 @@ from pydantic import (
 
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
-from intop.config.source import Fraction, Model, Source
+from intop.config.source import Fraction, Model, Place, Source
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     Cluster,
@@ -34,6 +34,9 @@ from intop.resources import shipped
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
+Replicas = tuple[Cluster | LabSpec, ...]
+"""One cluster, or several that are alike."""
+
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -42,8 +45,9 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 class Study:
     """One configuration file: what to tune, where, under which load, with which budget.
 
-    `clusters` by architecture; an embedded one is a LabSpec until it is up. Those in `optional` are
-    done without where they can't be brought up. Parameters of a higher risk than `max_risk` are
+    `clusters` by architecture, each with all its replicas, which are measured in parallel; an
+    embedded one is a LabSpec until it is up. Architectures in `optional` are done without where
+    they can't be brought up. Parameters of a higher risk than `max_risk` are
     left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
     """
 
@@ -53,7 +57,7 @@ class Study:
     seed: int
     max_risk: Risk
     catalogue: Catalogue
-    clusters: Mapping[str, Cluster | LabSpec]
+    clusters: Mapping[str, Replicas]
     workloads: Mapping[WorkloadName, Workload]
     budget: Budget
     optional: frozenset[str] = frozenset()
@@ -138,7 +142,7 @@ class _WorkloadModel(Model):
     rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
     connections: Annotated[int, Field(ge=1, le=100_000)]
     threads: Annotated[int, Field(ge=1, le=1024)]
-    duration_s: Annotated[int, Field(ge=1, le=3600)]
+    duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
     paths: tuple[UrlPath, ...] = ()
@@ -167,6 +171,7 @@ class _BudgetModel(Model):
     pick_rounds: Count = 3
     judge_pairs: Annotated[int, Field(ge=3)] = 10
     judge_looks: Annotated[int, Field(ge=1, le=10)] = 2
+    agree_rounds: Annotated[int, Field(ge=3)] = 6
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     settle_limit_s: Positive = 90.0
     max_time_wait: Count = 20_000
@@ -175,6 +180,16 @@ class _BudgetModel(Model):
     max_steal: Fraction = 0.1
     max_foreign_cpu: Share = 0.2
     max_load_cpu: Share = 0.9
+    hopeless: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    pilot_trials: Annotated[int, Field(ge=3, le=100)] = 5
+    pilot_max_s: Annotated[int, Field(ge=2, le=3600)] = 60
+    pilot_resolution: Annotated[float, Field(gt=1, le=100)] = 1.25
+
+    @model_validator(mode="after")
+    def _hopeless_is_worse(self) -> "_BudgetModel":
+        if 0 < self.hopeless <= 1:
+            raise ValueError(f"hopeless ({self.hopeless:g}) must be more than 1, or 0 to stop none")
+        return self
 
 
 class _StudyModel(Model):
@@ -191,7 +206,10 @@ class _FileModel(Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
     workload: dict[WorkloadName, _WorkloadModel] = Field(min_length=1)
-    cluster: dict[Literal["x86", "arm", "native", "other"], dict[str, Any]] = Field(min_length=1)
+    cluster: dict[
+        Literal["x86", "arm", "native", "other"],
+        dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)],
+    ] = Field(min_length=1)
 
 
 def default_path() -> Path:
@@ -251,20 +269,35 @@ def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:
     return [shipped("configs") / "baselines"] + ([path.parent / own] if own else [])
 
 
-def _clusters(source: Source) -> tuple[dict[str, Cluster | LabSpec], frozenset[str]]:
+def _clusters(source: Source) -> tuple[dict[str, Replicas], frozenset[str]]:
     """The clusters by architecture, and which of them are optional."""
-    clusters: dict[str, Cluster | LabSpec] = {}
+    clusters: dict[str, Replicas] = {}
     optional: set[str] = set()
-    for name, table in _tables(source.data.get("cluster")):
+    for name, tables in _tables(source.data.get("cluster")):
         arch = {"native": native_arch(), "other": other_arch()}.get(name, name)
         if arch in clusters:
             source.problem(("cluster", name), f"it means {arch} here, which stands there already")
-        made = source.check(partial(_cluster, table, arch), ("cluster", name))
-        if made is not None:
-            clusters[arch] = made
-        if table.get("optional") is True:
+        made = [
+            source.check(partial(_cluster, table, arch), place) for place, table in tables.items()
+        ]
+        replicas = tuple(cluster for cluster in made if cluster is not None)
+        clusters[arch] = replicas
+        if any(table.get("optional") is True for table in tables.values()):
             optional.add(arch)
+        if twice := _tuned_twice(replicas):
+            source.problem(("cluster", name), f"two replicas have {twice}: each needs its own")
     return clusters, frozenset(optional)
+
+
+def _tuned_twice(replicas: Replicas) -> str | None:
+    """A lab or load balancer that stands in more than one replica."""
+    names = [
+        f"lab {r.name}"
+        if isinstance(r, LabSpec)
+        else f"load balancer {r.load_balancer.hostname}:{r.load_balancer.port}"
+        for r in replicas
+    ]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
@@ -293,8 +326,14 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
     )
 
 
-def _tables(data: object) -> list[tuple[str, Mapping[str, Any]]]:
-    """The tables of a table; what else is wrong with it, the model says."""
-    if not isinstance(data, dict):
-        return []
-    return [(name, value) for name, value in data.items() if isinstance(value, dict)]
+def _tables(data: object) -> list[tuple[str, dict[Place, Mapping[str, Any]]]]:
+    """Each architecture's tables by their places; what else is wrong with it, the model says."""
+    found: list[tuple[str, dict[Place, Mapping[str, Any]]]] = []
+    for name, value in data.items() if isinstance(data, dict) else ():
+        place: Place = ("cluster", name)
+        if isinstance(value, dict):
+            found.append((name, {place: value}))
+        elif isinstance(value, list):
+            entries = enumerate(value)
+            found.append((name, {(*place, n): v for n, v in entries if isinstance(v, dict)}))
+    return found

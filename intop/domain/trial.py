@@ -7,9 +7,12 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["screen", "collect", "pick", "judge", "contest"]
+Stage = Literal["pilot", "replicas", "screen", "collect", "pick", "judge", "contest"]
 TrialRole = Literal["baseline", "design", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
+
+PREPARING: tuple[Stage, ...] = ("pilot", "replicas")
+"""What comes before there is a duration for all trials; theirs may be another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +109,9 @@ class Trial:
     """A configuration that was measured. `histogram` is None only when it failed.
 
     `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
-    the status is not `ok`. `started_at` is UTC in ISO 8601.
+    the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is the load balancer that it
+    was measured on; empty in a trial by an earlier version. `p99_above_ms` is what P99 is
+    certainly above, of a trial that was stopped for that.
     """
 
     planned: PlannedTrial
@@ -123,6 +128,8 @@ class Trial:
     achieved_rps: float = 0.0
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
+    replica: str = ""
+    p99_above_ms: float | None = None
 
     @property
     def configuration(self) -> Configuration:
@@ -142,7 +149,13 @@ class Trial:
         timeout: quick errors are no good latency. Where the rate was missed under wrk, which
         measures from the moment of sending, the backlog at the 99th percentile of the run is
         added: it grows steadily from nothing to duration x (1 - achieved / asked). wrk2 has it in
-        its histogram already. Raises ValueError for a failed trial.
+        its histogram already.
+
+        A trial that was stopped has the latencies and the rate of the part that ran. Its backlog is
+        what it would come to if the rest went on like this, so that it compares with trials that
+        ran to their end; what was on its way when it was stopped is taken to grow as well, so it is
+        too high by up to connections / rate x (planned / ran - 1) where answers are slow but many.
+        P99 is never below what it is certainly above. Raises ValueError for a failed trial.
         """
         if self.histogram is None:
             raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
@@ -155,7 +168,7 @@ class Trial:
         if self.status == "overloaded" and self.conditions.load_tool.startswith("wrk "):
             missed = max(0.0, 1 - self.achieved_rps / self.conditions.rate_rps)
             backlog_ms = 0.99 * missed * self.conditions.duration_s * 1000
-        return all_requests.percentile_ms(99.0) + backlog_ms
+        return max(all_requests.percentile_ms(99.0) + backlog_ms, self.p99_above_ms or 0.0)
 
     def percentile_ms(self, percent: float) -> float:
         """A percentile of the histogram alone, in ms. Raises ValueError for a failed trial."""

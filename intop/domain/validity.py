@@ -20,6 +20,25 @@ class Validity:
     detail: str = ""
 
 
+def disturbance(
+    metrics: Mapping[str, HostMetrics], *, max_steal: float, max_foreign_cpu: float
+) -> str:
+    """Who else is busy on the hosts, "" when nobody is; the limits are shares of CPU time."""
+    for name, metric in metrics.items():
+        if metric.steal > max_steal:
+            return (
+                f"{name}: {metric.steal:.0%} of its CPU time was stolen by other machines, "
+                f"more than max_steal ({max_steal:.0%})"
+            )
+        if (metric.foreign_cpu or 0.0) > max_foreign_cpu:
+            return (
+                f"{name}: {metric.foreign_cpu:.0%} of its CPU time went to other programs, "
+                f"most of it to {metric.foreign_program}, "
+                f"more than max_foreign_cpu ({max_foreign_cpu:.0%})"
+            )
+    return ""
+
+
 def judge(
     *,
     requests: int,
@@ -30,8 +49,12 @@ def judge(
     max_steal: float,
     max_foreign_cpu: float,
     max_load_cpu: float,
+    hopeless: str = "",
 ) -> Validity:
-    """The validity of a load that ran to its end; the limits are shares of CPU time.
+    """The validity of a load; the limits are shares of CPU time.
+
+    `hopeless` says why the load was stopped before its end; it is empty where it ran to that. Its
+    rate and metrics are those of the part that ran.
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be
@@ -39,20 +62,8 @@ def judge(
     neither pressure nor busy processors, and not a missed rate beside an idle balancer, which is
     also what a slow link looks like.
     """
-    for name, metric in metrics.items():
-        if metric.steal > max_steal:
-            return Validity(
-                "disturbed",
-                f"{name}: {metric.steal:.0%} of its CPU time was stolen by other machines, "
-                f"more than max_steal ({max_steal:.0%})",
-            )
-        if (metric.foreign_cpu or 0.0) > max_foreign_cpu:
-            return Validity(
-                "disturbed",
-                f"{name}: {metric.foreign_cpu:.0%} of its CPU time went to other programs, "
-                f"most of it to {metric.foreign_program}, "
-                f"more than max_foreign_cpu ({max_foreign_cpu:.0%})",
-            )
+    if problem := disturbance(metrics, max_steal=max_steal, max_foreign_cpu=max_foreign_cpu):
+        return Validity("disturbed", problem)
     if requests == 0:
         return Validity("failed", f"no request was answered; errors: {dict(errors)}")
     failed = sum(errors.values())
@@ -66,6 +77,8 @@ def judge(
                 f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
                 f"it needs more threads, or a lower rate",
             )
+    if hopeless:
+        return Validity("overloaded", hopeless)
     if achieved_rps < RATE_TOLERANCE * rate_rps:
         return Validity("overloaded", f"{achieved_rps:.0f} of {rate_rps:.0f} requests/s")
     if is_failing:

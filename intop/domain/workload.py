@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.errors import ResultMissingError
+
 WorkloadName = Literal["slt", "dlt"]
 WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
 
@@ -12,18 +14,28 @@ class Workload:
     """A constant rate of requests: `slt` for static files, `dlt` for generated content.
 
     `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
-    trial and `warmup_s` the uncounted ones before them. `paths` are what `slt` asks for; where
-    there are none, it is the cluster's own static paths.
+    trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them. `paths`
+    are what `slt` asks for; where there are none, it is the cluster's own static paths.
     """
 
     name: WorkloadName
     rate_rps: float
     connections: int
     threads: int
-    duration_s: int
+    duration_s: int | None
     warmup_s: int
     timeout_s: int
     paths: tuple[str, ...] = ()
+
+    @property
+    def counted_s(self) -> int:
+        """The duration. Raises ResultMissingError while no pilot has chosen it."""
+        if self.duration_s is None:
+            raise ResultMissingError(
+                f"{self.name}: how long a trial takes is not chosen yet: intop pilot --workload "
+                f"{self.name} (or set duration_s in [workload.{self.name}])"
+            )
+        return self.duration_s
 
     def asked(self, static_paths: tuple[str, ...], dynamic_path: str) -> tuple[str, ...]:
         """The paths that are asked for on a cluster with these."""
@@ -43,7 +55,11 @@ class Budget:
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
-    what its threads could.
+    what its threads could. A trial of screen or collect is stopped once its P99 is certainly more
+    than `hopeless` times that of the default; 0 stops none. Where a cluster has replicas, the
+    default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
+    measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
+    one with which a verdict resolves a ratio of `pilot_resolution`.
     """
 
     screen_trials: int
@@ -60,6 +76,7 @@ class Budget:
     pick_rounds: int
     judge_pairs: int
     judge_looks: int
+    agree_rounds: int
     level: float
     settle_limit_s: float
     max_time_wait: int
@@ -68,3 +85,7 @@ class Budget:
     max_steal: float
     max_foreign_cpu: float
     max_load_cpu: float
+    hopeless: float
+    pilot_trials: int
+    pilot_max_s: int
+    pilot_resolution: float

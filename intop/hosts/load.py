@@ -33,6 +33,9 @@ ERROR_KINDS = ("connect", "read", "write", "timeout", "status")
 MAX_SEED = 2**32 - 1
 MAX_THREADS = 1024
 
+END_S = 0.1
+"""wrk ends its threads up to this long after its duration."""
+
 CALIBRATION_S = 10.0
 """wrk2 resets its histogram this long after the last connection of a thread was started."""
 CONNECT_INTERVAL_S = 0.005
@@ -55,7 +58,9 @@ class Load:
     `rate_rps` in requests/s over all connections (whole numbers only: it is rounded);
     `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for.
     `timeout_s` must exceed any latency of interest, since wrk drops slower answers from its
-    histogram. ValueError where a tool would silently do something else.
+    histogram. With `limit_ms` the run ends as soon as it is certain that more than 1 % of its
+    requests are answered later than that after they were due; wrk2 ignores it (`lua/intop.lua`
+    says why). ValueError where a tool would silently do something else.
     """
 
     script: Script
@@ -67,6 +72,7 @@ class Load:
     seed: int
     timeout_s: float = 10.0
     dynamic_path: str = "/dynamic"
+    limit_ms: float | None = None
 
     def __post_init__(self) -> None:
         if self.script not in ("slt", "dlt"):
@@ -75,6 +81,8 @@ class Load:
             raise ValueError(f"url {self.url!r} would be read as an option")
         for name in ("rate_rps", "duration_s", "timeout_s"):
             _require_positive(name, getattr(self, name))
+        if self.limit_ms is not None:
+            _require_positive("limit_ms", self.limit_ms)
         if round(self.rate_rps) < 1:
             raise ValueError(f"rate_rps {self.rate_rps} is less than one request a second")
         if not 1 <= self.threads <= MAX_THREADS:
@@ -103,6 +111,7 @@ class LoadResult:
     `histogram` holds the counted latencies, corrected for coordinated omission. With wrk the
     correction adds latencies, so that its total may exceed `requests`. `cpu_s` is the tool's CPU
     time over the whole run and what it computes after it, None where the shell did not say.
+    `stopped_after_s` is when the limit of its load ended it, None where it ran as long as planned.
     """
 
     requests: int
@@ -114,6 +123,7 @@ class LoadResult:
     histogram: Histogram
     achieved_rps: float
     cpu_s: float | None = None
+    stopped_after_s: float | None = None
 
     @property
     def counted_errors(self) -> dict[str, int]:
@@ -188,6 +198,14 @@ def planned_run_s(tool: LoadTool, load: Load) -> int:
     return math.ceil(calibration_s(tool, load) + load.duration_s)
 
 
+def late_count(tool: LoadTool, load: Load) -> int:
+    """How many requests may be late without P99 being certainly so: 1 % of all that the run sends.
+
+    By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
+    """
+    return math.floor(0.01 * round(load.rate_rps) * (planned_run_s(tool, load) + END_S))
+
+
 def command(tool: LoadTool, load: Load, directory: str) -> str:
     """The shell command that runs the load in the directory of the uploaded scripts.
 
@@ -205,6 +223,8 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     words += ["--seed", str(load.seed), "--threads", str(load.threads)]
     words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
     words += [] if paced_by_tool else ["--pace", "--rate", rate]
+    if load.limit_ms is not None and not paced_by_tool:
+        words += ["--late-ms", f"{load.limit_ms:.3f}", "--late-count", str(late_count(tool, load))]
     needed = shlex.join([script, SHARED_SCRIPT])
     run = shlex.join(words)
     return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"
@@ -285,6 +305,8 @@ def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: L
     if duration_s <= 0:
         raise ValueError(f"the run took {run_duration_s:.3f} s and {uncounted_s:.3f} s don't count")
     histogram = _histogram(data.get("histogram"))
+    # One that was about to end anyway is a whole run.
+    is_stopped = _flag(data, "stopped") and run_duration_s < planned_run_s(tool, load)
     # wrk2's number of requests includes the calibration, its histogram does not and has exactly
     # one latency for each answer. wrk's histogram has further ones from its correction.
     requests = histogram.total if tool.name == "wrk2" else run_requests
@@ -297,6 +319,7 @@ def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: L
         errors=_errors(data.get("errors")),
         histogram=histogram,
         achieved_rps=requests / duration_s,
+        stopped_after_s=run_duration_s if is_stopped else None,
     )
 
 
@@ -306,6 +329,14 @@ def _whole(data: Mapping[str, Any], key: str) -> int:
     if type(number) is not int or number < 0:
         raise ValueError(f"{key} is {number!r}, not a whole number")
     return number
+
+
+def _flag(data: Mapping[str, Any], key: str) -> bool:
+    """Whether a flag is set, not so where it is missing. ValueError naming another key's value."""
+    flag = data.get(key, False)
+    if type(flag) is not bool:
+        raise ValueError(f"{key} is {flag!r}, neither true nor false")
+    return flag
 
 
 def _errors(data: object) -> dict[str, int]:

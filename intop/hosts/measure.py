@@ -1,6 +1,8 @@
 """One measurement: put the cluster under load, read what happened."""
 
 import shlex
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
@@ -20,37 +22,59 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, and what its hosts did meanwhile."""
+    """A load that ran to its end, or was stopped as hopeless, and what its hosts did meanwhile."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
 
 
-def measure(rig: Rig, tool: LoadTool, workload: Workload, *, seed: int) -> Measurement:
-    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError."""
-    counted = _load(rig, workload, workload.duration_s, seed)
+def measure(
+    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, hopeless_ms: float | None = None
+) -> Measurement:
+    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError.
+
+    The load ends as soon as its P99 is certainly above `hopeless_ms`, where the tool can tell.
+    """
+    counted = replace(_load(rig, workload, workload.counted_s, seed), limit_ms=hopeless_ms)
     if tool.name == "wrk" and workload.warmup_s > 0:
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)
         _run(rig, tool, warmup)
 
+    before = _counters(rig)
+    text = _run(rig, tool, counted)
+    after = _counters(rig)
+    result = parse_output(text, tool, counted)
+    metrics = _between(rig, before, after)
+    name = rig.load_generator.address.name
+    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
+    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
+    return Measurement(result, metrics)
+
+
+def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
+    """What the hosts do for some time without our load."""
+    before = _counters(rig)
+    time.sleep(seconds)
+    return _between(rig, before, _counters(rig))
+
+
+def _counters(rig: Rig) -> dict[str, Counters]:
     def read(host: Host) -> Counters:
         return read_counters(host, processes=_ours(rig.cluster, host.address) is not None)
 
-    before = rig.on_all(read)
-    text = _run(rig, tool, counted)
-    after = rig.on_all(read)
-    result = parse_output(text, tool, counted)
-    metrics = {
+    return rig.on_all(read)
+
+
+def _between(
+    rig: Rig, before: Mapping[str, Counters], after: Mapping[str, Counters]
+) -> dict[str, HostMetrics]:
+    return {
         address.name: between(
             before[address.name], after[address.name], _ours(rig.cluster, address)
         )
         for address in rig.cluster.hosts
     }
-    name = rig.load_generator.address.name
-    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
-    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
-    return Measurement(result, metrics)
 
 
 def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:

@@ -4,14 +4,14 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
-from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
-from intop.domain.validity import Validity, judge
+from intop.domain.trial import PREPARING, Conditions, PlannedTrial, Stage, Trial
+from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
     IncomparableError,
@@ -22,27 +22,44 @@ from intop.errors import (
 from intop.hosts import sysctl
 from intop.hosts.guard import GuardedHost, guarded
 from intop.hosts.load import LoadTool, script_fingerprint
-from intop.hosts.measure import Measurement, measure
+from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
 from intop.hosts.settle import settle
 from intop.pipeline.context import Task
+from intop.pipeline.hopeless import told
 from intop.resources import shipped
+
+QUIET_S = 1.0
+"""Over which it is seen whether hosts are quiet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where the trials of one task are measured."""
+    """Where trials of one task are measured: one replica of its cluster, and what it said."""
 
     task: Task
     rig: Rig
     tool: LoadTool
     guard: GuardedHost
+    probe: Probe
     probed: Probed
     conditions: Conditions
 
-    def trial(self, planned: PlannedTrial, stage: Stage, attempt: int) -> Trial:
+    @property
+    def name(self) -> str:
+        """What the replica is told from others by: its load balancer's name."""
+        return self.rig.load_balancer.address.name
+
+    def trial(
+        self,
+        planned: PlannedTrial,
+        stage: Stage,
+        attempt: int,
+        hopeless_ms: float | None = None,
+    ) -> Trial:
         """Apply, read back, settle, measure, restore.
 
+        It is stopped once its P99 is certainly above `hopeless_ms` (see `pipeline/hopeless.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
         connection, which may have any cause, a disturbed one.
         """
@@ -54,14 +71,17 @@ class Bench:
             try:
                 self.guard.apply(planned.configuration)
                 unsettled = self._settle()
-                measurement = measure(self.rig, self.tool, self.task.workload, seed=seed)
+                measurement = measure(
+                    self.rig, self.tool, self.task.workload, seed=seed, hopeless_ms=hopeless_ms
+                )
             finally:
                 self.guard.apply(DEFAULT)
-            validity = self._validity(measurement)
+            validity = self._validity(measurement, hopeless_ms)
         except UnreachableError as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
+        is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
         return Trial(
             planned=planned,
             stage=stage,
@@ -77,6 +97,8 @@ class Bench:
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
             errors=measurement.result.counted_errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
+            replica=self.name,
+            p99_above_ms=hopeless_ms if is_stopped else None,
         )
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
@@ -94,11 +116,34 @@ class Bench:
         self.rig.on_all(lambda host: host.run("true"))
         self.guard.renew()
 
+    def wait_until_quiet(self) -> str:
+        """Wait until nobody else is busy on the hosts; returns who still is at the limit, or "".
+
+        Raises UnreachableError when a host is lost.
+        """
+        budget = self.task.context.study.budget
+        deadline = time.monotonic() + budget.settle_limit_s
+        while problem := disturbance(
+            idle(self.rig, QUIET_S),
+            max_steal=budget.max_steal,
+            max_foreign_cpu=budget.max_foreign_cpu,
+        ):
+            if time.monotonic() > deadline:
+                return problem
+        return ""
+
+    def abort(self) -> None:
+        """Let a trial that is under way in another thread end soon, and badly.
+
+        Its load ends by itself; the load balancer can still be given back.
+        """
+        self.rig.load_generator.close()
+
     def _settle(self) -> str:
         budget = self.task.context.study.budget
         return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
-    def _validity(self, measurement: Measurement) -> Validity:
+    def _validity(self, measurement: Measurement, hopeless_ms: float | None) -> Validity:
         result = measurement.result
         budget = self.task.context.study.budget
         return judge(
@@ -110,19 +155,20 @@ class Bench:
             max_steal=budget.max_steal,
             max_foreign_cpu=budget.max_foreign_cpu,
             max_load_cpu=budget.max_load_cpu,
+            hopeless=told(result.stopped_after_s, self.task.workload.counted_s, hopeless_ms),
         )
 
 
 @contextmanager
-def bench(task: Task) -> Iterator[Bench]:
-    """Connect, probe, take the guard; give everything back at the end.
+def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
+    """Connect to a replica, probe, take the guard; give everything back at the end.
 
     Raises HostError for a host that can't be reached or used, IncomparableError when the cluster
     is no longer what this campaign began on.
     """
     study = task.context.study
     say = task.context.progress.say
-    with connected(task.cluster(), task.context.connect) as rig:
+    with connected(task.clusters()[replica], task.context.connect) as rig:
         facts = balancer_facts(rig)
         tool = load_tool(rig)
         upload_scripts(rig, shipped("lua"), _asked_paths(task, rig))
@@ -135,12 +181,14 @@ def bench(task: Task) -> Iterator[Bench]:
             probe = Probe(facts=facts, readings=readings)
             conditions = _conditions(task, rig, facts, tool)
             _check_same(task, conditions, probe)
-            task.store.put(task.subject, probe)
+            if replica == 0:
+                task.store.put(task.subject, probe)
             yield Bench(
                 task=task,
                 rig=rig,
                 tool=tool,
                 guard=guard,
+                probe=probe,
                 probed=_probed(task, probe),
                 conditions=conditions,
             )
@@ -174,7 +222,7 @@ def _conditions(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Condi
         rate_rps=workload.rate_rps,
         connections=workload.connections,
         threads=workload.threads,
-        duration_s=workload.duration_s,
+        duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
         link=rig.cluster.link,
         paths=_in_short(_asked_paths(task, rig)),
@@ -198,22 +246,40 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
     before = task.store.get(task.subject, Probe)
     if not trials or before is None:
         return
-    differences = trials[-1].conditions.differences(conditions)
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
-    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
-    ignored = set() if probe.facts.in_namespace else lists
-    for key, reading in before.readings.items():
-        if key in ignored:
-            continue
-        now = probe.readings.get(key, Reading("missing", "")).value
-        if now != reading.value:
-            differences.append(f"{key}: {reading.value or 'missing'} against {now or 'missing'}")
-    if differences:
+    last = next((t for t in reversed(trials) if t.stage not in PREPARING), trials[-1])
+    if task.tries_durations or last.stage in PREPARING:
+        conditions = replace(conditions, duration_s=last.conditions.duration_s)
+    differences = last.conditions.differences(conditions)
+    if differences := differences + _other_values(task, before, probe):
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "
             f"(then against now):\n  " + "\n  ".join(differences) + "\n"
             "Bring them back, or start anew with --new"
         )
+
+
+def check_alike(one: Bench, other: Bench) -> None:
+    """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
+    differences = one.conditions.differences(other.conditions)
+    if differences := differences + _other_values(one.task, one.probe, other.probe):
+        raise IncomparableError(
+            f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
+            f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
+            f"Make them alike, or take one of them out of {one.task.context.study.path}"
+        )
+
+
+def _other_values(task: Task, before: Probe, now: Probe) -> list[str]:
+    """One line for each key whose value is not what it was, with both values."""
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
+    ignored = set() if now.facts.in_namespace else lists
+    differences: list[str] = []
+    for key, reading in before.readings.items():
+        value = now.readings.get(key, Reading("missing", "")).value
+        if key not in ignored and value != reading.value:
+            differences.append(f"{key}: {reading.value or 'missing'} against {value or 'missing'}")
+    return differences
 
 
 def _block(planned: PlannedTrial) -> str:

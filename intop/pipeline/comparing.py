@@ -6,7 +6,7 @@ from intop.domain.baseline import HOST
 from intop.domain.comparison import Compared, Comparison, Side, compared, side
 from intop.domain.probing import Probed
 from intop.domain.results import Ranking, Search, Training, Verdict
-from intop.domain.trial import Trial
+from intop.domain.trial import PREPARING, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
 from intop.pipeline.bench import stored_probed
@@ -42,15 +42,32 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
             f"{one} and {other} were not measured under the same conditions ({one} against "
             f"{other}):\n  " + "\n  ".join(differences) + "\n"
             "Measure both anew under the same ones, in a campaign of their own (--new), or see "
-            "the comparison all the same with --force"
+            "the comparison all the same with --force" + _about_pilots(context, found)
         )
     return Compared(comparisons=tuple(found), missing=tuple(missing))
+
+
+def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
+    """What to do where the pilots of the two sides chose different durations."""
+    longest = {
+        c.workload: max(side.conditions.duration_s for side in c.sides)
+        for c in found
+        if any(line.startswith("duration_s:") for line in c.differences)
+        and any(w.name == c.workload and w.duration_s is None for w in context.workloads)
+    }
+    settings = " and ".join(f"duration_s = {s} in [workload.{name}]" for name, s in longest.items())
+    return (
+        f"\nEach side's pilot chose a duration of its own; the longer one serves both: set "
+        f"{settings} of {context.study.path}, then measure anew"
+        if settings
+        else ""
+    )
 
 
 def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    trials = task.trials()
+    trials = [t for t in task.trials() if t.stage not in PREPARING]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(

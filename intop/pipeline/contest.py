@@ -22,6 +22,7 @@ from intop.pipeline.blocks import (
 )
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
+from intop.pipeline.pilot import timed
 
 
 def contest(
@@ -68,7 +69,7 @@ def contest(
             f"configuration (intop tune finds one)"
         )
     start = planned[0].index if planned else len(before)
-    trials = measure_plan(task, "contest", plan, start=start, failures_count=False)
+    trials = measure_plan(timed(task), "contest", plan, start=start, failures_count=False)
     found = _judged(entry, trials, reference, task.context.study.budget.level)
     task.store.put(task.subject, found)
     return found

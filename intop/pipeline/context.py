@@ -36,11 +36,15 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One architecture under one workload."""
+    """One architecture under one workload.
+
+    A pilot `tries_durations`: its trials are not of the campaign's duration.
+    """
 
     context: Context
     subject: Subject
     workload: Workload
+    tries_durations: bool = False
 
     @property
     def title(self) -> str:
@@ -52,9 +56,9 @@ class Task:
         """Where its trials and results are."""
         return self.context.store
 
-    def cluster(self) -> Cluster:
-        """The cluster to measure on. Raises LabError when it is a lab that isn't up."""
-        return cluster_of(self.context.study, self.subject.arch)
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The replicas of the cluster to measure on. Raises LabError for a lab that isn't up."""
+        return clusters_of(self.context.study, self.subject.arch)
 
     def seed(self, *parts: object) -> int:
         """A seed (32 bits) that depends on the campaign's, the task and these words only."""
@@ -69,12 +73,14 @@ class Task:
         return list(latest.values())
 
 
-def cluster_of(study: Study, arch: str) -> Cluster:
-    """An architecture's cluster. Raises LabError when it is a lab that isn't up."""
+def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
+    """An architecture's replicas. Raises LabError when one of them is a lab that isn't up."""
     from intop.lab.cluster import cluster
 
-    found = study.clusters[arch]
-    return cluster(found.name) if isinstance(found, LabSpec) else found
+    return tuple(
+        cluster(found.name) if isinstance(found, LabSpec) else found
+        for found in study.clusters[arch]
+    )
 
 
 def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
@@ -100,7 +106,7 @@ def taking_part(
     for arch in archs:
         try:
             if arch in study.optional and not begun(arch):
-                cluster_of(study, arch)
+                clusters_of(study, arch)
         except LabError as error:
             say(f"{arch} is optional in {study.path} and left out: {error}")
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from intop.domain.agreement import Agreement
 from intop.domain.drift import drift
 from intop.domain.results import Collected, Ranking
 from intop.domain.space import Space
@@ -13,6 +14,8 @@ from intop.learn.screening import rank
 from intop.pipeline.bench import Bench, stored_probed
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.pipeline.pilot import timed
+from intop.pipeline.replicas import replicas_in_use
 
 
 def screen(task: Task, samples: int | None = None) -> Ranking:
@@ -26,9 +29,10 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
     def plan(ready: Bench) -> list[PlannedTrial]:
         count = samples or budget.screen_trials
         design = latin_hypercube(ready.probed.space, count, seed=task.seed("screen"))
-        return with_sentinels(design, budget.sentinel_every)
+        return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "screen", samples)
+    task = timed(task)
     trials = usable(measure_plan(task, "screen", plan), task)
     space = required_space(task)
     ranking = rank(
@@ -60,11 +64,16 @@ def collect(task: Task, samples: int | None = None) -> Collected:
         space = ready.probed.space.restricted(ranking.chosen) if ranking else ready.probed.space
         count = samples or budget.collect_trials
         design = latin_hypercube(space, count, seed=task.seed("collect"))
-        return with_sentinels(design, budget.sentinel_every)
+        return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
 
     _check_samples(task, "collect", samples)
+    task = timed(task)
     trials = measure_plan(task, "collect", plan)
-    return Collected(trials=tuple(trials), drift=drift(trials, level=budget.level))
+    return Collected(
+        trials=tuple(trials),
+        drift=drift(trials, level=budget.level),
+        replicas=task.store.get(task.subject, Agreement),
+    )
 
 
 def collected_space(task: Task) -> Space:

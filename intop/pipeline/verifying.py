@@ -23,6 +23,7 @@ from intop.pipeline.blocks import (
 )
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
+from intop.pipeline.pilot import timed
 from intop.pipeline.sampling import collected
 
 MEASURED_BEST = "best measured"
@@ -39,6 +40,7 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     budget = task.context.study.budget
     _check_against(task, against)
     finalists = _finalists(task, budget.finalists)
+    task = timed(task)
 
     def picking(_: object) -> list[PlannedTrial]:
         return blocks(task, "pick", {**finalists, HOST: DEFAULT}, budget.pick_rounds)
@@ -65,16 +67,15 @@ def judge(task: Task, origin: str, configuration: Configuration, against: str = 
         return blocks(task, "judge", sides, rounds)
 
     def clear(trials: Sequence[Trial]) -> bool:
-        # Only right at a look: what is measured beyond one, is never left out again.
-        if len(trials) not in {2 * look.rounds for look in schedule}:
-            return False
         default, _ = _pairs(trials, origin, against)
         if len(default) < 2:
             return False
         found = _verdict(task, origin, configuration, trials, against, schedule)
         return found.outcome in ("gain", "worse")
 
-    judged = measure_plan(task, "judge", plan, enough=clear)
+    # Right at the looks only: what is measured beyond one, is never left out again.
+    asked = [2 * look.rounds for look in schedule]
+    judged = measure_plan(task, "judge", plan, looks=asked, enough=clear)
     verdict = _verdict(task, origin, configuration, judged, against, schedule)
     if verdict.stopped_early:
         task.context.progress.say(

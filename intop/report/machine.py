@@ -5,6 +5,7 @@ import math
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.agreement import Agreement
 from intop.domain.comparison import Contrast
 from intop.domain.results import Contestant, Verdict
 from intop.domain.trial import Trial
@@ -22,6 +23,8 @@ def _plain(value: Any) -> Any:
         plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
         if isinstance(value, (Contestant, Contrast, Verdict)):
             plain["outcome"] = value.outcome
+        if isinstance(value, Agreement):
+            plain["in_use"] = [value.replicas[n].name for n in value.in_use]
         return plain
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -43,6 +46,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "stage": trial.stage,
         "index": trial.planned.index,
         "attempt": trial.attempt,
+        "replica": trial.replica,
         "role": trial.planned.role,
         "configuration": dict(trial.configuration.values),
         "digest": trial.configuration.digest,
@@ -51,6 +55,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "started_at": trial.started_at,
         "seconds": trial.seconds,
         "judged_p99_ms": trial.p99_ms if trial.histogram else None,
+        "p99_above_ms": trial.p99_above_ms,
         **percentiles,
         "achieved_rps": trial.achieved_rps,
         "errors": dict(trial.errors),

@@ -7,7 +7,8 @@ from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from intop.domain.drift import FEWEST, Drift
+from intop.domain.agreement import Replica
+from intop.domain.drift import Drift
 from intop.domain.results import (
     Collected,
     Convergence,
@@ -132,7 +133,25 @@ def collected(title: str, found: Collected) -> RenderableType:
             (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
         )
         table.add_row(name, str(len(rows)), low, high, counts or "none")
-    return Group(heading, table, Text(drift_sentence(found.drift)), "")
+    sentences = [drift_sentence(found.drift)]
+    if found.replicas is not None:
+        sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
+    return Group(heading, table, *map(Text, sentences), "")
+
+
+def replica_sentence(replica: Replica) -> str:
+    """Such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
+    ratio = replica.ratio
+    if ratio is None:
+        return (
+            f"replica {replica.name} is left out: too few trials of the default could be used, "
+            "on it or on the first one"
+        )
+    told = "agrees" if replica.agrees else "is left out, it measures something else"
+    return (
+        f"replica {replica.name} {told}: the first one's P99 / its P99 "
+        f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+    )
 
 
 def drift_sentence(found: Drift) -> str:
@@ -142,8 +161,8 @@ def drift_sentence(found: Drift) -> str:
     """
     if found.change is None or found.share is None:
         return (
-            f"drift of the default: can't be told from {found.sentinels} of its trials, "
-            f"it takes {FEWEST} at different times"
+            f"drift of the default: can't be told from {found.sentinels} of its trials, which are "
+            f"too few, or not far enough apart"
         )
     low, high = _percent(found.change.low), _percent(found.change.high)
     told = (

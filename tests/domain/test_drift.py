@@ -120,3 +120,39 @@ def test_it_is_stored_with_a_ranking() -> None:
     found = drift(sentinels([1000, 1500, 1200]), level=0.95)
     kept = json.dumps(TypeAdapter(Drift).dump_python(found))
     assert found == TypeAdapter(Drift).validate_json(kept)
+
+
+def test_the_difference_of_two_replicas_is_no_drift() -> None:
+    """The slower one is measured later, at its own steady pace."""
+    scatter = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99)
+    one = [replace(s, replica="a") for s in sentinels([1000 * x for x in scatter])]
+    two = [replace(s, replica="b") for s in sentinels([2000 * x for x in scatter])]
+    later = [
+        replace(s, started_at=(BEGINNING + timedelta(minutes=20 + 4 * n)).isoformat())
+        for n, s in enumerate(two)
+    ]
+    found = drift(one + later, level=0.95)
+    assert found.change is not None
+    assert found.change.low < 1 < found.change.high
+    assert 0.9 < found.change.ratio < 1.1
+
+
+def test_two_replicas_drift_together() -> None:
+    one, two = (
+        [
+            replace(s, replica=name)
+            for s in sentinels([base * 1.1 ** (n / 10) for n in range(11)], 3)
+        ]
+        for name, base in (("a", 1000), ("b", 1500))
+    )
+    found = drift(one + two, level=0.95)
+    assert found.change is not None
+    assert pytest.approx(1.1, abs=2e-3) == found.change.ratio
+
+
+def test_each_replica_takes_a_degree_of_freedom() -> None:
+    made = [
+        replace(s, replica=name) for s, name in zip(sentinels([10, 11, 12]), "abb", strict=True)
+    ]
+    found = drift(made, level=0.95)
+    assert (3, None) == (found.sentinels, found.change)

@@ -82,6 +82,22 @@ def test_the_backlog_is_added_where_the_tool_does_not_see_it(
 
 
 @pytest.mark.parametrize(
+    ("achieved", "above_ms", "expected_ms"),
+    [
+        # As if 20 % were missed for all of its 10 s.
+        (80.0, 450.0, P99_MS + 0.99 * 0.2 * 10_000),
+        (98.0, 450.0, 450.0),
+        (98.0, None, P99_MS + 0.99 * 0.02 * 10_000),
+    ],
+)
+def test_p99_of_a_stopped_trial_is_extrapolated_and_not_below_what_is_certain(
+    achieved: float, above_ms: float | None, expected_ms: float
+) -> None:
+    stopped = trial(status="overloaded", achieved_rps=achieved, p99_above_ms=above_ms)
+    assert expected_ms == pytest.approx(stopped.p99_ms)
+
+
+@pytest.mark.parametrize(
     ("status", "histogram", "expected"),
     [
         ("ok", LATENCIES, True),

@@ -152,6 +152,15 @@ def test_command(tool: LoadTool, script: Script, expected: str) -> None:
     assert expected == command(tool, load(script=script), "/tmp/i")
 
 
+def test_wrk_is_told_how_many_late_requests_are_too_many() -> None:
+    limited = load(limit_ms=450.1234)
+    words = shlex.split(command(WRK, limited, "/tmp/i"))
+    # 1 % of 1,500 a second in 3.1 s is 46.5.
+    expected = ["--late-ms", "450.123", "--late-count", "46"]
+    assert expected == words[words.index("--late-ms") : -2]
+    assert command(WRK2, load(), "/tmp/i") == command(WRK2, limited, "/tmp/i")
+
+
 def test_whole_seconds_and_requests_are_rounded() -> None:
     words = command(WRK, load(duration_s=2.2, timeout_s=1.5, rate_rps=800.6), "/tmp/i").split()
     assert [words[words.index(key) + 1] for key in ("-d", "--timeout", "--rate")] == [
@@ -241,6 +250,7 @@ def test_command_runs_no_load_without_its_scripts(tmp_path: Path) -> None:
         ({"threads": 0}, "threads 0 is not in 1..1024"),
         ({"connections": 33}, "connections 33 is not a multiple of threads 2"),
         ({"connections": 0}, "connections 0 is not a multiple of threads 2"),
+        ({"limit_ms": 0}, "limit_ms 0 is not a positive number"),
         ({"seed": -1}, "seed -1 is not in 0..4294967295"),
         ({"rate_rps": 3}, "32 connections at 3 requests/s are idle for longer than timeout_s 10"),
     ],
@@ -371,6 +381,25 @@ def test_the_shell_says_what_cpu_time_the_load_took(said: str, expected: float |
     assert pytest.approx(expected) == result.cpu_s
 
 
+@pytest.mark.parametrize(
+    ("said", "duration_us", "expected"),
+    [
+        ({"stopped": True, "late": 47}, 1_250_000, 1.25),
+        ({"stopped": False, "late": 0}, 3_004_000, None),
+        ({}, 3_004_000, None),
+        # It was about to end anyway.
+        ({"stopped": True, "late": 47}, 3_000_000, None),
+    ],
+)
+def test_a_stopped_run_says_when(
+    said: dict[str, Any], duration_us: int, expected: float | None
+) -> None:
+    text = edited("wrk-slt.txt", lambda data: data.update(said, duration_us=duration_us))
+    result = parse_output(text, WRK, SLT)
+    assert expected == result.stopped_after_s
+    assert pytest.approx(result.requests / (duration_us / 1e6)) == result.achieved_rps
+
+
 # Output: what is refused --------------------------------------------------------------------------
 
 
@@ -396,6 +425,7 @@ def edited(name: str, change: Callable[[dict[str, Any]], object]) -> str:
             "schema and script are (2, 'sl",
         ),
         (edited("wrk-slt.txt", lambda data: data.pop("requests")), "requests is None, not a whole"),
+        (edited("wrk-slt.txt", lambda data: data.update(stopped=1)), "stopped is 1, neither true"),
         (edited("wrk-slt.txt", lambda data: data.update(bytes=-1)), "bytes is -1, not a whole"),
         (edited("wrk-slt.txt", lambda data: data["errors"].pop("read")), "read is None, not a wh"),
         (edited("wrk-slt.txt", lambda data: data.pop("errors")), "errors is None, not an object"),
@@ -493,6 +523,45 @@ def test_pacer_gives_each_thread_every_nth_slot_and_never_moves_slots(tmp_path: 
         "print(delay())\n",  # slot 5011
     )
     assert [float(line) for line in printed.split()] == [1, 3, 5, 0, 0, 1]
+
+
+def test_pacer_tells_of_slots_that_are_further_in_the_past_than_the_limit(tmp_path: Path) -> None:
+    printed = run_lua(
+        tmp_path,
+        "local now = 5000\n"
+        "local delay = intop.pacer(1000, 2, 0, function() return now end, 10, print)\n"
+        "delay() now = 5012 delay()\n"  # slots 5000, 5002: just within the limit
+        "now = 5015 delay() delay()\n"  # slots 5004 and 5006: the latter is 9 late
+        "now = 5030 delay()\n",  # slot 5008
+    )
+    assert [11, 22] == [float(line) for line in printed.split()]
+
+
+def late_counts(tmp_path: Path, code: str, limit_count: int) -> list[str]:
+    """What Lua code prints with two threads' counters, `one` and `two`, that share `cells`."""
+    printed = run_lua(
+        tmp_path,
+        "local cells = {}\n"
+        "for i = 0, 1024 do cells[i] = 0 end\n"
+        "local options = { threads = 2, rate = 1000,"
+        f" ['late-ms'] = 10, ['late-count'] = {limit_count} }}\n"
+        "local function stop() print('stop') end\n"
+        "local one = intop.late_counter(cells, options, 0, stop)\n"
+        "local two = intop.late_counter(cells, options, 1, stop)\n"
+        "local function show() print(cells[0], cells[1], cells[1024]) end\n" + code,
+    )
+    return printed.replace("\t", " ").splitlines()
+
+
+def test_late_slots_that_are_not_taken_yet_count_and_none_counts_twice(tmp_path: Path) -> None:
+    # Slots are 2 ms apart. One that is 15 late has two behind it that are 13 and 11 late by now.
+    code = "one(15) show() one(13) show() one(11) show() one(11.5) show() one(14.5) show()"
+    assert ["3 0 0", "3 0 0", "3 0 0", "4 0 0", "7 0 0"] == late_counts(tmp_path, code, 100)
+
+
+def test_late_slots_of_all_threads_end_the_run_once_they_are_too_many(tmp_path: Path) -> None:
+    code = "one(11) two(11) two(11) show() two(11) show() one(11) show()"
+    assert ["1 2 0", "stop", "1 3 1", "stop", "2 3 1"] == late_counts(tmp_path, code, 3)
 
 
 FAKE_WRK2_LATENCY = """
@@ -609,12 +678,15 @@ def nginx_configuration(home: Path, port: int) -> str:
     events {{ worker_connections 256; }}
     http {{
         {temporary}
+        limit_req_zone $server_addr zone=slow:1m rate=50r/s;
         log_format uri '$request_uri $status';
         access_log {home}/access.log uri;
         server {{
             listen 127.0.0.1:{port};
             root {home};
             location = /dynamic {{ return 200 "$arg_r"; }}
+            # Whoever asks for more than 50 a second has to wait ever longer.
+            location = /slow {{ limit_req zone=slow burst=100000; try_files {PATHS[0]} =404; }}
         }}
     }}
     """
@@ -717,6 +789,47 @@ def test_reading_wrks_counters_equals_walking_its_latency_object(
     assert expected == parse_output(output.stdout, WRK, its_load).histogram
 
 
+HOPELESS_MS = 100.0
+
+
+def slow_load(server: Server, **changes: Any) -> Load:
+    """Eight times what the server carries."""
+    its_load = replace(small_load("dlt", server), dynamic_path="/slow", duration_s=5)
+    return replace(its_load, **changes)
+
+
+def test_a_hopeless_run_is_stopped_and_has_what_it_measured_so_far(
+    server: Server, scripts: Path
+) -> None:
+    its_load = slow_load(server, limit_ms=HOPELESS_MS)
+    began = time.monotonic()
+    result = run_load(installed("wrk"), its_load, scripts)
+    assert time.monotonic() - began < its_load.duration_s
+    assert result.stopped_after_s == result.run_duration_s == result.duration_s
+    assert HOPELESS_MS / 1000 < result.stopped_after_s < its_load.duration_s
+    assert 0 < result.requests <= result.histogram.total
+    assert pytest.approx(result.requests / result.stopped_after_s) == result.achieved_rps
+    assert result.achieved_rps < 0.5 * its_load.rate_rps
+    assert without_errors() == result.errors
+    assert result.cpu_s is not None
+
+
+def test_without_a_limit_a_hopeless_run_takes_its_time(server: Server, scripts: Path) -> None:
+    its_load = slow_load(server, duration_s=2)
+    result = run_load(installed("wrk"), its_load, scripts)
+    assert None is result.stopped_after_s
+    assert its_load.duration_s <= result.run_duration_s
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_healthy_run_is_not_stopped(name: str, server: Server, scripts: Path) -> None:
+    # A stall of more than half the run would stop it: less is not asked of the tests' machine.
+    its_load = replace(small_load("slt", server), limit_ms=1000.0)
+    result = run_load(installed(name), its_load, scripts)
+    assert None is result.stopped_after_s
+    assert its_load.duration_s <= result.run_duration_s
+
+
 GOOD = "--seed 7 --threads 2 --paths paths.txt --pace --rate 100"
 
 
@@ -737,6 +850,10 @@ GOOD = "--seed 7 --threads 2 --paths paths.txt --pace --rate 100"
         ("slt", "--seed 4294967296", "--seed must be a whole number from 0 to 2^32-1"),
         ("slt", "--threads 1.5", "--threads must be a whole number up to 1024, not '1.5'"),
         ("slt", "--rate 0", "--rate must be a positive number, not '0'"),
+        ("slt", GOOD + " --late-ms 5", "missing argument --late-count"),
+        ("slt", GOOD + " --late-count 5", "missing argument --late-ms"),
+        ("slt", GOOD + " --late-ms 0", "--late-ms must be a positive number, not '0'"),
+        ("slt", GOOD + " --late-count 0.5", "--late-count must be a whole number from 0 on"),
         ("slt", GOOD.replace("--threads 2", "--threads 1"), "--threads is less than -t"),
         ("slt", GOOD.replace("paths.txt", "none"), "--paths: none: No such file or directory"),
         ("slt", GOOD.replace("paths.txt", "empty"), "--paths: no path in empty"),

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 from fakes import FakeBench
 from intop.config.study import load_study
-from intop.pipeline import measuring
+from intop.pipeline import replicas
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
@@ -62,6 +62,7 @@ generations = 10
 finalists = 2
 pick_rounds = 1
 judge_pairs = 3
+agree_rounds = 3
 max_foreign_cpu = 1    # the machine that runs the tests may have other work
 """
 
@@ -113,6 +114,15 @@ class Study:
         finally:
             connection.close()
 
+    def durations(self) -> set[int]:
+        """Those of all stored trials, in seconds."""
+        connection = sqlite3.connect(self.folder / "small.db", timeout=10)
+        try:
+            rows = connection.execute("SELECT conditions FROM trial").fetchall()
+        finally:
+            connection.close()
+        return {json.loads(conditions)["duration_s"] for (conditions,) in rows}
+
     def balancer(self, command: str, lab: int = 0) -> str:
         """What a command prints in the load balancer's namespace."""
         name = f"intop-{self.labs[lab]}-lb"
@@ -149,13 +159,14 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     """Studies with labs of their own, which are up, and down after the test."""
     made: list[Study] = []
 
-    def make(*archs: str) -> Study:
-        labs = tuple(f"t-{arch}{RUN}" for arch in archs)
+    def make(*archs: str, replicas: int = 1) -> Study:
+        places = [(arch, f"{letter}-{arch}{RUN}") for arch in archs for letter in "tuv"[:replicas]]
+        labs = tuple(lab for _, lab in places)
         machine = platform.machine()
         clusters = "\n".join(
-            f'[cluster.{arch}]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
+            f'[[cluster.{arch}]]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
             "link = { rate_mbit = 300 }\n"
-            for arch, lab in zip(archs, labs, strict=True)
+            for arch, lab in places
         )
         (tmp_path / "intop.toml").write_text(STUDY.format(clusters=clusters))
         study = Study(tmp_path, labs)
@@ -173,6 +184,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
     """A task of the lab's study whose trials are made up."""
     told = StringIO()
     study = load_study(shipped("configs") / "lab.toml")
+    study = replace(study, clusters={arch: c[:1] for arch, c in study.clusters.items()})
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(
             study=study,
@@ -188,8 +200,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
         fake = FakeBench(task, told=told)
 
         @contextmanager
-        def ready(_task: Task) -> Iterator[FakeBench]:
+        def ready(_task: Task, _replica: int) -> Iterator[FakeBench]:
             yield fake
 
-        monkeypatch.setattr(measuring, "bench", ready)
+        monkeypatch.setattr(replicas, "bench", ready)
         yield fake

@@ -285,6 +285,30 @@ def test_one_trial_of_the_default_is_too_few(campaign: Campaign) -> None:
 # What must be equal -------------------------------------------------------------------------------
 
 
+def test_durations_that_two_pilots_chose_are_refused_with_what_to_set(campaign: Campaign) -> None:
+    campaign.collected("x86", duration_s=8)
+    campaign.collected("arm", duration_s=16)
+    with pytest.raises(IncomparableError) as caught:
+        compare(campaign.context, "x86", "arm")
+    assert "slt: duration_s: 8 against 16" in str(caught.value)
+    assert "pilot" not in str(caught.value)  # the file has a duration
+    piloted = tuple(replace(w, duration_s=None) for w in campaign.context.workloads)
+    with pytest.raises(IncomparableError, match=r"set duration_s = 16 in \[workload\.slt\] of"):
+        compare(replace(campaign.context, workloads=piloted), "x86", "arm")
+
+
+def test_the_trials_of_a_pilot_are_not_compared(campaign: Campaign) -> None:
+    for arch in ("x86", "arm"):
+        campaign.collected(arch)
+    piloted = trial(
+        stage="pilot", p99_us=1, conditions=campaign.conditions("x86", "slt", duration_s=4)
+    )
+    campaign.add(campaign.subject("x86", "slt"), [piloted])
+    (found,) = compare(campaign.context, "x86", "arm").comparisons
+    assert () == found.differences
+    assert (0.9, 1.6) == pytest.approx(found.sides[0].default.trials_ms)
+
+
 def test_other_loads_are_refused_by_name_with_both_values_and_the_way_out(
     campaign: Campaign,
 ) -> None:

@@ -110,19 +110,32 @@ def test_collect_killed_twice_ends_with_the_same_trials(
     assert traces(study.labs[0]) == []
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_signal_it_gives_the_host_back(
-    make_study: Make, wait_for: Wait, sign: signal.Signals
+@pytest.mark.parametrize(("sign", "replicas"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)])
+def test_stopped_by_a_signal_it_gives_the_hosts_back(
+    make_study: Make, wait_for: Wait, sign: signal.Signals, replicas: int
 ) -> None:
-    study = make_study("x86")
-    before = study.balancer(NAMESPACED)
+    study = make_study("x86", replicas=replicas)
+    before = [study.balancer(NAMESPACED, lab) for lab in range(replicas)]
     process = study.start("collect", "--workload", "slt")
     wait_for(lambda: len(study.trials("collect")) >= 2, "two trials")
     os.kill(process.pid, sign)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "goes on from here" in err
-    assert study.balancer(NAMESPACED) == before
+    assert [study.balancer(NAMESPACED, lab) for lab in range(replicas)] == before
+
+
+def test_two_replicas_are_measured_on_at_once(make_study: Make) -> None:
+    study = make_study("x86", replicas=2)
+    found = study.json("collect", "--workload", "slt", "--samples", "10")["x86 slt"]
+    names = [f"{lab}-lb" for lab in study.labs]
+    assert [r["name"] for r in found["replicas"]["replicas"]] == names
+    # Were they found to disagree, which noise may bring about, the first one does it all.
+    assert {t["replica"] for t in found["trials"]} == set(found["replicas"]["in_use"])
+    compared = study.trials("replicas")
+    assert len(compared) == 6
+    (diagnosis, other) = study.json("doctor")
+    assert diagnosis["offered"] == other["offered"]
 
 
 def test_two_clusters_compared(make_study: Make) -> None:
@@ -166,3 +179,29 @@ def test_other_conditions_are_not_mixed(make_study: Make) -> None:
     _, err = study.run("screen", "--workload", "slt", expected=(1,))
     assert "rate_rps: 300.0 against 200.0" in err
     assert "--new" in err
+
+
+def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
+    study = make_study("x86")
+    path = study.folder / "intop.toml"
+    text = path.read_text().replace("rate_rps = 300", "rate_rps = 600")
+    text = text.replace("duration_s = 1\n", "", 1)
+    path.write_text(f"{text}pilot_trials = 3\npilot_max_s = 3\n")
+
+    _, err = study.run("collect", "--workload", "slt")
+    assert "x86 slt: pilot: " in err
+    # A thousand requests take 2 s, and there is no room for twice that.
+    assert [(0, 0), (1, 0), (2, 0)] == [trial[:2] for trial in study.trials("pilot")]
+    assert len(study.trials("collect")) == 11
+    assert {2} == study.durations()
+    found = study.json("pilot", "--workload", "slt")["x86 slt"]
+    assert (2, [2]) == (found["duration_s"], [one["duration_s"] for one in found["tried"]])
+    assert found["tried"][0]["seconds"] > 2
+    out, _ = study.run("pilot", "--workload", "slt")
+    assert "trials of 2 s" in out
+    assert len(study.trials("pilot")) == 3
+
+    # At 150 requests/s they take 7 s.
+    out, err = study.run("pilot", "--workload", "dlt", expected=(2,))
+    assert out == ""
+    assert "more than pilot_max_s (3)" in err

@@ -1,13 +1,13 @@
 """Carrying out a plan, with a bench that says what each trial comes to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from fakes import FakeBench
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.trial import PlannedTrial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError, ResultMissingError, UnreachableError, UsageError
 from intop.pipeline import measuring, sampling
 
@@ -36,10 +36,19 @@ def test_what_is_stored_is_not_measured_again(bench: FakeBench) -> None:
     assert 7 == len(bench.measured)
 
 
-def test_a_disturbed_trial_is_measured_again_and_both_are_kept(bench: FakeBench) -> None:
+def test_the_default_stands_there_once_for_each_replica() -> None:
+    made = measuring.with_sentinels(configurations(5), 2, replicas=2)
+    roles = [*("baseline",) * 2, *("design",) * 4, *("sentinel",) * 2, "design"]
+    assert roles == [p.role for p in made]
+    assert list(range(9)) == [p.index for p in made]
+
+
+def test_a_disturbed_trial_is_put_off_to_the_end_and_both_are_kept(bench: FakeBench) -> None:
     bench.statuses = ["ok", "disturbed", "ok"]
     trials = measuring.measure_plan(bench.task, "collect", plan(2))
-    assert [0, 1, 1, 2, 3] == bench.measured
+    assert [0, 1, 2, 3, 1] == bench.measured
+    assert 1 == bench.waited
+    assert [0, 1, 2, 3] == [t.planned.index for t in trials]
     assert {"ok"} == {t.status for t in trials}
     stored = bench.task.store.trials(bench.task.subject, "collect")
     assert [(1, 0, "disturbed"), (1, 1, "ok")] == [
@@ -47,10 +56,17 @@ def test_a_disturbed_trial_is_measured_again_and_both_are_kept(bench: FakeBench)
     ]
 
 
-def test_a_trial_that_stays_disturbed_is_given_up(bench: FakeBench) -> None:
+def test_all_that_is_disturbed_is_put_off(bench: FakeBench) -> None:
     bench.statuses = ["ok", *("disturbed",) * 3]
     trials = measuring.measure_plan(bench.task, "collect", plan(2))
-    assert [0, 1, 1, 1, 2, 3] == bench.measured
+    assert [0, 1, 2, 3, 1, 2, 3] == bench.measured
+    assert {"ok"} == {t.status for t in trials}
+
+
+def test_a_trial_that_stays_disturbed_is_given_up_at_last(bench: FakeBench) -> None:
+    bench.statuses = ["ok", "disturbed", "ok", "ok", "disturbed", "disturbed"]
+    trials = measuring.measure_plan(bench.task, "collect", plan(2))
+    assert [0, 1, 2, 3, 1, 1] == bench.measured
     assert "disturbed" == next(t.status for t in trials if t.planned.index == 1)
 
 
@@ -61,6 +77,7 @@ def test_a_lost_connection_stops_and_the_trial_is_due_again(bench: FakeBench) ->
     bench.connected = True
     measuring.measure_plan(bench.task, "collect", plan(2))
     assert [0, 1, 1, 2, 3] == bench.measured
+    assert bench.aborted is False  # no other trial was under way
 
 
 def test_nothing_goes_on_after_a_failed_baseline(bench: FakeBench) -> None:
@@ -113,12 +130,23 @@ def test_a_plan_of_another_size_is_refused(bench: FakeBench) -> None:
 
 
 def test_a_stage_ends_as_soon_as_there_is_enough(bench: FakeBench) -> None:
-    enough = lambda trials: len(trials) == 3  # noqa: E731
-    first = measuring.measure_plan(bench.task, "collect", plan(4), enough=enough)
+    asked: list[int] = []
+
+    def enough(trials: Sequence[Trial]) -> bool:
+        asked.append(len(trials))
+        return len(trials) == 3
+
+    def measured() -> list[Trial]:
+        return measuring.measure_plan(
+            bench.task, "collect", plan(4), looks=(2, 3, 5), enough=enough
+        )
+
+    first = measured()
     assert [0, 1, 2] == [t.planned.index for t in first]
+    assert {2, 3} == set(asked)
     assert 7 == len(bench.task.store.plan(bench.task.subject, "collect"))
     # Ended, not unfinished.
-    assert first == measuring.measure_plan(bench.task, "collect", plan(4), enough=enough)
+    assert first == measured()
     assert [0, 1, 2] == bench.measured
 
 
@@ -126,6 +154,12 @@ def test_what_is_due_again_is_measured_before_it_is_enough(bench: FakeBench) -> 
     bench.statuses = ["ok", "ok", "ok", "failed"]  # the fourth place is a sentinel
     with pytest.raises(BaselineError):
         measuring.measure_plan(bench.task, "collect", plan(4))
-    made = measuring.measure_plan(bench.task, "collect", plan(4), enough=lambda t: len(t) == 4)
+    made = measuring.measure_plan(bench.task, "collect", plan(4), looks=(4,), enough=lambda _: True)
     assert [0, 1, 2, 3, 3] == bench.measured
     assert {"ok"} == {t.status for t in made}
+
+
+def test_what_is_disturbed_is_put_off_no_further_than_to_the_look(bench: FakeBench) -> None:
+    bench.statuses = ["disturbed"]
+    measuring.measure_plan(bench.task, "collect", plan(4), looks=(3,))
+    assert [0, 1, 2, 0, 3, 4, 5, 6] == bench.measured

@@ -44,8 +44,8 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench)
     bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     retries = bench.task.context.study.budget.retries
     first = next(p for p in made if p.side == "quick")
-    for planned in made:
-        bench.statuses += ["disturbed"] * (retries + 1) if planned == first else ["ok"]
+    bench.statuses = ["disturbed" if planned == first else "ok" for planned in made]
+    bench.statuses += ["disturbed"] * retries
     picked = measure_plan(bench.task, "pick", lambda _: made)
     assert "disturbed" in {t.status for t in picked}
     assert ("quick", quick) == verifying._best(bench.task, picked)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.drift import Drift
@@ -199,7 +200,7 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
             Drift(sentinels=2, hours=0.1, level=0.95),
             (
                 "drift of the default: can't be told from 2 of its trials, "
-                "it takes 3 at different times"
+                "which are too few, or not far enough apart"
             ),
         ),
     ],
@@ -259,3 +260,15 @@ def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
 
 
 # Verdicts -----------------------------------------------------------------------------------------
+
+
+def test_replicas_are_told_of_with_the_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    same = (10.0, 11.0, 9.5)
+    found = agreement({"a": same, "b": same, "c": [3 * x for x in same], "d": ()}, level=0.95)
+    out = shown(capsys, text.collected("x86 slt", Collected(trials=(), drift=FEW, replicas=found)))
+    assert "replica b agrees: the first one's P99 / its P99 1.00 (0." in out
+    assert (
+        "replica c is left out, it measures something else: the first one's P99 / its P99 0.33"
+        in out
+    )
+    assert "replica d is left out: too few trials of the default could be used" in out

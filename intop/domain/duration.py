@@ -1,0 +1,148 @@
+"""How long a trial has to be: what trials of several durations say about it."""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from intop.domain.looks import looks
+from intop.domain.results import Pilot, TriedDuration
+from intop.domain.stats import geometric_mean
+from intop.domain.trial import Trial
+
+REQUESTS = 1000
+"""Sent in a trial at least, so that P99 rests on ten requests that were slower."""
+
+SHORTEST_S = 2
+
+MOST_PAIRS = 1000
+"""Nobody measures more of them for one verdict."""
+
+
+def durations(rate_rps: float, max_s: int) -> tuple[int, ...]:
+    """The durations that are tried, in whole seconds: the shortest that will do, then doubled.
+
+    Raises ValueError where the shortest one is above `max_s`.
+    """
+    tried = [max(SHORTEST_S, math.ceil(REQUESTS / rate_rps))]
+    if tried[0] > max_s:
+        raise ValueError(
+            f"at {rate_rps:g} requests/s it takes {tried[0]} s to send {REQUESTS:,} requests, "
+            f"of which ten are slower than P99; that is more than pilot_max_s ({max_s})"
+        )
+    while 2 * tried[-1] <= max_s:
+        tried.append(2 * tried[-1])
+    return tuple(tried)
+
+
+def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float:
+    """How far a verdict's interval reaches on the log scale, where a trial's log P99 has this sd.
+
+    Student's t interval of the mean of `pairs` log ratios, which have sqrt(2) times the sd of a
+    trial where both sides scatter alike and independently (`stats.paired_ratio`); at the level of
+    the last of the looks at them (`looks`).
+    """
+    from scipy import stats
+
+    last = looks(pairs, look_count, level=level)[-1].level
+    return float(stats.t.ppf((1 + last) / 2, pairs - 1)) * math.sqrt(2 / pairs) * sd
+
+
+def pairs_needed(sd: float, resolution: float, *, level: float, look_count: int) -> int | None:
+    """The fewest pairs whose interval reaches no farther than a ratio; None beyond MOST_PAIRS."""
+    wanted = math.log(resolution)
+    return next(
+        (
+            pairs
+            for pairs in range(3, MOST_PAIRS + 1)
+            if half_width(sd, pairs, level=level, look_count=look_count) <= wanted
+        ),
+        None,
+    )
+
+
+def tried_duration(
+    duration_s: int,
+    trials: Sequence[Trial],
+    *,
+    pairs: int,
+    wanted: float,
+    level: float,
+    look_count: int,
+) -> TriedDuration:
+    """What usable trials of one duration say, for verdicts of so many pairs.
+
+    The interval of the sd is that of a variance, (n - 1) s² / chi²: it takes log P99 as normally
+    distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
+    Raises ValueError with fewer than two trials.
+    """
+    from scipy import stats
+
+    count = len(trials)
+    if count < 2:
+        raise ValueError(f"only {count} of the trials of {duration_s} s could be measured")
+    sd = stdev(math.log(t.p99_ms) for t in trials)
+    low, high = (
+        sd * math.sqrt((count - 1) / float(stats.chi2.ppf(tail, count - 1)))
+        for tail in ((1 + level) / 2, (1 - level) / 2)
+    )
+
+    def resolution(spread: float) -> float:
+        # Two trials have an interval beyond what a float can hold.
+        return math.exp(min(half_width(spread, pairs, level=level, look_count=look_count), 700.0))
+
+    return TriedDuration(
+        duration_s=duration_s,
+        requests=round(trials[0].conditions.rate_rps * duration_s),
+        trials=count,
+        p99_ms=geometric_mean([t.p99_ms for t in trials]),
+        sd=sd,
+        sd_low=low,
+        sd_high=high,
+        resolution=resolution(sd),
+        resolution_low=resolution(low),
+        resolution_high=resolution(high),
+        pairs_needed=pairs_needed(sd, wanted, level=level, look_count=look_count),
+        seconds=fmean(t.seconds for t in trials),
+    )
+
+
+def stalled(tried: Sequence[TriedDuration]) -> bool:
+    """Whether neither of the last two doublings made P99 scatter less than it did before.
+
+    One alone says little: the sd of five trials is known to within a factor of two or three.
+    """
+    spreads = [one.sd for one in tried]
+    return len(spreads) > 2 and min(spreads[-2:]) >= min(spreads[:-2])
+
+
+def chosen(
+    tried: Sequence[TriedDuration],
+    *,
+    shortest_s: int,
+    wanted: float,
+    pairs: int,
+    level: float,
+    given_s: int | None = None,
+) -> Pilot:
+    """The shortest duration that resolves what is wanted, of those of at least `shortest_s`.
+
+    Where none does, the one that takes the least time for what it tells: a verdict's variance is
+    2 sd² / pairs, its time 2 pairs x seconds, so their product goes by seconds x sd² however many
+    pairs there are (Cochran, Sampling Techniques, 3rd ed., 1977, chapter 5, weighs cost against
+    variance in this way). `given_s` is the file's duration, which stands.
+    """
+    rows = sorted(tried, key=lambda one: one.duration_s)
+    choice = [one for one in rows if one.duration_s >= shortest_s]
+    best = next((one for one in choice if one.resolution <= wanted), None)
+    reached = best is not None
+    best = best or min(choice, key=lambda one: one.seconds * one.sd**2)
+    return Pilot(
+        duration_s=best.duration_s,
+        tried=tuple(rows),
+        reached=reached,
+        stalled=not reached and stalled(choice),
+        wanted=wanted,
+        pairs=pairs,
+        level=level,
+        given_s=given_s,
+    )

@@ -1,0 +1,142 @@
+"""How long a trial has to be, against figures that can be worked out by hand or looked up."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.duration import (
+    chosen,
+    durations,
+    half_width,
+    pairs_needed,
+    stalled,
+    tried_duration,
+)
+from intop.domain.results import TriedDuration
+from samples import CONDITIONS, trial
+
+
+def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float) -> TriedDuration:
+    """A duration whose trials scatter so; 10 pairs at one look resolve exp(sd)."""
+    made = TriedDuration(
+        duration_s=duration_s,
+        requests=1000,
+        trials=5,
+        p99_ms=10.0,
+        sd=sd,
+        sd_low=sd / 2,
+        sd_high=sd * 3,
+        resolution=math.exp(sd),
+        resolution_low=math.exp(sd / 2),
+        resolution_high=math.exp(sd * 3),
+        pairs_needed=10,
+        seconds=duration_s + overhead_s,
+    )
+    return replace(made, **changes)
+
+
+def test_the_shortest_has_a_thousand_requests_and_two_seconds_and_is_doubled() -> None:
+    assert (7, 14, 28, 56) == durations(150, 60)
+    assert (10, 20, 40) == durations(100, 79)
+    assert (2, 4) == durations(10_000, 7)
+    assert (2,) == durations(500, 2)
+
+
+def test_a_rate_too_low_for_the_budget_is_named() -> None:
+    with pytest.raises(ValueError, match=r"at 10 requests/s it takes 100 s .* pilot_max_s \(60\)"):
+        durations(10, 60)
+
+
+def test_the_half_width_is_students() -> None:
+    # t(0.975, 5 degrees of freedom) from tables; one look, since there are few pairs.
+    assert pytest.approx(2.5706 * math.sqrt(2 / 6) * 0.1, rel=1e-4) == half_width(
+        0.1, 6, level=0.95, look_count=2
+    )
+    # From ten pairs on, two looks share the error rate: the last one is wider than a single one.
+    single = half_width(0.1, 10, level=0.95, look_count=1)
+    assert pytest.approx(2.2622 * math.sqrt(2 / 10) * 0.1, rel=1e-4) == single
+    assert half_width(0.1, 10, level=0.95, look_count=2) > single
+
+
+def test_the_fewest_pairs_that_resolve_a_ratio() -> None:
+    # log 1.25 is 2.231 sd; t(0.975) * sqrt(2 / n) is 2.250 for 4 pairs and 1.756 for 5.
+    assert 5 == pairs_needed(0.1, 1.25, level=0.95, look_count=1)
+    assert 3 == pairs_needed(0.0, 1.25, level=0.95, look_count=1)
+    assert pairs_needed(100.0, 1.25, level=0.95, look_count=1) is None
+
+
+def test_what_trials_of_one_duration_say() -> None:
+    conditions = replace(CONDITIONS, duration_s=4, rate_rps=300.0)
+    found = tried_duration(
+        4,
+        [trial(p99_us=us, conditions=conditions) for us in (500, 1000, 2000)],
+        pairs=6,
+        wanted=1.25,
+        level=0.95,
+        look_count=1,
+    )
+    assert (4, 1200, 3, 12.0) == (found.duration_s, found.requests, found.trials, found.seconds)
+    assert pytest.approx((1.0, math.log(2))) == (found.p99_ms, found.sd)
+    # chi² with two degrees of freedom at 0.975 and 0.025, from tables: 7.3778 and 0.0506.
+    low, high = math.sqrt(2 / 7.3778), math.sqrt(2 / 0.050636)
+    assert pytest.approx((low, high), rel=1e-4) == (
+        found.sd_low / found.sd,
+        found.sd_high / found.sd,
+    )
+    factor = 2.5706 * math.sqrt(2 / 6)
+    assert pytest.approx((factor * found.sd, factor * found.sd_low), rel=1e-4) == (
+        math.log(found.resolution),
+        math.log(found.resolution_low),
+    )
+
+
+def test_trials_that_all_say_the_same_resolve_anything() -> None:
+    found = tried_duration(4, [trial()] * 3, pairs=10, wanted=1.25, level=0.95, look_count=2)
+    assert (0.0, 0.0, 1.0, 3) == (found.sd, found.sd_high, found.resolution, found.pairs_needed)
+
+
+def test_one_trial_has_no_spread() -> None:
+    with pytest.raises(ValueError, match="only 1 of the trials of 4 s"):
+        tried_duration(4, [trial()], pairs=10, wanted=1.25, level=0.95, look_count=2)
+
+
+def test_a_wild_pair_has_an_interval_all_the_same() -> None:
+    made = [trial(p99_us=1), trial(p99_us=2_000_000)]
+    found = tried_duration(4, made, pairs=3, wanted=1.25, level=0.95, look_count=2)
+    assert found.resolution < found.resolution_high < math.inf
+
+
+def test_two_doublings_without_gain_are_enough() -> None:
+    def spreads(*found: float) -> bool:
+        return stalled([tried(2**n, sd) for n, sd in enumerate(found, start=1)])
+
+    assert not spreads(0.3, 0.4)
+    assert not spreads(0.3, 0.4, 0.2)
+    assert not spreads(0.3, 0.2, 0.4)
+    assert spreads(0.3, 0.4, 0.3)
+    assert spreads(0.4, 0.2, 0.3, 0.3)
+
+
+def test_the_shortest_that_resolves_what_is_wanted_is_chosen() -> None:
+    rows = [tried(16, 0.1), tried(4, 0.3), tried(8, 0.2)]
+    found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
+    assert (8, True, False) == (found.duration_s, found.reached, found.stalled)
+    assert [4, 8, 16] == [one.duration_s for one in found.tried]
+    assert found.chosen == rows[2]
+
+
+def test_where_none_does_the_least_cost_for_what_it_tells_is_chosen() -> None:
+    # (4 + 1) 0.5² = 1.25 against (8 + 1) 0.4² = 1.44: the shorter one, in more pairs.
+    rows = [tried(4, 0.5), tried(8, 0.4)]
+    found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
+    assert (4, False, False) == (found.duration_s, found.reached, found.stalled)
+    # With 10 s of overhead it is 3.5 against 2.88, the other way round.
+    rows = [tried(4, 0.5, overhead_s=10), tried(8, 0.4, overhead_s=10)]
+    assert 8 == chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95).duration_s
+
+
+def test_the_files_own_is_never_chosen_below_the_shortest() -> None:
+    rows = [tried(2, 0.1), tried(7, 0.2)]
+    found = chosen(rows, shortest_s=7, wanted=1.25, pairs=10, level=0.95, given_s=2)
+    assert (7, 2) == (found.duration_s, found.given_s)

@@ -1,0 +1,224 @@
+"""The pilot, with a bench that says how each duration scatters."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.configuration import DEFAULT
+from intop.domain.results import Pilot
+from intop.domain.trial import PlannedTrial
+from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
+from intop.pipeline import bench as real_bench
+from intop.pipeline import measuring, pilot
+from intop.pipeline.context import Task
+from samples import CONDITIONS, trial
+
+SPREADS = {7: 2.0, 14: 1.6, 28: 1.02, 56: 1.01}
+"""By which factor every second trial of a duration is slower, at the lab's 150 requests/s."""
+
+
+def asked(bench: FakeBench, *, duration_s: int | None = None, **budget: Any) -> Task:
+    """The bench's task as a file without a duration would have it."""
+    study = bench.task.context.study
+    context = replace(
+        bench.task.context, study=replace(study, budget=replace(study.budget, **budget))
+    )
+    workload = replace(bench.task.workload, duration_s=duration_s)
+    bench.task = replace(bench.task, context=context, workload=workload)
+    return bench.task
+
+
+def scattered(bench: FakeBench, spreads: dict[int, float]) -> None:
+    def latency(planned: PlannedTrial) -> int:
+        duration_s = int(planned.side.removesuffix(" s"))
+        return 1000 if planned.index % 2 else round(1000 * spreads[duration_s])
+
+    bench.latency = latency
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The durations of the tasks that were measured, in order."""
+    made: list[int | None] = []
+
+    def recorded(task: Task, *arguments: Any, **options: Any) -> Any:
+        made.append(task.workload.duration_s)
+        return measuring.measure_plan(task, *arguments, **options)
+
+    monkeypatch.setattr(pilot, "measure_plan", recorded)
+    return made
+
+
+def test_it_ends_with_the_first_duration_that_tells_enough(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    scattered(bench, SPREADS)
+    found = pilot.pilot(asked(bench))
+    assert [7, 14, 28] == measured
+    assert (28, True, False, None) == (
+        found.duration_s,
+        found.reached,
+        found.stalled,
+        found.given_s,
+    )
+    assert [(7, 5), (14, 5), (28, 5)] == [(t.duration_s, t.trials) for t in found.tried]
+    assert list(range(15)) == bench.measured
+    trials = bench.task.store.trials(bench.task.subject, "pilot")
+    assert all(t.configuration == DEFAULT for t in trials)
+    # Each trial has a load of its own.
+    assert 15 == len({t.planned.round for t in trials})
+
+
+def test_it_is_made_once(bench: FakeBench, measured: list[int | None]) -> None:
+    scattered(bench, SPREADS)
+    first = pilot.pilot(asked(bench))
+    assert first == pilot.pilot(asked(bench, pilot_resolution=1.001))
+    assert 28 == pilot.timed(bench.task).workload.counted_s
+    assert [7, 14, 28] == measured
+
+
+def test_killed_it_goes_on_where_it_stopped(bench: FakeBench, measured: list[int | None]) -> None:
+    scattered(bench, SPREADS)
+    asked(bench)
+    for dies_after in (3, 7):
+        bench.dies_after = dies_after
+        with pytest.raises(KeyboardInterrupt):
+            pilot.pilot(bench.task)
+    assert bench.task.store.get(bench.task.subject, Pilot) is None
+    bench.dies_after = None
+    assert 28 == pilot.pilot(bench.task).duration_s
+    assert list(range(15)) == bench.measured
+    # No duration is gone back to once the next one was begun.
+    assert [7, 7, 14, 14, 28] == measured
+
+
+def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    scattered(bench, dict.fromkeys(SPREADS, 2.0))
+    found = pilot.pilot(asked(bench))
+    assert [7, 14, 28] == measured
+    assert (False, True) == (found.reached, found.stalled)
+    assert found.chosen.pairs_needed is not None
+    assert found.chosen.pairs_needed > bench.task.context.study.budget.judge_pairs
+
+
+def test_the_budget_says_how_long_and_how_often(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    scattered(bench, {7: 2.0, 14: 1.9})
+    found = pilot.pilot(asked(bench, pilot_max_s=20, pilot_trials=3))
+    assert [7, 14] == measured
+    assert [3, 3] == [t.trials for t in found.tried]
+    assert (False, False) == (found.reached, found.stalled)
+
+
+def test_the_files_duration_is_measured_too_and_stands(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    scattered(bench, {2: 1.01, **SPREADS})
+    task = asked(bench, duration_s=2)
+    found = pilot.pilot(task)
+    assert [2, 7, 14, 28] == measured
+    assert (28, 2) == (found.duration_s, found.given_s)
+    assert [2, 7, 14, 28] == [t.duration_s for t in found.tried]
+    assert 2 == pilot.timed(task).workload.duration_s
+
+
+def test_the_files_duration_may_be_one_of_the_others(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    scattered(bench, SPREADS)
+    assert 28 == pilot.pilot(asked(bench, duration_s=14)).duration_s
+    assert [14, 7, 28] == measured
+    assert list(range(15)) == bench.measured
+
+
+def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(
+    bench: FakeBench, measured: list[int | None]
+) -> None:
+    task = asked(bench, duration_s=2)
+    assert task == pilot.timed(task)
+    assert [] == measured
+
+
+def test_the_first_stage_makes_the_pilot_and_says_so(bench: FakeBench) -> None:
+    scattered(bench, SPREADS)
+    assert 28 == pilot.timed(asked(bench)).workload.duration_s
+    assert "x86 slt: pilot: trials of 28 s" in bench.told.getvalue()
+
+
+def test_a_rate_that_needs_longer_than_the_budget_is_2_and_says_what_to_do(
+    bench: FakeBench,
+) -> None:
+    task = asked(bench, pilot_max_s=6)
+    with pytest.raises(UsageError, match=r"takes 7 s .* Raise pilot_max_s in \[budget\]"):
+        pilot.pilot(task)
+
+
+def test_a_default_that_fails_ends_it(bench: FakeBench) -> None:
+    bench.statuses = ["ok", "failed"]
+    with pytest.raises(BaselineError, match="the default configuration can't be measured"):
+        pilot.pilot(asked(bench))
+    assert bench.task.store.get(bench.task.subject, Pilot) is None
+
+
+def test_trials_that_all_stay_disturbed_say_nothing(bench: FakeBench) -> None:
+    bench.statuses = ["disturbed"] * 15
+    with pytest.raises(IntopError, match=r"only 0 of the trials of 7 s could be measured.*because"):
+        pilot.pilot(asked(bench))
+
+
+def test_a_duration_taken_out_of_the_file_is_asked_for_again(bench: FakeBench) -> None:
+    task = asked(bench)
+    task.store.write_plan(task.subject, "screen", [trial().planned])
+    task.store.add(task.subject, trial(stage="screen"))
+    with pytest.raises(IncomparableError, match=r"are of 10 s.* set duration_s = 10 in \[workload"):
+        pilot.timed(task)
+
+
+# What its trials are compared with ----------------------------------------------------------------
+
+
+def stored(task: Task, *stages: tuple[Any, int]) -> None:
+    """A trial of each stage, of so many seconds."""
+    for stage, duration_s in stages:
+        made = trial(stage=stage, conditions=replace(CONDITIONS, duration_s=duration_s))
+        task.store.write_plan(task.subject, stage, [made.planned])
+        task.store.add(task.subject, made)
+    task.store.put(task.subject, PROBE)
+
+
+PROBE = probe_of({"net.core.somaxconn": "4096"})
+
+
+def refused(task: Task, **changes: Any) -> bool:
+    """Whether trials under CONDITIONS with these changes may be added."""
+    try:
+        real_bench._check_same(task, replace(CONDITIONS, **changes), PROBE)
+    except IncomparableError:
+        return True
+    return False
+
+
+def test_a_stage_after_a_pilot_may_have_another_duration_and_nothing_else(
+    bench: FakeBench,
+) -> None:
+    stored(bench.task, ("pilot", 4))
+    assert not refused(bench.task, duration_s=10)
+    assert refused(bench.task, duration_s=10, kernel="6.1.0")
+
+
+def test_a_pilot_may_have_any_duration_and_nothing_else_may_differ(bench: FakeBench) -> None:
+    stored(bench.task, ("screen", 10))
+    task = replace(bench.task, tries_durations=True)
+    assert not refused(task, duration_s=4)
+    assert refused(task, duration_s=4, rate_rps=200.0)
+
+
+def test_a_pilot_does_not_hide_what_was_measured_before_it(bench: FakeBench) -> None:
+    stored(bench.task, ("screen", 10), ("pilot", 4))
+    assert refused(bench.task, duration_s=4)
+    assert not refused(bench.task, duration_s=10)

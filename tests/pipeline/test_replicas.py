@@ -1,0 +1,154 @@
+"""Opening replicas, with benches that say what each trial comes to."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.agreement import Agreement
+from intop.domain.configuration import DEFAULT
+from intop.domain.trial import Conditions
+from intop.errors import IncomparableError
+from intop.pipeline import replicas
+from intop.pipeline.context import Task
+from intop.pipeline.measuring import measure_plan, with_sentinels
+from samples import places, trial
+
+
+@dataclass
+class Cluster:
+    """Replicas that measure the default at the P99 (us) they are given, one after the other."""
+
+    benches: list[FakeBench]
+    opened: list[int]
+
+    @property
+    def task(self) -> Task:
+        return self.benches[0].task
+
+    def stage(self) -> None:
+        plan = with_sentinels([p.configuration for p in places(4)], 2, 2)
+        measure_plan(self.task, "collect", lambda _: plan)
+
+
+@pytest.fixture
+def cluster(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
+    def make(*p99_us: int) -> Cluster:
+        study = bench.task.context.study
+        labs = study.clusters["x86"] * len(p99_us)
+        context = replace(bench.task.context, study=replace(study, clusters={"x86": labs}))
+        task = replace(bench.task, context=context)
+
+        def latency(start: int) -> Callable[[Any], int]:
+            scatter = iter(range(10_000))
+            return lambda _: start + 7 * (next(scatter) % 5)
+
+        benches = [
+            FakeBench(task, name=f"lb-{n}", latency=latency(us)) for n, us in enumerate(p99_us)
+        ]
+        made = Cluster(benches, [])
+
+        @contextmanager
+        def opened(_task: Task, replica: int) -> Iterator[FakeBench]:
+            made.opened.append(replica)
+            yield benches[replica]
+
+        monkeypatch.setattr(replicas, "bench", opened)
+        monkeypatch.setattr(replicas, "check_alike", lambda _one, _other: None)
+        return made
+
+    return make
+
+
+def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]) -> None:
+    made = cluster(5_000, 5_003)
+    assert 1 == replicas.replicas_in_use(made.task)
+    made.stage()
+    assert 2 == replicas.replicas_in_use(made.task)
+    rounds = made.task.context.study.budget.agree_rounds
+    first, second = (b.measured for b in made.benches)
+    assert [*range(0, 2 * rounds, 2), 0, 2, 4, 6] == first
+    assert [*range(1, 2 * rounds, 2), 1, 3, 5, 7] == second
+    # They have agreed once and for all: a further stage opens both at once.
+    made.opened.clear()
+    measure_plan(made.task, "screen", lambda _: places(2))
+    assert [0, 1] == made.opened
+    assert len(first) == rounds + 5
+
+
+def test_one_that_measures_something_else_is_left_out(
+    cluster: Callable[..., Cluster], bench: FakeBench
+) -> None:
+    made = cluster(5_000, 9_000)
+    made.stage()
+    found = made.task.store.get(made.task.subject, Agreement)
+    assert found is not None
+    assert (0,) == found.in_use
+    assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
+        bench.told.getvalue()
+    )
+    rounds = made.task.context.study.budget.agree_rounds
+    assert [rounds + 8, rounds] == [len(b.measured) for b in made.benches]
+    made.opened.clear()
+    measure_plan(made.task, "screen", lambda _: places(2))
+    assert [0] == made.opened
+
+
+def test_one_that_is_disturbed_throughout_is_left_out(
+    cluster: Callable[..., Cluster], bench: FakeBench
+) -> None:
+    made = cluster(5_000, 5_000)
+    made.benches[1].statuses = ["disturbed"] * 100
+    made.stage()
+    assert "replica lb-1 is left out: too few trials of the default" in bench.told.getvalue()
+    assert 1 == replicas.replicas_in_use(made.task)
+
+
+def test_the_comparison_goes_on_where_it_was_interrupted(cluster: Callable[..., Cluster]) -> None:
+    made = cluster(5_000, 5_000)
+    made.benches[0].dies_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        made.stage()
+    assert 1 == replicas.replicas_in_use(made.task)
+    made.benches[0].dies_after = None
+    made.stage()
+    assert [0, 2, 4, 6] == made.benches[0].measured[:4]
+    assert len(made.benches[0].measured) == made.task.context.study.budget.agree_rounds + 4
+
+
+def test_a_replica_more_is_for_a_new_campaign(
+    cluster: Callable[..., Cluster], bench: FakeBench
+) -> None:
+    cluster(5_000, 5_000).stage()
+    made = cluster(5_000, 5_000, 5_000)
+    measure_plan(made.task, "screen", lambda _: places(2))
+    assert [0, 1] == made.opened
+    assert "began with 2 replicas, and goes on with 2 of them; --new begins one with 3" in (
+        bench.told.getvalue()
+    )
+
+
+def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
+    bench: FakeBench,
+) -> None:
+    def bench_of(name: str, **changes: Any) -> Any:
+        @dataclass
+        class Opened:
+            task: Task
+            name: str
+            conditions: Conditions
+            probe: Any
+
+        values = {"net.core.somaxconn": changes.pop("somaxconn", "128")}
+        conditions = replace(trial(DEFAULT, 5_000).conditions, **changes)
+        return Opened(bench.task, name, conditions, probe_of(values))
+
+    replicas.check_alike(bench_of("one"), bench_of("two"))
+    with pytest.raises(IncomparableError) as caught:
+        replicas.check_alike(bench_of("one"), bench_of("two", kernel="9.9", somaxconn="4096"))
+    assert "one and two are no replicas of each other (one against two):" in str(caught.value)
+    assert "against 9.9" in str(caught.value)
+    assert "net.core.somaxconn: 128 against 4096" in str(caught.value)

@@ -1,0 +1,108 @@
+"""The benchmark that holds the paced wrk against wrk2, as far as that goes without a wrk2."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import fidelity
+from benchmarks.fidelity import Run
+from intop.domain.histogram import Histogram
+from intop.hosts.load import LoadTool
+
+BOTH = """\
+  Latency Distribution (HdrHistogram - Recorded Latency)
+ 50.000%  930.00us
+ 99.000%    2.35ms
+ 99.900%    5.49ms
+----------------------------------------------------------
+
+  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts))
+ 50.000%  180.00us
+ 75.000%  200.00us
+ 99.000%    1.25ms
+ 99.900%    1.05s
+100.000%    1.00m
+
+  Detailed Percentile spectrum:
+       0.047     0.000000            1         1.00
+"""
+
+
+def run_of(*latencies_ms: float, sent_ms: tuple[float, ...] = (), stalled_ms: float = 0.0) -> Run:
+    pairs = [(round(1000 * latency), 1) for latency in latencies_ms]
+    return Run(Histogram.from_pairs(pairs), 5.0, stalled_ms, sent_ms)
+
+
+def test_latencies_from_sent_time_are_not_those_from_due_time() -> None:
+    assert fidelity.sent_ms(BOTH) == pytest.approx((0.18, 1.25, 1050.0))
+
+
+def test_a_wrk2_that_prints_no_uncorrected_latencies_is_named() -> None:
+    with pytest.raises(SystemExit, match="no uncorrected latencies"):
+        fidelity.sent_ms(BOTH.partition("-----")[0])
+
+
+def test_the_floor_is_the_median_difference_of_p50() -> None:
+    runs = [run_of(due, sent_ms=(0.2, 1.0, 2.0)) for due in (0.9, 1.0, 1.7)]
+    assert fidelity.floor_ms(runs) == pytest.approx(0.8)
+
+
+def test_within_is_ten_percent_or_one_millisecond() -> None:
+    assert fidelity.within(0.1, 1.1)
+    assert not fidelity.within(0.1, 1.2)
+    assert fidelity.within(91, 100)
+    assert not fidelity.within(89, 100)
+
+
+def test_theory_is_a_uniform_latency_over_the_stall() -> None:
+    # 5 s: P99 leaves out 50 ms and P99.9 5 ms of a stall of 200 ms; P50 lies before it.
+    runs = [run_of(1.0, stalled_ms=200.0)]
+    assert [fidelity.expected(q, runs) for q in (50.0, 99.0, 99.9)] == ["", "150", "195"]
+
+
+def test_what_is_compared_is_less_the_floor() -> None:
+    ours, theirs = run_of(1.0), run_of(3.0, sent_ms=(0.5, 0.6, 0.7))
+    rows = list(fidelity.compared("8000", [ours], [theirs], 1.5))
+    assert rows[0][4:7] == ["1.50", "1.50", "-0.50 (-33%)"]
+    assert [row[7] for row in rows] == ["yes"] * 3
+    assert [row[7] for row in fidelity.compared("8000", [ours], [theirs], 0.5)] == ["**no**"] * 3
+
+
+def test_the_paced_wrk_sees_a_planted_stall_in_full(tmp_path: Path) -> None:
+    # Lower bounds only: on a busy machine more is late, and never less.
+    wrk = fidelity.found("wrk", "wrk")
+    wrk2 = LoadTool(name="wrk2", path="wrk2", version="4.0.0")
+    with fidelity.nginx(tmp_path) as (server, url):
+        load = fidelity.load_of(url, 1000, 2, wrk2)
+        run = fidelity.measured(wrk, load, tmp_path, server, 200.0)
+    assert run.histogram.max_ms > 0.9 * run.stalled_ms
+    for late_ms in (20, 100):
+        due = (run.stalled_ms - late_ms) / 1000 / run.duration_s
+        assert fidelity.share_above(run.histogram, late_ms) > 0.8 * due
+
+
+def test_both_tools_count_as_many_seconds() -> None:
+    wrk, wrk2 = (LoadTool(name=name, path=name, version="4") for name in ("wrk", "wrk2"))
+    load = fidelity.load_of("http://127.0.0.1:1", 1000, 5, wrk2)
+    counted = [
+        fidelity.planned_run_s(tool, load) - fidelity.calibration_s(tool, load)
+        for tool in (wrk, wrk2)
+    ]
+    assert counted[0] == pytest.approx(counted[1], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--wrk2", "/nowhere/wrk2"], "wrk2 is not at '/nowhere/wrk2': build it"),
+        (["--wrk2", "wrk"], "is wrk, not wrk2"),
+        (["--wrk2", "true"], "neither wrk2 nor wrk"),
+    ],
+)
+def test_a_missing_or_wrong_wrk2_is_named(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fidelity.py", *words])
+    with pytest.raises(SystemExit, match=message):
+        fidelity.main()
