@@ -9,8 +9,9 @@ import os
 
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.workload import Workload
-from intop.hosts.measure import measure, settle
+from intop.hosts.measure import measure
 from intop.hosts.rig import connected, load_tool, upload_scripts
+from intop.hosts.settle import settle
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.resources import shipped

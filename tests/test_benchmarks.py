@@ -1,10 +1,18 @@
-"""The simulations that the interval of verdicts and the allotment of replicates rest on."""
+"""The simulations that intervals and the allotment of replicates rest on, and what measures a lab."""
+
+from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
 
-from benchmarks import intervals, replicates
+from benchmarks import carryover, cost, intervals, replicates
+from intop.config.study import load_study
+from intop.domain.cluster import LabSpec
+from intop.domain.configuration import DEFAULT
 from intop.domain.stats import paired_ratio
+from intop.resources import shipped
+from samples import trial
 
 LEVEL = intervals.LEVEL
 SAME, TUNED = ("default", "default"), ("default", "tuned")
@@ -85,3 +93,63 @@ def test_replicates_by_ocba_find_the_best_more_often_than_at_random() -> None:
     )
     assert by_ocba[0] > at_random[0] + 0.09
     assert by_ocba[1] < at_random[1] < 1.1 * none[1]
+
+
+# What loads leave behind, and what a trial costs --------------------------------------------------
+
+
+def test_nineteen_of_twenty_further_values_are_within_the_spread() -> None:
+    logs = np.random.default_rng(1).normal(4.5, 0.1, (2000, 9))
+    within = 0
+    for row in np.exp(logs):
+        low, high = carryover.spread(list(row[:-1]))
+        within += low <= row[-1] <= high
+    # The binomial standard deviation of 95 % of 2,000 is 0.5 %.
+    assert abs(within / 2000 - 0.95) < 0.02
+
+
+def test_what_a_load_leaves_behind_is_held_against_the_spread() -> None:
+    same, low, high = (
+        [measured_p99(us) for us in values]
+        for values in ((90_000, 100_000, 110_000), (91_000, 95_000), (91_000, 400_000))
+    )
+    limits = carryover.spread([m.trial.p99_ms for m in same])
+    text = "\n".join(carryover.summary(same, {"settled": low, "not settled": high}, limits))
+    assert "| settled: within it | 2 of 2 |" in text
+    assert "| not settled: within it | 1 of 2 |" in text
+
+
+def measured_p99(us: int) -> carryover.Measured:
+    return carryover.Measured(trial(DEFAULT, us), 0.0, (5, 5), 0.07)
+
+
+def test_a_trials_cost_is_what_is_neither_counted_nor_settling() -> None:
+    parts = {"apply": 0.1, "settle": 0.7, "measure": 5.3, "load": 5.1, "counters": 0.2}
+    trials = [{**parts, "restore": 0.05, "store": 0.01, "total": 6.2}]
+    study = load_study(shipped("configs") / "lab.toml")
+    workload = replace(study.workloads["slt"], duration_s=5)
+    text = "\n".join(cost.table(trials, LabSpec(), workload, 3))
+    assert "| the load tool beyond the counted seconds | 100 | 100 to 100 |" in text
+    assert "| validity, progress, all else | 40 | 40 to 40 |" in text
+    assert "| **beyond load and settling** | 500 | 500 to 500 |" in text
+    assert "Beyond load and settling: 10.0% of 5 s" in text
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "options", "expected"),
+    [
+        (carryover, ["--same=2", "--rounds=1", "--rate=200", "--seconds=1"], "| not settled 1 |"),
+        (cost, ["--trials=2", "--seconds=1"], "| **beyond load and settling** |"),
+    ],
+    ids=["carryover", "cost"],
+)
+def test_benchmarks_on_a_lab_print_a_table(
+    benchmark: ModuleType,
+    options: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", [benchmark.__name__, *options])
+    benchmark.main()
+    assert expected in capsys.readouterr().out

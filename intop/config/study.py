@@ -175,7 +175,7 @@ class _BudgetModel(Model):
     agree_rounds: Annotated[int, Field(ge=3)] = 6
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     settle_limit_s: Positive = 90.0
-    max_time_wait: Count = 4000
+    max_time_wait: Count = 20_000
     max_failures: Count = 10
     retries: Annotated[int, Field(ge=0)] = 2
     max_steal: Fraction = 0.1

@@ -1,4 +1,4 @@
-"""One measurement: settle the cluster, put it under load, read what happened."""
+"""One measurement: put the cluster under load, read what happened."""
 
 import shlex
 import time
@@ -9,12 +9,11 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError
-from intop.hosts.host import Host, output
+from intop.hosts.host import Host
 from intop.hosts.load import Load, LoadResult, LoadTool, command, parse_output, planned_run_s
-from intop.hosts.metrics import TICKS_PER_S, TIME_WAIT, Counters, between, read_counters
+from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
 from intop.hosts.rig import Rig
 
-RESTART_LIMIT_S = 60.0
 LOAD_GRACE_S = 60
 
 SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
@@ -27,27 +26,6 @@ class Measurement:
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
-
-
-def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
-    """Bring the cluster into a defined state; returns what it could not settle, or "".
-
-    The load balancer's nginx opens its sockets anew (somaxconn is read then), the kernel forgets
-    what it learned about its peers, and every host's sockets in TIME_WAIT drop to
-    `max_time_wait`, waiting at most `limit_s` for them. Raises CommandError when nginx does not
-    come back.
-    """
-    output(rig.load_balancer, rig.cluster.nginx_restart, timeout_s=RESTART_LIMIT_S)
-    output(rig.load_balancer, "PATH=$PATH:/sbin:/usr/sbin; ip tcp_metrics flush")
-    deadline = time.monotonic() + limit_s
-    while True:
-        waiting = rig.on_all(lambda host: int(output(host, TIME_WAIT).strip() or 0))
-        worst = max(waiting, key=lambda name: waiting[name])
-        if waiting[worst] <= max_time_wait:
-            return ""
-        if time.monotonic() > deadline:
-            return f"{worst} still has {waiting[worst]} sockets in TIME_WAIT"
-        time.sleep(0.5)
 
 
 def measure(

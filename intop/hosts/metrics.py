@@ -25,12 +25,6 @@ A process that ends while it is listed is no error: only the last line decides o
 TICKS_PER_S = 100
 """USER_HZ, the unit of CPU times in /proc: the same on all X86 and ARM Linux."""
 
-TIME_WAIT = """
-while read -r line; do
-    case $line in TCP:*" tw "*) line=${line#*" tw "} && echo "${line%% *}" ;; esac
-done < /proc/net/sockstat
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Counters:

@@ -22,8 +22,9 @@ from intop.errors import (
 from intop.hosts import sysctl
 from intop.hosts.guard import GuardedHost, guarded
 from intop.hosts.load import LoadTool, script_fingerprint
-from intop.hosts.measure import Measurement, idle, measure, settle
+from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
+from intop.hosts.settle import settle
 from intop.pipeline.context import Task
 from intop.pipeline.hopeless import told
 from intop.resources import shipped

@@ -1,4 +1,4 @@
-"""Settling and measuring, on hosts that answer from captured output."""
+"""Measuring, on hosts that answer from captured output."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadOutputError
 from intop.hosts.host import Completed
 from intop.hosts.load import LoadTool
-from intop.hosts.measure import measure, settle
-from intop.hosts.metrics import COUNTERS, PROCESSES, TIME_WAIT
+from intop.hosts.measure import measure
+from intop.hosts.metrics import COUNTERS, PROCESSES
 from intop.hosts.rig import Rig
 
 DATA = Path(__file__).parents[1] / "data"
@@ -21,7 +21,6 @@ BEFORE = (DATA / "hosts" / "counters-x86-namespace.txt").read_text()
 AFTER = (DATA / "hosts" / "counters-x86-namespace-later.txt").read_text()
 WRK = LoadTool(name="wrk", path="/usr/bin/wrk", version="4.1.0")
 WRK2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
-RESTART = "systemctl restart nginx"
 LOADS = {tool: (DATA / "load" / f"{tool}-slt.txt").read_text() for tool in ("wrk", "wrk2")}
 WORKLOAD = Workload(
     name="slt", rate_rps=1500, connections=32, threads=2, duration_s=3, warmup_s=1, timeout_s=10
@@ -35,7 +34,6 @@ class Actor:
         self.address = address
         self._log = log
         self.answers: dict[str, Callable[[], Completed]] = {}
-        self.time_wait = [0]
         self.counters = [BEFORE, AFTER]
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
@@ -43,10 +41,6 @@ class Actor:
         for part, answer in self.answers.items():
             if part in command:
                 return answer()
-        if command == TIME_WAIT:
-            now, *later = self.time_wait
-            self.time_wait = later or [now]
-            return said(f"{now}\n")
         if command in (COUNTERS, PROCESSES):
             return said(self.counters.pop(0))
         return said("")
@@ -78,7 +72,7 @@ class Stage:
             load_balancer=addresses[1],
             backends=(addresses[2],),
             url="http://127.0.0.1:18080",
-            nginx_restart=RESTART,
+            nginx_restart="systemctl restart nginx",
             static_paths=("/index.html",),
             dynamic_path="/dynamic",
             programs=programs,
@@ -89,48 +83,6 @@ class Stage:
 
     def loads(self) -> list[str]:
         return [command for name, command in self.log if name == "lg" and "wrk" in command]
-
-
-# Settling -----------------------------------------------------------------------------------------
-
-
-def test_settling_restarts_nginx_then_forgets_metrics_then_looks_at_every_host() -> None:
-    stage = Stage()
-    assert "" == settle(stage.rig, max_time_wait=0, limit_s=60)
-    assert ("lb", RESTART) == stage.log[0]
-    assert "lb" == stage.log[1][0]
-    assert "ip tcp_metrics flush" in stage.log[1][1]
-    assert {(name, TIME_WAIT) for name in stage.hosts} == set(stage.log[2:])
-
-
-def test_settling_waits_for_sockets_to_drain() -> None:
-    stage = Stage()
-    stage.hosts["b1"].time_wait = [500, 200, 100]
-    assert "" == settle(stage.rig, max_time_wait=100, limit_s=600)
-    assert 3 == stage.log.count(("b1", TIME_WAIT))
-
-
-def test_settling_says_what_did_not_settle() -> None:
-    stage = Stage()
-    stage.hosts["b1"].time_wait = [500]
-    stage.hosts["lg"].time_wait = [300]
-    assert "b1 still has 500 sockets in TIME_WAIT" == settle(
-        stage.rig, max_time_wait=100, limit_s=0
-    )
-
-
-def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
-    stage = Stage()
-    stage.hosts["lb"].answers[RESTART] = lambda: said("", 1, "emerg: bind() failed")
-    with pytest.raises(CommandError, match=r"lb: exit code 1 of `systemctl .* bind\(\) failed"):
-        settle(stage.rig, max_time_wait=0, limit_s=1)
-
-
-def test_learned_metrics_that_stay_are_told_of() -> None:
-    stage = Stage()
-    stage.hosts["lb"].answers["tcp_metrics"] = lambda: said("", 127, "sh: ip: not found")
-    with pytest.raises(CommandError, match=r"lb: exit code 127 .* ip: not found"):
-        settle(stage.rig, max_time_wait=0, limit_s=1)
 
 
 # Measuring ----------------------------------------------------------------------------------------

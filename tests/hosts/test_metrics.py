@@ -6,7 +6,7 @@ import pytest
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
-from intop.hosts.metrics import TIME_WAIT, Counters, between, parse_counters, read_counters
+from intop.hosts.metrics import Counters, between, parse_counters, read_counters
 from intop.hosts.processes import Process
 from samples import LocalHost
 
@@ -78,10 +78,6 @@ def test_this_machine() -> None:
     assert 0 < found.uptime_s
     assert any(pid == os.getpid() for pid, _ in found.processes)
     assert {} == read_counters(LocalHost()).processes
-
-
-def test_time_wait_of_this_machine_is_a_number() -> None:
-    assert LocalHost().run(TIME_WAIT).stdout.strip().isdecimal()
 
 
 def test_between_two_real_readings() -> None:

@@ -1,0 +1,204 @@
+"""Settling: what the load before left behind is gone, or told of, before the next one begins."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from intop.domain.cluster import Cluster
+from intop.errors import CommandError
+from intop.hosts.host import Host
+from intop.hosts.rig import Rig
+
+RESTART_LIMIT_S = 60.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two looks: what is closed takes ms to be acknowledged, TIME_WAIT a minute to pass."""
+
+SOCKETS = "PATH=$PATH:/sbin:/usr/sbin; ss -Htane exclude time-wait 2>/dev/null"
+"""All TCP sockets but those in TIME_WAIT. The kernel sorts them out: reading /proc/net/tcp takes
+three times as long, and grows with their number."""
+
+LOOK = f"""
+while read -r line; do
+    case $line in TCP:*" tw "*) line=${{line#*" tw "}} && echo "waiting ${{line%% *}}" ;; esac
+done < /proc/net/sockstat
+{SOCKETS} || echo unseen
+ip tcp_metrics flush
+"""
+"""A host's count of sockets in TIME_WAIT and its other sockets; then its kernel forgets what it
+learned about its peers. In this order: a connection leaves what it learned when it ends."""
+
+SENDING = ("FIN-WAIT-1", "CLOSING", "LAST-ACK")
+"""States of a closed connection whose last data or FIN is still to be acknowledged, so that the
+kernel sends it again. In FIN-WAIT-2, as in TIME_WAIT, nothing is sent any more."""
+OPEN = ("ESTAB", "CLOSE-WAIT")
+
+
+@dataclass(frozen=True)
+class Sock:
+    """A TCP socket as `ss` prints it: `local` and `peer` are ADDRESS:PORT."""
+
+    state: str
+    local: str
+    peer: str
+    inode: str
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What tells a connection from all others, whatever state it is in."""
+        return self.local, self.peer
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at a host found; `unseen` says that `sockets` is not known, `unflushed` that
+    its kernel did not forget.
+    """
+
+    time_wait: int
+    sockets: tuple[Sock, ...]
+    unseen: bool
+    unflushed: bool
+
+
+def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
+    """Bring the cluster into a defined state; returns what it could not settle, or "".
+
+    The load balancer's nginx opens its sockets anew (somaxconn is read then). Then it is waited,
+    at most `limit_s`, until no host is still sending for a connection that is closed, no connection
+    of the load before is left on the load generator and the load balancer, and every host has at
+    most `max_time_wait` sockets in TIME_WAIT. All kernels forget what they learned about their
+    peers. Nothing is killed: sockets that appear meanwhile are somebody else's, and don't count.
+
+    Raises CommandError when nginx does not come back, or the load balancer can't be looked at or
+    does not forget.
+    """
+    before = _restart(rig)
+    balancer = rig.load_balancer.address.name
+    leftovers: dict[str, set[tuple[str, str]]] = {balancer: {s.ends for s in before}}
+    deadline = time.monotonic() + limit_s
+    pause = FIRST_PAUSE_S
+    while True:
+        seen = rig.on_all(_look)
+        for name, found in seen.items():
+            ends = {s.ends for s in _busy(rig.cluster, name, found.sockets)}
+            leftovers[name] = leftovers.get(name, ends) & ends
+        problems = _problems(leftovers, seen, max_time_wait)
+        if not problems or time.monotonic() > deadline:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)
+    kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
+    return "; ".join([*problems, *kept, *_unknown(seen)])
+
+
+def parse_sockets(lines: Sequence[str]) -> tuple[Sock, ...]:
+    """Sockets from the lines that `ss -Htane` prints; what is no socket is left out."""
+    found = []
+    for line in lines:
+        words = line.split()
+        if len(words) >= 5 and words[1].isdigit() and words[2].isdigit():
+            inode = next((w.removeprefix("ino:") for w in words if w.startswith("ino:")), "")
+            local, peer = (_plain(word) for word in words[3:5])
+            found.append(Sock(words[0], local, peer, inode))
+    return tuple(found)
+
+
+def _plain(end: str) -> str:
+    """Without brackets, and in IPv4's form where an IPv6 socket carries it."""
+    address, _, port = end.rpartition(":")
+    return f"{address.strip('[]').removeprefix('::ffff:')}:{port}"
+
+
+def _restart(rig: Rig) -> tuple[Sock, ...]:
+    """Restart nginx; returns the sockets that the load balancer had before."""
+    host = rig.load_balancer
+    restart = rig.cluster.nginx_restart
+    done = host.run(f"{SOCKETS}\n{restart}", timeout_s=RESTART_LIMIT_S)
+    if done.exit_code != 0:
+        said = (done.stderr or done.stdout).strip() or "nothing"
+        raise CommandError(
+            host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {said}"
+        )
+    return parse_sockets(done.stdout.splitlines())
+
+
+def _look(host: Host) -> Seen:
+    done = host.run(LOOK)
+    lines = done.stdout.splitlines()
+    waiting = next((line.split()[1] for line in lines if line.startswith("waiting ")), "0")
+    unseen = "unseen" in lines
+    is_balancer = host.address.role == "load-balancer"
+    if is_balancer and unseen:
+        raise CommandError(host.address.name, "its sockets can't be listed by `ss` (of iproute2)")
+    if is_balancer and done.exit_code != 0:
+        said = done.stderr.strip() or "nothing"
+        raise CommandError(
+            host.address.name,
+            f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {said}",
+        )
+    return Seen(int(waiting), parse_sockets(lines), unseen, done.exit_code != 0)
+
+
+def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:
+    """The sockets that would be felt in the next load, if they were of the load before.
+
+    An open connection is of the load where it ends at the load balancer's port, as the URL has it.
+    The load generator may have others, of other clusters; it knows ours where the URL has the
+    load balancer's address, not its name.
+    """
+    target = f"{urlsplit(cluster.url).hostname}{_port(cluster)}"
+
+    def is_load(sock: Sock) -> bool:
+        if name == cluster.load_balancer.name:
+            return sock.local.endswith(_port(cluster))
+        return name == cluster.load_generator.name and sock.peer == target
+
+    return [s for s in sockets if s.state in SENDING or (s.state in OPEN and is_load(s))]
+
+
+def _port(cluster: Cluster) -> str:
+    """How the end of a connection at the load balancer ends, such as ":80"."""
+    url = urlsplit(cluster.url)
+    return f":{url.port or (443 if url.scheme == 'https' else 80)}"
+
+
+def _problems(
+    leftovers: Mapping[str, Collection[tuple[str, str]]],
+    seen: Mapping[str, Seen],
+    max_time_wait: int,
+) -> list[str]:
+    """What is still to be waited for."""
+    problems = [
+        f"{name} still has {len(left)} connections of the load before"
+        for name, left in leftovers.items()
+        if left
+    ]
+    worst = max(seen, key=lambda name: seen[name].time_wait)
+    if seen[worst].time_wait > max_time_wait:
+        problems.append(f"{worst} still has {seen[worst].time_wait} sockets in TIME_WAIT")
+    return problems
+
+
+def _kept_listening(cluster: Cluster, before: Collection[Sock], now: Collection[Sock]) -> list[str]:
+    """What to say where nginx listens on a socket that it had before."""
+    old, new = (
+        {s.inode for s in some if s.state == "LISTEN" and s.local.endswith(_port(cluster))}
+        for some in (before, now)
+    )
+    if not old & new:
+        return []
+    return [
+        (
+            f"{cluster.load_balancer.name} still listens on the socket from before: nginx_restart "
+            "does not open it anew, so that changes of somaxconn have no effect"
+        )
+    ]
+
+
+def _unknown(seen: Mapping[str, Seen]) -> list[str]:
+    """What can't be settled on hosts that don't let us, or have no iproute2."""
+    unseen = [name for name, found in seen.items() if found.unseen]
+    unflushed = [name for name, found in seen.items() if found.unflushed]
+    lines = [f"{', '.join(unseen)}: connections were not looked at"] if unseen else []
+    return lines + ([f"{', '.join(unflushed)}: TCP metrics were kept"] if unflushed else [])
