@@ -40,13 +40,15 @@ class Collected:
     """The last attempt at each trial of a stage, the default's drift and the noise among them.
 
     `replicates` counts the trials of configurations that were chosen to be measured again; the
-    default's sentinels are not among them. Not stored: the trials are.
+    default's sentinels are not among them. `noise` is that of these configurations, and
+    `default_noise` that of the default, which may be another. Not stored: the trials are.
     """
 
     trials: tuple[Trial, ...]
     replicates: int
     drift: Drift
     noise: Noise
+    default_noise: Noise
 
 
 @dataclass(frozen=True, kw_only=True)

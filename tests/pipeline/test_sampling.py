@@ -74,9 +74,8 @@ def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeB
     assert [1, 2, 3, 4] == sorted(numbers(replicates(first_pass)))
     assert 4 == found.replicates
     assert 1 + COUNT + COUNT // EVERY + 4 + 1 == len(found.trials)
-    assert 5 == found.noise.configurations  # the default is one of them
-    assert 4 + 5 == found.noise.freedom
-    assert found.noise.sd is not None
+    assert (4, 4) == (found.noise.configurations, found.noise.freedom)
+    assert (1, 5) == (found.default_noise.configurations, found.default_noise.freedom)
 
 
 def test_sentinels_go_on_at_their_distance(first_pass: FakeBench) -> None:
