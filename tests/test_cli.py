@@ -487,16 +487,16 @@ def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
     done = intop("collect", "-c", study, "--json")
     assert 0 == done.returncode, done.stderr
     found = json.loads(done.stdout)["x86 slt"]
-    assert (1, 2, 2) == (
+    assert (1, 1, 1) == (
         found["replicates"],
-        found["noise"]["configurations"],
         found["noise"]["freedom"],
+        found["default_noise"]["freedom"],
     )
     assert 0 < found["noise"]["low"] < found["noise"]["sd"] < found["noise"]["high"]
     assert ["design"] * 3 + ["replicate"] == [t["role"] for t in found["trials"]]
     told = intop("collect", "-c", study).stdout
     assert "1 of these trials are replicates" in told
-    assert "noise: one trial's P99 scatters by" in told
+    assert "noise of configurations: a trial's P99 scatters by" in told
 
 
 def test_compare_as_markdown(study: Path) -> None:

@@ -90,14 +90,16 @@ class Collected:
     """The last attempt at each trial of a stage, the default's drift and the noise among them.
 
     `replicates` counts the trials of configurations that were chosen to be measured again; the
-    default's sentinels are not among them. `replicas` says whether the replicas of the cluster
-    agree, None where there is only one. Not stored: the trials are.
+    default's sentinels are not among them. `noise` is that of these configurations, and
+    `default_noise` that of the default, which may be another. `replicas` says whether the replicas
+    of the cluster agree, None where there is only one. Not stored: the trials are.
     """
 
     trials: tuple[Trial, ...]
     replicates: int
     drift: Drift
     noise: Noise
+    default_noise: Noise
     replicas: Agreement | None = None
 
 

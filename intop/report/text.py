@@ -140,7 +140,8 @@ def collected(title: str, found: Collected) -> RenderableType:
         table.add_row(name, str(len(rows)), low, high, counts or "none")
     sentences = [
         f"{found.replicates} of these trials are replicates",
-        noise_sentence(found.noise),
+        noise_sentence("configurations", found.noise),
+        noise_sentence("the default", found.default_noise),
         drift_sentence(found.drift),
     ]
     if found.replicas is not None:
@@ -163,21 +164,21 @@ def replica_sentence(replica: Replica) -> str:
     )
 
 
-def noise_sentence(found: Noise) -> str:
-    """Such as: noise: one trial's P99 scatters by 24 % (95 % interval 17 to 39 %).
+def noise_sentence(name: str, found: Noise) -> str:
+    """Such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to 18 %, ...).
 
     That is one standard deviation of log P99, as the percentage above.
     """
     if found.sd is None or found.low is None or found.high is None:
-        return "noise of a trial: can't be told, no configuration was measured twice"
+        return f"noise of {name}: can't be told, nothing was measured twice"
     sd, low, high = (
         # One degree of freedom at a high level has an interval beyond what a float can hold.
         _percent(math.exp(min(x, 700.0))).lstrip("+")
         for x in (found.sd, found.low, found.high)
     )
     return (
-        f"noise: one trial's P99 scatters by {sd} % ({found.level:.0%} interval {low} to "
-        f"{high} %), from {found.configurations} configurations with two trials or more"
+        f"noise of {name}: a trial's P99 scatters by {sd} % ({found.level:.0%} interval {low} to "
+        f"{high} %, degrees of freedom: {found.freedom})"
     )
 
 

@@ -152,19 +152,21 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
         trial("failed", tuned, None),
         trial("disturbed", tuned, 1),
     ]
-    found = Collected(trials=tuple(trials), replicates=2, drift=FEW, noise=QUIET)
+    found = Collected(
+        trials=tuple(trials), replicates=2, drift=FEW, noise=QUIET, default_noise=QUIET
+    )
     out = shown(capsys, text.collected("arm dlt", found))
     assert "arm dlt: trials" in out
     assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
     line = " ".join(cells(out, "configurations"))
     assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
     assert "2 of these trials are replicates" in out
-    assert text.noise_sentence(QUIET) in out
+    assert text.noise_sentence("configurations", QUIET) in out
     assert text.drift_sentence(FEW) in out
 
 
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET)
+    found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET)
     out = shown(capsys, text.collected("arm dlt", found))
     assert ["default", "0", "-", "-", "none"] == cells(out, "default")
 
@@ -172,11 +174,12 @@ def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None
 def test_noise_is_told_in_percent() -> None:
     found = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
     assert (
-        "noise: one trial's P99 scatters by 22 % (90% interval 11 to 101 %), from 5 configurations "
-        "with two trials or more"
-    ) == text.noise_sentence(found)
-    assert "by 22 % (90% interval 11 to 1e+306 %)" in text.noise_sentence(replace(found, high=900))
-    assert "no configuration was measured twice" in text.noise_sentence(QUIET)
+        "noise of the default: a trial's P99 scatters by 22 % (90% interval 11 to 101 %, degrees "
+        "of freedom: 8)"
+    ) == text.noise_sentence("the default", found)
+    wild = text.noise_sentence("configurations", replace(found, high=900))
+    assert "by 22 % (90% interval 11 to 1e+306 %" in wild
+    assert "can't be told" in text.noise_sentence("configurations", QUIET)
 
 
 def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
@@ -286,7 +289,10 @@ def test_replicas_are_told_of_with_the_interval(capsys: pytest.CaptureFixture[st
     out = shown(
         capsys,
         text.collected(
-            "x86 slt", Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, replicas=found)
+            "x86 slt",
+            Collected(
+                trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET, replicas=found
+            ),
         ),
     )
     assert "replica b agrees: the first one's P99 / its P99 1.00 (0." in out
