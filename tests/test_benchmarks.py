@@ -1,9 +1,11 @@
-"""The simulation that the choice of the verdict's interval rests on."""
+"""The simulations that the verdict's interval and the pilot's choice are judged by."""
+
+import random
 
 import numpy as np
 import pytest
 
-from benchmarks import intervals
+from benchmarks import intervals, pilots
 from intop.domain.stats import paired_ratio
 
 LEVEL = intervals.LEVEL
@@ -75,3 +77,12 @@ def test_looks_there_are_those_of_verdicts() -> None:
     assert all(share <= 0.065 for share in shares)
     taken, outcome = intervals.judged(np.full((1, 10), 1.0) + ratios[:1] * 1e-3, 2, LEVEL)
     assert (7.0, 1.0) == (taken[0], outcome[0])
+
+
+def test_a_simulated_pilot_goes_on_until_it_resolves_what_is_wanted() -> None:
+    quiet = pilots.piloted(random.Random(1), lambda _: 0.0, 5)
+    assert (pilots.LADDER[0], True) == (quiet.duration_s, quiet.reached)
+    later = pilots.piloted(random.Random(1), lambda duration_s: 9.0 * (duration_s < 8), 5)
+    assert (8, True, 3) == (later.duration_s, later.reached, len(later.tried))
+    wild = pilots.piloted(random.Random(1), lambda duration_s: float(duration_s), 5)
+    assert (pilots.LADDER[0], False) == (wild.duration_s, wild.reached)
