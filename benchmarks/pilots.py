@@ -21,20 +21,19 @@ WANTED, PAIRS, LEVEL, LOOKS = 1.25, 10, 0.95, 2
 OVERHEAD_S = 0.2
 BLUNT = 1.35
 FALLING = (0.15, 0.3, 0.5, 0.8)
-LEVELS = (0.15, 0.3)
+STAYING = (0.15, 0.3)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4000, help="of each pilot (4000)")
     runs = parser.parse_args().runs
+    ladder = ", ".join(map(str, LADDER))
     print(
-        f"| sd at {LADDER[0]} s | longer | trials | chosen: " + ", ".join(map(str, LADDER)), end=""
+        f"| sd at {LADDER[0]} s | longer | trials | chosen: {ladder} s | seemed reached "
+        f"| of those, in truth above {BLUNT} |\n|---:|---|---:|---|---:|---:|"
     )
-    print(
-        f" s | seemed reached | of those, in truth above {BLUNT} |\n|---:|---|---:|---|---:|---:|"
-    )
-    for sds, name in ((FALLING, "sd falls"), (LEVELS, "sd stays")):
+    for sds, name in ((FALLING, "sd falls"), (STAYING, "sd stays")):
         for sd in sds:
             for trials in (5, 10):
                 print(row(sd, name, trials, runs), flush=True)

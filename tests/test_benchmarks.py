@@ -1,12 +1,13 @@
-"""The simulations that intervals and allotments rest on, and what measures a lab."""
+"""The simulations that intervals, allotments and pilots are judged by, and what measures a lab."""
 
+import random
 from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from benchmarks import carryover, cost, intervals, replicates
+from benchmarks import carryover, cost, intervals, pilots, replicates
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
@@ -152,3 +153,12 @@ def test_benchmarks_on_a_lab_print_a_table(
     monkeypatch.setattr("sys.argv", [benchmark.__name__, *options])
     benchmark.main()
     assert expected in capsys.readouterr().out
+
+
+def test_a_simulated_pilot_goes_on_until_it_resolves_what_is_wanted() -> None:
+    quiet = pilots.piloted(random.Random(1), lambda _: 0.0, 5)
+    assert (pilots.LADDER[0], True) == (quiet.duration_s, quiet.reached)
+    later = pilots.piloted(random.Random(1), lambda duration_s: 9.0 * (duration_s < 8), 5)
+    assert (8, True, 3) == (later.duration_s, later.reached, len(later.tried))
+    wild = pilots.piloted(random.Random(1), lambda duration_s: float(duration_s), 5)
+    assert (pilots.LADDER[0], False) == (wild.duration_s, wild.reached)

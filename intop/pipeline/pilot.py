@@ -26,6 +26,7 @@ def timed(task: Task) -> Task:
         _check_untimed(task)
         found = pilot(task)
         task.context.progress.say(f"{task.title}: pilot: {sentence(found)}")
+        _warn_of_others(task, found)
     return _of(task, found.duration_s)
 
 
@@ -117,6 +118,19 @@ def _measured(task: Task, duration_s: int) -> Sequence[Trial]:
 
 def _of(task: Task, duration_s: int) -> Task:
     return replace(task, workload=replace(task.workload, duration_s=duration_s))
+
+
+def _warn_of_others(task: Task, found: Pilot) -> None:
+    """Said before a campaign is measured that can't be compared with another architecture's."""
+    for arch in task.context.study.clusters:
+        other = task.store.get(replace(task.subject, arch=arch), Pilot)
+        if other is not None and other.duration_s != found.duration_s:
+            task.context.progress.say(
+                f"{task.title}: the pilot of {arch} chose {other.duration_s} s, and intop compare "
+                f"needs the same on both sides: set duration_s = "
+                f"{max(other.duration_s, found.duration_s)} in [workload.{task.workload.name}] of "
+                f"{task.context.study.path} and begin anew with --new, if they are to be compared"
+            )
 
 
 def _check_untimed(task: Task) -> None:

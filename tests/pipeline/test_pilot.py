@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fakes import FakeBench, probe_of
+from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.results import Pilot
 from intop.domain.trial import PlannedTrial
@@ -15,6 +16,7 @@ from intop.pipeline import measuring, pilot
 from intop.pipeline.context import Task
 from samples import CONDITIONS, trial
 
+ARCHS = ("x86", "arm")
 SPREADS = {7: 2.0, 14: 1.6, 28: 1.02, 56: 1.01}
 """By which factor every second trial of a duration is slower, at the lab's 150 requests/s."""
 
@@ -148,6 +150,27 @@ def test_the_first_stage_makes_the_pilot_and_says_so(bench: FakeBench) -> None:
     scattered(bench, SPREADS)
     assert 28 == pilot.timed(asked(bench)).workload.duration_s
     assert "x86 slt: pilot: trials of 28 s" in bench.told.getvalue()
+
+
+def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
+    bench: FakeBench,
+) -> None:
+    scattered(bench, SPREADS)
+    task = asked(bench)
+    study = replace(task.context.study, clusters={arch: LabSpec(name=arch) for arch in ARCHS})
+    task = replace(task, context=replace(task.context, study=study))
+    other = replace(task.subject, arch="arm")
+    pilot.timed(task)
+    assert "the pilot of arm" not in bench.told.getvalue()
+    found = task.store.get(task.subject, Pilot)
+    assert found is not None
+    task.store.put(other, found)
+    pilot._warn_of_others(task, found)
+    assert "the pilot of arm" not in bench.told.getvalue()
+    pilot._warn_of_others(task, replace(found, duration_s=7))
+    told = bench.told.getvalue()
+    assert "x86 slt: the pilot of arm chose 28 s" in told
+    assert "set duration_s = 28 in [workload.slt]" in told
 
 
 def test_a_rate_that_needs_longer_than_the_budget_is_2_and_says_what_to_do(
