@@ -119,12 +119,12 @@ class Slowed:
     spec: LabSpec
     share: float
 
-    def trial(self, planned: Any, stage: Any, attempt: int) -> Any:
+    def trial(self, planned: Any, *rest: Any) -> Any:
         if planned.side != SIDE:
-            return self.bench.trial(planned, stage, attempt)
+            return self.bench.trial(planned, *rest)
         reshape(self.spec, self.share)
         try:
-            return self.bench.trial(planned, stage, attempt)
+            return self.bench.trial(planned, *rest)
         finally:
             reshape(self.spec, 1)
 

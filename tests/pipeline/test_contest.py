@@ -1,13 +1,14 @@
 """A contest of baselines, with a bench that says what each trial comes to."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Contest, Contestant, Verdict
-from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
 from intop.pipeline.contest import contest
 
@@ -50,9 +51,9 @@ def fail(bench: FakeBench, name: str) -> None:
     """Let all trials of one side fail."""
     original = bench.trial
 
-    def trial(planned: PlannedTrial, stage: Stage, attempt: int, limit: float | None) -> Trial:
+    def trial(planned: PlannedTrial, *rest: Any) -> Trial:
         bench.statuses = ["failed" if planned.side == name else "ok"]
-        return original(planned, stage, attempt, limit)
+        return original(planned, *rest)
 
     bench.trial = trial  # type: ignore[method-assign]
 
