@@ -6,7 +6,7 @@ the lab's link, and an order within a level is nobody's.) Four campaigns measure
 rounds, in random order, by the same code and limits as any stage:
 
 quiet        nothing else runs
-hog          a process keeps one processor busy for half of the time that the quiet one took
+hog          a process keeps one processor busy for half of the time that all trials take once
 unguarded    the same with max_foreign_cpu = 1, so that the hog disturbs no trial: what it would do
 quiet again  how well two quiet campaigns agree, which is the most that can be asked for
 
@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import repeat
 from pathlib import Path
+from statistics import median
 from threading import Event, Thread
 from typing import Any, Literal, Self
 
@@ -60,7 +61,6 @@ LONGEST_HOG_S = 900.0
 ON_AND_OFF_S = 10.0
 MUST_SEE = 0.9
 """The share of the trials wholly beside the hog that must be taken for disturbed."""
-CAMPAIGNS = ("quiet", "hog", "unguarded", "quiet again")
 
 Spells = Iterator[tuple[float, float]]
 """For how many seconds a hog is on, and then off, again and again."""
@@ -98,11 +98,12 @@ def configurations() -> dict[str, Configuration]:
 
 
 class Neighbour:
-    """Somebody who keeps one processor busy at times; `busy` says when (Unix time)."""
+    """Somebody who keeps processors busy at times; `busy` says when (Unix time)."""
 
-    def __init__(self, spells: Spells) -> None:
+    def __init__(self, spells: Spells, hogs: int = 1) -> None:
         self.busy: list[tuple[float, float]] = []
         self._spells = spells
+        self._hogs = hogs
         self._ended = Event()
         self._thread = Thread(target=self._live)
 
@@ -118,10 +119,12 @@ class Neighbour:
         for on_s, off_s in self._spells:
             began = time.time()
             loop = HOG.format(end=time.monotonic() + LONGEST_HOG_S)
-            process = subprocess.Popen([sys.executable, "-S", "-c", loop])
+            command = [sys.executable, "-S", "-c", loop]
+            processes = [subprocess.Popen(command) for _ in range(self._hogs)]
             self._ended.wait(on_s)
-            process.kill()
-            process.wait()
+            for process in processes:
+                process.kill()
+                process.wait()
             self.busy.append((began, time.time()))
             if self._ended.wait(off_s):
                 return
@@ -184,17 +187,20 @@ def main() -> None:
             tempfile.TemporaryDirectory() as folder,
             opened(str(Path(folder) / "disturbance.db")) as store,
         ):
-            quiet = campaign(store, study, arguments.rounds, iter(()))
+            quiet = campaign(store, study, arguments.rounds, Neighbour(iter(())))
+            # Not what it took: somebody else may have had its trials measured again.
+            trial_s = median(t.seconds for t in quiet.attempts)
+            needed_s = trial_s * arguments.rounds * len(LADDER)
 
             def crowded(study: Study) -> Found:
-                spells = spells_of(arguments.hog, quiet.seconds)
-                return campaign(store, study, arguments.rounds, spells)
+                hogs = Neighbour(spells_of(arguments.hog, needed_s), arguments.hogs)
+                return campaign(store, study, arguments.rounds, hogs)
 
             found = {
                 "quiet": quiet,
                 "hog": crowded(study),
                 "unguarded": crowded(open_to_all),
-                "quiet again": campaign(store, study, arguments.rounds, iter(())),
+                "quiet again": campaign(store, study, arguments.rounds, Neighbour(iter(()))),
             }
     finally:
         lab.down(spec.name)
@@ -215,6 +221,7 @@ def parsed() -> argparse.Namespace:
         default="first",
         help="in the first half (first), or 10 s on and 10 s off (alternating)",
     )
+    parser.add_argument("--hogs", type=between(1), default=1, help="processes at once (1)")
     parser.add_argument("--least", type=float, default=0.9, help="Spearman's correlation (0.9)")
     return parser.parse_args()
 
@@ -235,7 +242,7 @@ def spells_of(hog: str, seconds: float) -> Spells:
     return repeat((ON_AND_OFF_S, ON_AND_OFF_S))
 
 
-def campaign(store: Store, study: Study, rounds: int, spells: Spells) -> Found:
+def campaign(store: Store, study: Study, rounds: int, neighbour: Neighbour) -> Found:
     """All configurations in rounds, beside a neighbour."""
     context = Context(
         study=study,
@@ -249,7 +256,7 @@ def campaign(store: Store, study: Study, rounds: int, spells: Spells) -> Found:
     (task,) = context.subjects()
     sides = configurations()
     began = time.monotonic()
-    with Neighbour(spells) as neighbour:
+    with neighbour:
         trials = measure_plan(task, "contest", lambda _: blocks(task, "contest", sides, rounds))
         seconds = time.monotonic() - began
     return Found(
