@@ -36,7 +36,7 @@ from typing import Any, Literal, Self
 
 from scipy.stats import spearmanr
 
-from benchmarks.verdicts import Wait, between
+from benchmarks.verdicts import between, waiting
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
@@ -78,8 +78,7 @@ class Laddered(Bench):
     """A bench where each configuration has its wait."""
 
     def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
-        with Wait(LADDER[planned.side]).on(self) as changed:
-            return Bench.trial(changed, planned, *rest)
+        return Bench.trial(waiting(self, LADDER[planned.side]), planned, *rest)
 
 
 @contextmanager

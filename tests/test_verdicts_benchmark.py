@@ -38,7 +38,9 @@ def planned(side: str) -> PlannedTrial:
     return PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, label=f"1: {side}")
 
 
-def test_only_one_side_asks_for_pages_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_side_asks_for_pages_that_come_later_by_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Bench, "trial", lambda bench, *_: bench.rig.cluster.dynamic_path)
     ready = verdicts.OneSided(
         task=NOTHING,
@@ -49,9 +51,9 @@ def test_only_one_side_asks_for_pages_that_wait(monkeypatch: pytest.MonkeyPatch)
         conditions=NOTHING,
         effect=verdicts.Wait(7),
     )
-    assert "/dynamic" == ready.trial(planned(HOST), "judge", 0)
-    assert "/dynamic?wait_ms=7" == ready.trial(planned(verdicts.SIDE), "judge", 0)
-    assert "/dynamic" == ready.trial(planned(HOST), "judge", 0)
+    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
+    assert "/dynamic?wait_ms=8" == ready.trial(planned(verdicts.SIDE), "judge", 0)
+    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
 
 
 def test_the_truth_of_a_wait_follows_from_the_default_alone() -> None:
