@@ -179,6 +179,8 @@ def main() -> None:
                 print(row(number, found[-1]), flush=True)
     finally:
         lab.down(spec.name)
+    if len(found) < 2:
+        sys.exit("there are fewer than two verdicts to sum up: give it more --minutes")
     rows, missed = summary(found, effect)
     print("\n" + "\n".join(rows))
     if missed:
@@ -200,7 +202,7 @@ def parsed() -> argparse.Namespace:
         default=WAIT_MS,
         help=f"that dynamic pages come later ({WAIT_MS})",
     )
-    effects.add_argument("--share", type=float, help="of the link's rate, in place of waiting")
+    effects.add_argument("--share", type=share, help="of the link's rate, in place of waiting")
     for mode, verdicts in ((same, 40), (planted, 20)):
         mode.add_argument("--verdicts", type=between(2), default=verdicts, help=f"({verdicts})")
         mode.add_argument("--pairs", type=between(2), default=10, help="at most, each (10)")
@@ -222,6 +224,14 @@ def between(least: int, most: int | None = None) -> Any:
         return number
 
     return whole
+
+
+def share(text: str) -> float:
+    """A type of argument: a share of a rate."""
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and up to 1")
+    return number
 
 
 def effect_of(arguments: argparse.Namespace, spec: LabSpec) -> Effect | None:
@@ -289,7 +299,7 @@ def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[
     verdicts = [f.verdict for f in found]
     count, ratios = len(verdicts), [v.ratio for v in verdicts]
     p99 = geometric_mean([v.default_p99_ms for v in verdicts])
-    spread = stdev(map(math.log, ratios)) if count > 1 else math.nan
+    spread = stdev(map(math.log, ratios))
     outcomes = {name: sum(v.outcome == name for v in verdicts) for name in ("gain", "worse")}
     rows = [
         ("verdicts", f"{count}", ""),
