@@ -1,103 +1,266 @@
 """What verdicts are worth: many of them on a lab where the truth is known.
 
 `aa` has the host's own values on both sides: every difference that a verdict calls is an error,
-and at the 95 % level it may call one in twenty. `planted` has them on both sides, too, but the
-link of one side is slower by a known share: how often the right sign is found, and how often the
-interval holds the true ratio. That is not known from theory, so each verdict is held against the
-pairs of all others together.
+and at the 95 % level it may call one in twenty. `planted` has them on both sides, too, but one
+side is slower, by one of these:
+
+--wait-ms D   Every dynamic page of that side is answered D ms later, so its P99 is the other's
+              plus D. The true ratio follows from the P99s of the default's trials alone. The
+              default's pages wait, too (1 ms): to wake up may take long now and then.
+--share S     That side's link has S of its rate. What it does to P99 is not known from theory,
+              so the true ratio is that of all pairs.
+
+Each verdict is held against the truth from the trials of all others. How often the right sign is
+found, and how often the interval holds the truth, is what the run is for; where it is not as often
+as it should be, the exit code is 1.
 
 Each verdict is of a campaign of its own, as `intop verify` would measure it. Prints a table in
-Markdown, line by line; progress is on stderr. No new verdict begins after --minutes.
+Markdown, line by line; progress is on stderr. No new verdict begins after --minutes. What is run
+beside it on another machine, or another lab, begins with another --start.
 """
 
 import argparse
 import math
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
-from typing import Any
-from unittest.mock import patch
+from typing import Any, Protocol
 
 from intop.config.study import Study, load_study
+from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT
 from intop.domain.results import Verdict
-from intop.domain.stats import geometric_mean
+from intop.domain.stats import geometric_interval, geometric_mean
+from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
+from intop.lab import app, network
 from intop.lab import cluster as lab
-from intop.lab import network
 from intop.lab.commands import run
 from intop.pipeline import replicas
 from intop.pipeline.bench import Bench, bench
+from intop.pipeline.blocks import p99_by_round, paired
 from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
+from intop.pipeline.context import Context
 from intop.pipeline.verifying import judge
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Store, opened
 
 SIDE = "other side"
+LEVEL = 0.95
+WAIT_MS = 6
+BOTH_WAIT_MS = 1
+"""What both sides wait. A process that sleeps has to get a processor once more, which on a busy
+machine is part of P99, and would be taken for part of the effect if one side alone did."""
+
+MAY_DIFFER = 0.1
+"""Of verdicts without an effect, the share that may call one: of 40, true 5 % stay below it in
+95 % of cases."""
+MUST_HOLD = 0.9
+"""Of verdicts with an effect, the share whose interval must hold its size: of 20, true 95 % reach
+it in 92 % of cases."""
+
+P99s = Mapping[str, Mapping[str, float]]
+"""P99 (ms) by side and round."""
+
+
+def waiting(bench: Bench, wait_ms: int) -> Bench:
+    """The bench, asking for dynamic pages that come so much later."""
+    cluster = bench.rig.cluster
+    later = replace(cluster, dynamic_path=f"{cluster.dynamic_path}?wait_ms={wait_ms}")
+    return replace(bench, rig=replace(bench.rig, cluster=later))
+
+
+class Effect(Protocol):
+    """What is planted on one side."""
+
+    workload: str
+
+    def on(self, bench: Bench, side: str) -> AbstractContextManager[Bench]:
+        """The bench for one trial of a side."""
+
+    def truth(self, p99s: P99s) -> list[float]:
+        """Ratios default / other side whose geometric mean is the true one."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Every dynamic page of one side is answered this much later than those of the default."""
+
+    wait_ms: int
+    workload: str = "dlt"
+
+    @contextmanager
+    def on(self, bench: Bench, side: str) -> Iterator[Bench]:
+        yield waiting(bench, BOTH_WAIT_MS + (self.wait_ms if side == SIDE else 0))
+
+    def truth(self, p99s: P99s) -> list[float]:
+        # Trial by trial: the mean of log(P99 + D) is not the logarithm of the mean P99 plus D.
+        return [p99 / (p99 + self.wait_ms) for p99 in p99s[HOST].values()]
+
+
+@dataclass(frozen=True)
+class SlowLink:
+    """The link has a share of the rate that it was made with."""
+
+    spec: LabSpec
+    share: float
+    workload: str = "slt"
+
+    @contextmanager
+    def on(self, bench: Bench, side: str) -> Iterator[Bench]:
+        if side != SIDE:
+            yield bench
+            return
+        self._reshape(self.share)
+        try:
+            yield bench
+        finally:
+            self._reshape(1)
+
+    def truth(self, p99s: P99s) -> list[float]:
+        default, other = paired(p99s[HOST], p99s[SIDE])
+        return [one / two for one, two in zip(default, other, strict=True)]
+
+    def _reshape(self, share: float) -> None:
+        spec = self.spec
+        (command,) = network.shaping(replace(spec.link, rate_mbit=share * spec.link.rate_mbit))
+        program, *words = ["replace" if word == "add" else word for word in command]
+        run([program, "-netns", network.namespace(spec.name, network.BALANCER), *words])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneSided(Bench):
+    """A bench with an effect on the trials of one side."""
+
+    effect: Effect
+
+    def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
+        with self.effect.on(self, planned.side) as changed:
+            return Bench.trial(changed, planned, *rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A verdict, what it took (s), and the ratios that it adds to the truth."""
+
+    verdict: Verdict
+    seconds: float
+    truth: list[float]
 
 
 def main() -> None:
     arguments = parsed()
     study, spec = study_of(arguments)
-    share = getattr(arguments, "share", 1.0)
+    effect = effect_of(arguments, spec)
+    if effect is not None:
+        # Where trials are made is nothing that a study could say; the stages look it up there.
+        replicas.bench = one_sided(effect)
     deadline = time.monotonic() + 60 * arguments.minutes
-    found: list[Verdict] = []
+    found: list[Found] = []
     try:
         lab.up(spec)
         with (
             tempfile.TemporaryDirectory() as folder,
             opened(str(Path(folder) / "verdicts.db")) as store,
-            patch.object(replicas, "bench", slower_on_one_side(spec, share)),
         ):
-            print("| verdict | pairs | ratio | 95 % interval | outcome |\n|---:|---:|---:|---|---|")
+            print("| verdict | pairs | ratio | 95 % interval | outcome | seconds |")
+            print("|---:|---:|---:|---|---|---:|", flush=True)
             while len(found) < arguments.verdicts and time.monotonic() < deadline:
-                found.append(one_verdict(store, replace(study, seed=len(found) + 1)))
-                print(row(len(found), found[-1]), flush=True)
+                number = arguments.start + len(found)
+                found.append(one_verdict(store, replace(study, seed=number), effect))
+                print(row(number, found[-1]), flush=True)
     finally:
         lab.down(spec.name)
-    if found:
-        print("\n" + "\n".join(summary(found, share)))
+    if len(found) < 2:
+        sys.exit("there are fewer than two verdicts to sum up: give it more --minutes")
+    rows, missed = summary(found, effect)
+    print("\n" + "\n".join(rows))
+    if missed:
+        sys.exit(f"not as it should be: {', '.join(missed)}")
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     modes = parser.add_subparsers(dest="mode", required=True)
     same = modes.add_parser("aa", help="the same on both sides")
-    planted = modes.add_parser("planted", help="one side's link is slower")
-    planted.add_argument("--share", type=float, default=0.6, help="of the link's rate (0.6)")
+    same.add_argument("--workload", choices=["slt", "dlt"], default="slt", help="(slt)")
+    planted = modes.add_parser("planted", help="one side is slower")
+    effects = planted.add_mutually_exclusive_group()
+    effects.add_argument(
+        "--wait-ms",
+        type=between(1, app.MOST_WAIT_MS - BOTH_WAIT_MS),
+        default=WAIT_MS,
+        help=f"that dynamic pages come later ({WAIT_MS})",
+    )
+    effects.add_argument("--share", type=share, help="of the link's rate, in place of waiting")
     for mode, verdicts in ((same, 40), (planted, 20)):
-        mode.add_argument("--verdicts", type=int, default=verdicts, help=f"({verdicts})")
-        mode.add_argument("--pairs", type=int, default=10, help="at most, of each verdict (10)")
-        mode.add_argument("--looks", type=int, default=2, help="at the pairs (2)")
-        mode.add_argument("--seconds", type=int, default=2, help="of a trial (2)")
+        mode.add_argument("--verdicts", type=between(2), default=verdicts, help=f"({verdicts})")
+        mode.add_argument("--pairs", type=between(2), default=10, help="at most, each (10)")
+        mode.add_argument("--looks", type=between(1), default=2, help="at the pairs (2)")
+        mode.add_argument("--seconds", type=between(1), default=2, help="of a trial (2)")
         mode.add_argument("--minutes", type=float, default=60, help="at most, and a verdict (60)")
+        mode.add_argument("--start", type=int, default=1, help="the first one's number, its seed")
     return parser.parse_args()
 
 
+def between(least: int, most: int | None = None) -> Any:
+    """A type of argument: a whole number in this range."""
+
+    def whole(text: str) -> int:
+        number = int(text)
+        if number < least or (most is not None and number > most):
+            limits = f"from {least}" + (f" to {most}" if most is not None else "")
+            raise argparse.ArgumentTypeError(f"{number} is not {limits}")
+        return number
+
+    return whole
+
+
+def share(text: str) -> float:
+    """A type of argument: a share of a rate."""
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and up to 1")
+    return number
+
+
+def effect_of(arguments: argparse.Namespace, spec: LabSpec) -> Effect | None:
+    """None where there is none."""
+    if arguments.mode == "aa":
+        return None
+    if arguments.share is not None:
+        return SlowLink(spec, arguments.share)
+    return Wait(arguments.wait_ms)
+
+
 def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
-    """The lab's own study, on a lab of our own, for static files."""
+    """The lab's own study, on a lab of our own, with one workload."""
     study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
-    shape = study.clusters[arch][0]
-    spec = LabSpec(name=f"v{os.getpid() % 10_000}", arch=arch, link=shape.link)
-    workload = replace(study.workloads["slt"], duration_s=arguments.seconds)
+    spec = LabSpec(name=f"v{os.getpid() % 10_000}", arch=arch, link=study.clusters[arch][0].link)
+    effect = effect_of(arguments, spec)
+    name = arguments.workload if effect is None else effect.workload
+    workload = replace(study.workloads[name], duration_s=arguments.seconds)
     budget = replace(
-        study.budget, judge_pairs=arguments.pairs, judge_looks=arguments.looks, level=0.95
+        study.budget, judge_pairs=arguments.pairs, judge_looks=arguments.looks, level=LEVEL
     )
-    study = replace(study, clusters={arch: (spec,)}, workloads={"slt": workload}, budget=budget)
+    study = replace(study, clusters={arch: (spec,)}, workloads={name: workload}, budget=budget)
     return study, spec
 
 
-def one_verdict(store: Store, study: Study) -> Verdict:
+def one_verdict(store: Store, study: Study, effect: Effect | None) -> Found:
     """A verdict on the host's own values against themselves."""
+    began = time.monotonic()
     context = Context(
         study=study,
         store=store,
@@ -108,85 +271,77 @@ def one_verdict(store: Store, study: Study) -> Verdict:
         workloads=tuple(study.workloads.values()),
     )
     (task,) = context.subjects()
-    return judge(task, SIDE, DEFAULT)
+    verdict = judge(task, SIDE, DEFAULT)
+    truth = effect.truth(p99_by_round(task.trials("judge"))) if effect else []
+    return Found(verdict=verdict, seconds=time.monotonic() - began, truth=truth)
 
 
-@dataclass(frozen=True)
-class Slowed:
-    """A bench whose link is slower while one side's trials are measured."""
-
-    bench: Bench
-    spec: LabSpec
-    share: float
-
-    def trial(self, planned: Any, *rest: Any) -> Any:
-        if planned.side != SIDE:
-            return self.bench.trial(planned, *rest)
-        reshape(self.spec, self.share)
-        try:
-            return self.bench.trial(planned, *rest)
-        finally:
-            reshape(self.spec, 1)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.bench, name)
-
-
-def slower_on_one_side(spec: LabSpec, share: float) -> Any:
+def one_sided(effect: Effect) -> Any:
     """What stands in for `bench`."""
 
     @contextmanager
-    def opened_bench(task: Task, replica: int) -> Iterator[Any]:
-        with bench(task, replica) as ready:
-            yield ready if share == 1 else Slowed(ready, spec, share)
+    def opened_bench(*arguments: Any) -> Iterator[OneSided]:
+        with bench(*arguments) as ready:
+            yield OneSided(**vars(ready), effect=effect)
 
     return opened_bench
 
 
-def reshape(spec: LabSpec, share: float) -> None:
-    """Change the rate of the lab's link to a share of what it was made with."""
-    (command,) = network.shaping(replace(spec.link, rate_mbit=share * spec.link.rate_mbit))
-    program, *words = ["replace" if word == "add" else word for word in command]
-    run([program, "-netns", network.namespace(spec.name, network.BALANCER), *words])
+def row(number: int, found: Found) -> str:
+    v = found.verdict
+    interval = f"{v.ratio_low:.2f} to {v.ratio_high:.2f}"
+    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.outcome, f"{found.seconds:.0f}"]
+    return f"| {' | '.join(map(str, cells))} |"
 
 
-def row(number: int, verdict: Verdict) -> str:
-    interval = f"{verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
-    return f"| {number} | {verdict.pairs} | {verdict.ratio:.3f} | {interval} | {verdict.outcome} |"
-
-
-def summary(found: list[Verdict], share: float) -> list[str]:
-    """What the verdicts come to together, as a second table."""
-    ratios = [v.ratio for v in found]
-    counts = {name: sum(v.outcome == name for v in found) for name in ("gain", "worse")}
+def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[str]]:
+    """What the verdicts come to together, as a second table, and what is not as it should be."""
+    verdicts = [f.verdict for f in found]
+    count, ratios = len(verdicts), [v.ratio for v in verdicts]
+    p99 = geometric_mean([v.default_p99_ms for v in verdicts])
+    spread = stdev(map(math.log, ratios))
+    outcomes = {name: sum(v.outcome == name for v in verdicts) for name in ("gain", "worse")}
     rows = [
-        ("verdicts", f"{len(found)}"),
-        ("pairs, mean", f"{sum(v.pairs for v in found) / len(found):.1f}"),
-        ("ratio, geometric mean", f"{geometric_mean(ratios):.3f}"),
-        ("ratio, lowest and highest", f"{min(ratios):.3f}, {max(ratios):.3f}"),
+        ("verdicts", f"{count}", ""),
+        ("pairs, mean", f"{sum(v.pairs for v in verdicts) / count:.1f}", ""),
+        ("seconds, mean", f"{sum(f.seconds for f in found) / count:.0f}", ""),
+        ("P99 of the default", f"{p99:.1f} ms", ""),
+        ("ratio, geometric mean", f"{geometric_mean(ratios):.3f}", ""),
+        ("ratio, lowest and highest", f"{min(ratios):.3f}, {max(ratios):.3f}", ""),
+        ("ratio, standard deviation of its logarithm", f"{spread:.3f}", ""),
+        *((f"outcome {name}", f"{number}", "") for name, number in outcomes.items()),
     ]
-    if len(found) > 1:
-        spread = stdev(map(math.log, ratios))
-        rows.append(("ratio, standard deviation of its logarithm", f"{spread:.3f}"))
-    rows += [(f"outcome {name}", f"{count}") for name, count in counts.items()]
-    if share != 1 and len(found) > 1:
-        held = sum(v.ratio_low <= others(found, n) <= v.ratio_high for n, v in enumerate(found))
-        signed = sum((v.ratio < 1) == (share < 1) for v in found)
-        rows += [
-            ("right sign", f"{signed} of {len(found)}"),
-            ("right sign, and significant", f"{counts['worse' if share < 1 else 'gain']}"),
-            ("interval holds the ratio of all other pairs", f"{held} of {len(found)}"),
+    if effect is None:
+        checks = [("call a difference", sum(outcomes.values()), "at most", MAY_DIFFER)]
+    else:
+        truth = geometric_interval([ratio for f in found for ratio in f.truth], level=LEVEL)
+        shown = f"{truth.mean:.3f} ({truth.low:.3f} to {truth.high:.3f})"
+        rows.append(("true ratio, with its own 95 % interval", shown, ""))
+        rows.append(("right sign, and significant", f"{outcomes['worse']} of {count}", ""))
+        held = sum(holds_truth(found, n) for n in range(count))
+        checks = [
+            ("right sign", sum(ratio < 1 for ratio in ratios), "at least", 1.0),
+            ("interval holds the truth of all others", held, "at least", MUST_HOLD),
         ]
-    return ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in rows)]
+    missed = []
+    for name, number, bound, share in checks:
+        at_most = bound == "at most"
+        limit = math.floor(round(share * count, 6)) if at_most else math.ceil(share * count - 1e-6)
+        rows.append((name, f"{number} of {count}", f"{bound} {limit}"))
+        if number > limit if at_most else number < limit:
+            missed.append(f"{name}: {number} of {count}, {bound} {limit}")
+    lines = [f"| {name} | {value} | {wanted} |" for name, value, wanted in rows]
+    return ["| | | wanted |", "|---|---:|---|", *lines], missed
 
 
-def others(found: list[Verdict], left_out: int) -> float:
-    """The geometric mean over the pairs of all verdicts but one.
+def holds_truth(found: list[Found], place: int) -> bool:
+    """Whether a verdict's interval holds the true ratio, as the trials of all others have it.
 
-    Weighted by pairs, it is right also where verdicts stopped early (Wald's identity).
+    Each trial counts once, so that verdicts which stopped early weigh less (Wald's identity).
     """
-    rest = [v for n, v in enumerate(found) if n != left_out]
-    return geometric_mean([v.ratio for v in rest for _ in range(v.pairs)])
+    others = [ratio for n, f in enumerate(found) if n != place for ratio in f.truth]
+    verdict = found[place].verdict
+    return verdict.ratio_low <= geometric_mean(others) <= verdict.ratio_high
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 `/dynamic?r=NUMBER` picks, by the number, how many orders are read, grouped and sorted, and how
 many of them the page lists. The same number gives the same page; another number gives another
 amount of work (about 0.2 to 1.5 ms) and another size (2 to 80 KB, 27 KB on average).
+`&wait_ms=MS` has it answered that much later (0 to 1,000 ms): an effect of known size, for whoever
+wants to know whether it is measured. Others don't wait for a request that waits.
 
 Started by the lab as a program of its own, so it imports only what it needs.
 """
@@ -11,8 +13,10 @@ import argparse
 import grp
 import os
 import pwd
+import time
 from collections.abc import Iterable
 from html import escape
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -23,6 +27,12 @@ PATH = "/dynamic"
 PROGRAM = "intop-app"
 """What the kernel calls our process, so that it is told from any other Python."""
 MOST_DIGITS = 18
+MOST_WAIT_MS = 1000
+EXPECTED = f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait\n"
+THREADS = 64
+"""So many requests can be there at once, waiting or at work."""
+AT_WORK = BoundedSemaphore(4)
+"""So many are made at once: more would only take the processor from each other."""
 LEAST_ROWS, MORE_ROWS = 14, 670
 LEAST_READ, MORE_READ = 200, 1800
 CUSTOMERS = ("Ada & Sons", "Bloggs <Ltd>", "Çelik", 'Dorothy "Dot" Vaughan', "O'Neill", "Fjord AS")
@@ -91,9 +101,11 @@ def page(number: int) -> bytes:
     return "".join(parts).encode()
 
 
-def number_of(query: str) -> int | None:
-    """The number of a query such as `r=17`; None when it has none, or something else."""
-    values = parse_qs(query).get("r", [])
+def number_of(query: str, name: str, missing: int | None = None) -> int | None:
+    """The number of a query such as `r=17` that has this name; None when it is something else."""
+    values = parse_qs(query, keep_blank_values=True).get(name, [])
+    if not values:
+        return missing
     if len(values) != 1 or not (values[0].isascii() and values[0].isdigit()):
         return None
     return int(values[0]) if len(values[0]) <= MOST_DIGITS else None
@@ -101,12 +113,17 @@ def number_of(query: str) -> int | None:
 
 def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
     """The WSGI application."""
+    query = environ.get("QUERY_STRING", "")
+    number, wait_ms = number_of(query, "r"), number_of(query, "wait_ms", missing=0)
     if environ.get("PATH_INFO") != PATH:
         status, body = "404 Not Found", b"only /dynamic is here\n"
-    elif (number := number_of(environ.get("QUERY_STRING", ""))) is None:
-        status, body = "400 Bad Request", b"expected /dynamic?r=NUMBER\n"
+    elif number is None or wait_ms is None or wait_ms > MOST_WAIT_MS:
+        status, body = "400 Bad Request", EXPECTED.encode()
     else:
-        status, body = "200 OK", page(number)
+        if wait_ms:
+            time.sleep(wait_ms / 1000)
+        with AT_WORK:
+            status, body = "200 OK", page(number)
     kind = "text/html" if status == "200 OK" else "text/plain"
     start_response(
         status,
@@ -137,7 +154,7 @@ def main() -> None:
         application,
         unix_socket=options.socket,
         unix_socket_perms="666",
-        threads=4,
+        threads=THREADS,
         backlog=4096,
         connection_limit=4096,
         asyncore_use_poll=True,  # select() ends at 1,024 connections

@@ -1,5 +1,7 @@
 """The dynamic application, called directly."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from statistics import mean
 from typing import Any
@@ -61,6 +63,28 @@ def test_fields_are_escaped() -> None:
 )
 def test_a_bad_number_is_a_bad_request(query: str) -> None:
     assert get(query)[0] == "400 Bad Request"
+
+
+@pytest.mark.parametrize("wait", ["", "x", "-1", "1.5", "1001", "1&wait_ms=2", "²"])
+def test_a_bad_wait_is_a_bad_request(wait: str) -> None:
+    status, body = get(f"r=1&wait_ms={wait}")
+    assert status == "400 Bad Request"
+    assert b"wait_ms=0 to 1000" in body
+
+
+def test_an_answer_waits_as_long_as_it_is_told_and_is_the_same() -> None:
+    began = time.monotonic()
+    assert get("r=17&wait_ms=40") == get("r=17&wait_ms=0") == get("r=17")
+    assert time.monotonic() - began >= 0.04
+
+
+def test_whoever_waits_keeps_no_other_from_being_answered() -> None:
+    with ThreadPoolExecutor(20) as pool:
+        waiting = [pool.submit(get, "r=1&wait_ms=1000") for _ in range(20)]
+        status, _ = get("r=17")
+        assert status == "200 OK"
+        assert not any(one.done() for one in waiting)
+        assert {"200 OK"} == {one.result()[0] for one in waiting}
 
 
 def test_another_path_is_not_found() -> None:

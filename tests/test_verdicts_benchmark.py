@@ -1,0 +1,93 @@
+"""The benchmark of verdicts: what it plants, the truth that follows, and what it finds wrong."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks import verdicts
+from intop.domain.baseline import HOST
+from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.configuration import DEFAULT
+from intop.domain.trial import PlannedTrial
+from intop.hosts.rig import Rig
+from intop.pipeline.bench import Bench
+from samples import VERDICT
+
+ADDRESS = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
+CLUSTER = Cluster(
+    arch="x86",
+    load_generator=ADDRESS,
+    load_balancer=ADDRESS,
+    backends=(),
+    url="http://192.0.2.1",
+    nginx_restart="true",
+    static_paths=("/a",),
+    dynamic_path="/dynamic",
+)
+NOTHING: Any = None
+
+
+def found(ratio: float, low: float, high: float, truth: Sequence[float] = ()) -> verdicts.Found:
+    verdict = replace(VERDICT, ratio=ratio, ratio_low=low, ratio_high=high)
+    return verdicts.Found(verdict=verdict, seconds=30.0, truth=list(truth))
+
+
+def planned(side: str) -> PlannedTrial:
+    return PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, label=f"1: {side}")
+
+
+def test_one_side_asks_for_pages_that_come_later_by_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Bench, "trial", lambda bench, *_: bench.rig.cluster.dynamic_path)
+    ready = verdicts.OneSided(
+        task=NOTHING,
+        rig=Rig(CLUSTER, ()),
+        tool=NOTHING,
+        guard=NOTHING,
+        probed=NOTHING,
+        conditions=NOTHING,
+        effect=verdicts.Wait(7),
+    )
+    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
+    assert "/dynamic?wait_ms=8" == ready.trial(planned(verdicts.SIDE), "judge", 0)
+    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
+
+
+def test_the_truth_of_a_wait_follows_from_the_default_alone() -> None:
+    p99s = {HOST: {"1": 10.0, "2": 30.0}, verdicts.SIDE: {"1": 999.0}}
+    assert [0.5, 0.75] == verdicts.Wait(10).truth(p99s)
+
+
+def test_the_truth_of_a_slow_link_is_that_of_the_pairs() -> None:
+    p99s = {HOST: {"1": 10.0, "2": 30.0}, verdicts.SIDE: {"1": 20.0, "3": 1.0}}
+    assert [0.5] == verdicts.SlowLink(NOTHING, 0.6).truth(p99s)
+
+
+def test_a_verdict_is_held_against_the_truth_of_all_others() -> None:
+    one = found(0.5, 0.4, 0.6, truth=[0.5])
+    other = found(0.5, 0.4, 0.6, truth=[0.9])
+    assert [False, True] == [verdicts.holds_truth([one, other], n) for n in range(2)]
+
+
+def test_errors_beyond_the_limit_are_named() -> None:
+    same, error = found(1.0, 0.9, 1.1), found(1.2, 1.1, 1.3)
+    assert not verdicts.summary([same] * 36 + [error] * 4, None)[1]
+    assert verdicts.summary([same] * 35 + [error] * 5, None)[1] == [
+        "call a difference: 5 of 40, at most 4"
+    ]
+
+
+def test_a_wrong_sign_and_intervals_beside_the_truth_are_named() -> None:
+    effect = verdicts.Wait(5)
+    good = found(0.6, 0.5, 0.7, truth=[0.6, 0.61])
+    beside, wrong = found(0.8, 0.75, 0.85, truth=[0.6]), found(1.1, 0.55, 1.5, truth=[0.6])
+    rows, missed = verdicts.summary([good] * 18 + [beside] * 2, effect)
+    assert not missed
+    assert any("18 of 20 | at least 18" in row for row in rows)
+    assert verdicts.summary([good] * 16 + [beside] * 3 + [wrong], effect)[1] == [
+        "right sign: 19 of 20, at least 20",
+        "interval holds the truth of all others: 17 of 20, at least 18",
+    ]
