@@ -162,7 +162,9 @@ def measured(made: Bench, number: int, rate: float = 0.0, *, settling: bool = Tr
     planned = PlannedTrial(index=number, role="baseline", configuration=DEFAULT)
     with patch.object(pipeline, "settle", watched):
         trial = made.trial(planned, "collect", 0)
-    if not trial.usable or trial.detail:
+    if trial.histogram is None:
+        sys.exit(f"the default can't be measured: {trial.detail}")
+    if trial.detail:
         print(f"{trial.status}: {trial.detail}", file=sys.stderr, flush=True)
     return Measured(trial, rate, (counts[0], counts[1]), seconds)
 
