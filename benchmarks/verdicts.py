@@ -6,7 +6,7 @@ side is slower, by one of these:
 
 --wait-ms D   Every dynamic page of that side is answered D ms later, so its P99 is the other's
               plus D. The true ratio follows from the P99s of the default's trials alone. The
-              default's pages wait, too (1 ms): to wake up may take long now and then.
+              default's pages wait, too (10 ms): see BOTH_WAIT_MS.
 --share S     That side's link has S of its rate. What it does to P99 is not known from theory,
               so the true ratio is that of all pairs.
 
@@ -55,10 +55,10 @@ from intop.store import Store, opened
 
 SIDE = "other side"
 LEVEL = 0.95
-WAIT_MS = 6
-BOTH_WAIT_MS = 1
-"""What both sides wait. A process that sleeps has to get a processor once more, which on a busy
-machine is part of P99, and would be taken for part of the effect if one side alone did."""
+WAIT_MS = 12
+BOTH_WAIT_MS = 10
+"""What both sides wait. To wait at all makes P99 longer than by the wait: a process has to wake up,
+and more requests are under way at once. With it on both sides, that is no part of the effect."""
 
 MAY_DIFFER = 0.1
 """Of verdicts without an effect, the share that may call one: of 40, true 5 % stay below it in

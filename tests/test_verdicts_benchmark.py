@@ -51,9 +51,9 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
         conditions=NOTHING,
         effect=verdicts.Wait(7),
     )
-    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
-    assert "/dynamic?wait_ms=8" == ready.trial(planned(verdicts.SIDE), "judge", 0)
-    assert "/dynamic?wait_ms=1" == ready.trial(planned(HOST), "judge", 0)
+    assert "/dynamic?wait_ms=10" == ready.trial(planned(HOST), "judge", 0)
+    assert "/dynamic?wait_ms=17" == ready.trial(planned(verdicts.SIDE), "judge", 0)
+    assert "/dynamic?wait_ms=10" == ready.trial(planned(HOST), "judge", 0)
 
 
 def test_the_truth_of_a_wait_follows_from_the_default_alone() -> None:
