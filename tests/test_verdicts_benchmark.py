@@ -31,7 +31,7 @@ NOTHING: Any = None
 
 def found(ratio: float, low: float, high: float, truth: Sequence[float] = ()) -> verdicts.Found:
     verdict = replace(VERDICT, ratio=ratio, ratio_low=low, ratio_high=high)
-    return verdicts.Found(verdict=verdict, seconds=30.0, truth=list(truth))
+    return verdicts.Found(verdict=verdict, seconds=30.0, truth=list(truth), pairs=[ratio])
 
 
 def planned(side: str) -> PlannedTrial:
@@ -47,6 +47,7 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
         rig=Rig(CLUSTER, ()),
         tool=NOTHING,
         guard=NOTHING,
+        probe=NOTHING,
         probed=NOTHING,
         conditions=NOTHING,
         effect=verdicts.Wait(7),

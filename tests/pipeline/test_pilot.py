@@ -157,7 +157,7 @@ def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
 ) -> None:
     scattered(bench, SPREADS)
     task = asked(bench)
-    study = replace(task.context.study, clusters={arch: LabSpec(name=arch) for arch in ARCHS})
+    study = replace(task.context.study, clusters={arch: (LabSpec(name=arch),) for arch in ARCHS})
     task = replace(task, context=replace(task.context, study=study))
     other = replace(task.subject, arch="arm")
     pilot.timed(task)
