@@ -57,8 +57,8 @@ SIDE = "other side"
 LEVEL = 0.95
 WAIT_MS = 12
 BOTH_WAIT_MS = 10
-"""What both sides wait. To wait at all made P99 longer than by the wait, by 1 to 2 ms and for a reason
-that is not known; with it on both sides, that is less of the effect."""
+"""What both sides wait. To wait at all made P99 longer than by the wait, by 1 to 2 ms and for a
+reason that is not known; with it on both sides, that is less of the effect."""
 
 MAY_DIFFER = 0.1
 """Of verdicts without an effect, the share that may call one: of 40, true 5 % stay below it in
