@@ -1,13 +1,11 @@
 """Drift: whether the default's P99 changed while a stage was measured."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import fmean
 
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import RatioInterval, centred
 from intop.domain.trial import Trial
 
 
@@ -50,11 +48,11 @@ def drift(trials: Sequence[Trial], *, level: float) -> Drift:
     hours = max(starts) - min(starts) if made else 0.0
     replicas = [t.replica for t in made]
     freedom = len(made) - len(set(replicas)) - 1
-    times = _centred(starts, replicas)
+    times = centred(starts, replicas)
     spread_of_times = math.fsum(t**2 for t in times)
     if freedom < 1 or spread_of_times == 0:
         return Drift(sentinels=len(made), hours=hours, level=level)
-    around = _centred([math.log(t.p99_ms) for t in made], replicas)
+    around = centred([math.log(t.p99_ms) for t in made], replicas)
     slope = math.fsum(t * y for t, y in zip(times, around, strict=True)) / spread_of_times
     left = math.fsum((y - slope * t) ** 2 for t, y in zip(times, around, strict=True))
     total = math.fsum(y**2 for y in around)
@@ -71,12 +69,3 @@ def drift(trials: Sequence[Trial], *, level: float) -> Drift:
         per_hour=slopes,
         share=max(0.0, 1 - left / total) if total else 0.0,
     )
-
-
-def _centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
-    """Each value less the mean of its group."""
-    members: dict[str, list[float]] = defaultdict(list)
-    for value, group in zip(values, groups, strict=True):
-        members[group].append(value)
-    means = {group: fmean(found) for group, found in members.items()}
-    return [value - means[group] for value, group in zip(values, groups, strict=True)]

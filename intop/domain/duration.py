@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
 from intop.domain.looks import looks
 from intop.domain.results import Pilot, TriedDuration
-from intop.domain.stats import geometric_mean
+from intop.domain.stats import centred, geometric_mean
 from intop.domain.trial import Trial
 
 REQUESTS = 1000
@@ -71,18 +71,22 @@ def tried_duration(
 ) -> TriedDuration:
     """What usable trials of one duration say, for verdicts of so many pairs.
 
-    The interval of the sd is that of a variance, (n - 1) s² / chi²: it takes log P99 as normally
-    distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
-    Raises ValueError with fewer than two trials.
+    The sd is that within replicas of the cluster, as the sides of a verdict's pair are measured on
+    the same one. Its interval is that of a variance, (n - replicas) s² / chi²: it takes log P99 as
+    normally distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
+    Raises ValueError where no replica has two trials.
     """
     from scipy import stats
 
     count = len(trials)
-    if count < 2:
+    replicas = [t.replica for t in trials]
+    freedom = count - len(set(replicas))
+    if freedom < 1:
         raise ValueError(f"only {count} of the trials of {duration_s} s could be measured")
-    sd = stdev(math.log(t.p99_ms) for t in trials)
+    around = centred([math.log(t.p99_ms) for t in trials], replicas)
+    sd = math.sqrt(math.fsum(x**2 for x in around) / freedom)
     low, high = (
-        sd * math.sqrt((count - 1) / float(stats.chi2.ppf(tail, count - 1)))
+        sd * math.sqrt(freedom / float(stats.chi2.ppf(tail, freedom)))
         for tail in ((1 + level) / 2, (1 - level) / 2)
     )
 

@@ -1,6 +1,7 @@
 """Statistics of latencies: geometric means, ratios and differences, with intervals."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
@@ -110,6 +111,15 @@ def difference(minuend: MeanInterval, subtrahend: MeanInterval) -> DifferenceInt
     below = math.hypot(minuend.mean - minuend.low, subtrahend.high - subtrahend.mean)
     above = math.hypot(minuend.high - minuend.mean, subtrahend.mean - subtrahend.low)
     return DifferenceInterval(value, value - below, value + above)
+
+
+def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
+    """Each value less the mean of its group, which takes a degree of freedom for each group."""
+    members: dict[str, list[float]] = defaultdict(list)
+    for value, group in zip(values, groups, strict=True):
+        members[group].append(value)
+    means = {group: fmean(found) for group, found in members.items()}
+    return [value - means[group] for value, group in zip(values, groups, strict=True)]
 
 
 def bonferroni(level: float, comparisons: int) -> float:

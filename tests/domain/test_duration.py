@@ -91,6 +91,14 @@ def test_what_trials_of_one_duration_say() -> None:
     )
 
 
+def test_the_difference_of_replicas_is_no_spread() -> None:
+    made = [replace(trial(p99_us=us), replica=name) for us, name in ((1000, "a"), (2000, "b")) * 3]
+    found = tried_duration(4, made, pairs=10, wanted=1.25, level=0.95, look_count=2)
+    assert (6, pytest.approx(0)) == (found.trials, found.sd)
+    with pytest.raises(ValueError, match="only 2 of the trials"):
+        tried_duration(4, made[:2], pairs=10, wanted=1.25, level=0.95, look_count=2)
+
+
 def test_trials_that_all_say_the_same_resolve_anything() -> None:
     found = tried_duration(4, [trial()] * 3, pairs=10, wanted=1.25, level=0.95, look_count=2)
     assert (0.0, 0.0, 1.0, 3) == (found.sd, found.sd_high, found.resolution, found.pairs_needed)
