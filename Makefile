@@ -22,7 +22,8 @@ run: install ## Tune both architectures and workloads on the embedded lab; take 
 
 test: install check ## Run all linters and all tests
 	@sh scripts/system-packages guests
-	@$(BIN)/python -m pytest
+	@# Most of the time tests wait for a load to end, so two at once take little more than one.
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: install ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/ruff check .
