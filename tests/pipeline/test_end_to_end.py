@@ -198,7 +198,7 @@ def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
     assert "x86 slt: pilot: " in err
     # A thousand requests take 2 s, and there is no room for twice that.
     assert [(0, 0), (1, 0), (2, 0)] == [trial[:2] for trial in study.trials("pilot")]
-    assert len(study.trials("collect")) == 11
+    assert len(study.trials("collect")) == 13
     assert {2} == study.durations()
     found = study.json("pilot", "--workload", "slt")["x86 slt"]
     assert (2, [2]) == (found["duration_s"], [one["duration_s"] for one in found["tried"]])
