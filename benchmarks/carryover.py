@@ -24,6 +24,7 @@ from unittest.mock import patch
 
 from scipy import stats
 
+from benchmarks.campaign import begun
 from intop.config.study import load_study
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import DEFAULT
@@ -33,13 +34,9 @@ from intop.hosts.host import output
 from intop.hosts.load import PATHS_FILE, Load, command, parse_output
 from intop.hosts.rig import Rig, load_tool
 from intop.hosts.settle import settle
-from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.pipeline import bench as pipeline
 from intop.pipeline.bench import Bench, bench
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context
-from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import opened
 
@@ -122,23 +119,15 @@ def ready(arguments: argparse.Namespace) -> Iterator[Bench]:
     budget = study.budget
     if arguments.max_time_wait is not None:
         budget = replace(budget, max_time_wait=arguments.max_time_wait)
-    study = replace(study, clusters={arch: (spec,)}, budget=budget)
+    workloads = {"slt": study.workloads["slt"]}
+    study = replace(study, clusters={arch: (spec,)}, workloads=workloads, budget=budget)
     try:
         lab.up(spec)
         with (
             tempfile.TemporaryDirectory() as folder,
             opened(str(Path(folder) / "carryover.db")) as store,
         ):
-            context = Context(
-                study=study,
-                store=store,
-                campaign=new(store, study),
-                connect=connect,
-                progress=LineProgress(),
-                archs=(arch,),
-                workloads=(study.workloads["slt"],),
-            )
-            (task,) = context.subjects()
+            task = begun(store, study)
             with bench(task) as made:
                 yield made
     finally:

@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.campaign import begun
 from intop.config.study import load_study
 from intop.domain.cluster import HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.trial import PlannedTrial
@@ -29,10 +30,8 @@ from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.pipeline import bench as pipeline
 from intop.pipeline.bench import Bench
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context
+from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
-from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Store, opened
 
@@ -155,16 +154,8 @@ def main() -> None:
     try:
         lab.up(spec)
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/cost.db") as store:
-            context = Context(
-                study=study,
-                store=store,
-                campaign=new(store, study),
-                connect=watch.connected,
-                progress=LineProgress(),
-                archs=(arch,),
-                workloads=(workload,),
-            )
-            keys = measured(context, watch, arguments.trials)
+            task = begun(store, study, watch.connected)
+            keys = measured(task, watch, arguments.trials)
     finally:
         lab.down(spec.name)
     print("\n".join(table(watch.trials, spec, workload, keys)))
@@ -181,9 +172,8 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(context: Context, watch: Watch, count: int) -> int:
+def measured(task: Task, watch: Watch, count: int) -> int:
     """Measure that many configurations; returns how many keys each of them sets."""
-    (task,) = context.subjects()
     keys = 0
 
     def plan(ready: Bench) -> list[PlannedTrial]:

@@ -36,6 +36,7 @@ from typing import Any, Literal, Self
 
 from scipy.stats import spearmanr
 
+from benchmarks.campaign import begun
 from benchmarks.verdicts import between, waiting
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
@@ -43,15 +44,11 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial, Trial
-from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.pipeline import replicas
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.blocks import blocks, p99_by_round
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context
 from intop.pipeline.measuring import measure_plan
-from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Store, opened
 
@@ -243,16 +240,7 @@ def spells_of(hog: str, seconds: float) -> Spells:
 
 def campaign(store: Store, study: Study, rounds: int, neighbour: Neighbour) -> Found:
     """All configurations in rounds, beside a neighbour."""
-    context = Context(
-        study=study,
-        store=store,
-        campaign=new(store, study),
-        connect=connect,
-        progress=LineProgress(),
-        archs=tuple(study.clusters),
-        workloads=tuple(study.workloads.values()),
-    )
-    (task,) = context.subjects()
+    task = begun(store, study)
     sides = configurations()
     began = time.monotonic()
     with neighbour:

@@ -14,17 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.campaign import begun
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.results import Collected
 from intop.domain.stats import MeanInterval, geometric_interval
-from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
+from intop.pipeline.context import Task
 from intop.pipeline.replicas import replicas_in_use
 from intop.pipeline.sampling import collect, screen
-from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import opened
 
@@ -101,16 +99,7 @@ def task_of(study: Study) -> Iterator[Task]:
         tempfile.TemporaryDirectory() as folder,
         opened(str(Path(folder) / "replicas.db")) as store,
     ):
-        context = Context(
-            study=study,
-            store=store,
-            campaign=new(store, study),
-            connect=connect,
-            progress=LineProgress(),
-            archs=tuple(study.clusters),
-            workloads=tuple(study.workloads.values()),
-        )
-        (task,) = context.subjects()
+        task = begun(store, study)
         yield task
 
 

@@ -32,6 +32,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, Protocol
 
+from benchmarks.campaign import begun
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
@@ -39,17 +40,13 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.results import Verdict
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import PlannedTrial, Trial
-from intop.hosts.ssh import connect
 from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
 from intop.pipeline import replicas
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.blocks import p99_by_round, paired
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context
 from intop.pipeline.verifying import judge
-from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Store, opened
 
@@ -261,16 +258,7 @@ def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
 def one_verdict(store: Store, study: Study, effect: Effect | None) -> Found:
     """A verdict on the host's own values against themselves."""
     began = time.monotonic()
-    context = Context(
-        study=study,
-        store=store,
-        campaign=new(store, study),
-        connect=connect,
-        progress=LineProgress(),
-        archs=tuple(study.clusters),
-        workloads=tuple(study.workloads.values()),
-    )
-    (task,) = context.subjects()
+    task = begun(store, study)
     verdict = judge(task, SIDE, DEFAULT)
     p99s = p99_by_round(task.trials("judge"))
     return Found(

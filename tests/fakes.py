@@ -57,9 +57,8 @@ class FakeBench:
         made = trial(planned.configuration, latency, stage=stage, status=status)
         return replace(made, planned=planned, attempt=attempt, replica=self.name)
 
-    def wait_until_quiet(self) -> str:
+    def wait_until_quiet(self) -> None:
         self.waited += 1
-        return ""
 
     def abort(self) -> None:
         self.aborted = True

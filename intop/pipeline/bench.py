@@ -116,21 +116,19 @@ class Bench:
         self.rig.on_all(lambda host: host.run("true"))
         self.guard.renew()
 
-    def wait_until_quiet(self) -> str:
-        """Wait until nobody else is busy on the hosts; returns who still is at the limit, or "".
+    def wait_until_quiet(self) -> None:
+        """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.
 
         Raises UnreachableError when a host is lost.
         """
         budget = self.task.context.study.budget
         deadline = time.monotonic() + budget.settle_limit_s
-        while problem := disturbance(
+        while time.monotonic() < deadline and disturbance(
             idle(self.rig, QUIET_S),
             max_steal=budget.max_steal,
             max_foreign_cpu=budget.max_foreign_cpu,
         ):
-            if time.monotonic() > deadline:
-                return problem
-        return ""
+            pass
 
     def abort(self) -> None:
         """Let a trial that is under way in another thread end soon, and badly.
