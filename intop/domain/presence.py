@@ -39,10 +39,13 @@ class Presence:
     def why_missing(self, kernel: str) -> str:
         """Why this kernel (`uname -r`) may not have the key, and what to do, or ""."""
         if self.until and _is_after(kernel, self.until):
-            now = f": they have {self.moved_to}, if at all, which is no sysctl"
-            return f"none after {self.until} does{now if self.moved_to else ''}"
+            return f"none after {self.until} does" + (
+                f", and what there may be instead is no sysctl: {self.moved_to}"
+                if self.moved_to
+                else ""
+            )
         if self.since and _is_after(self.since, kernel):
-            return f"it came with kernel {self.since}"
+            return f"it came later: with kernel {self.since}"
         if self.module:
             return f"load its module with modprobe {self.module}, if it shall be tuned"
         if self.option:
