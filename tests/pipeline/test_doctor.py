@@ -3,7 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import CommandError, IncomparableError, UnreachableError
 from intop.hosts.facts import FACTS
+from intop.hosts.guard import guarded
 from intop.hosts.host import Completed
 from intop.hosts.load import FIND_TOOL
 from intop.hosts.readiness import READINESS
@@ -349,6 +350,17 @@ def in_use(task: Task) -> tuple[list[Bench], str]:
         return in_common(ready), told.getvalue()
 
 
+@contextmanager
+def held(task: Task, number: int) -> Iterator[None]:
+    """As a campaign holds a load balancer."""
+    host = connect(task.clusters()[number].load_balancer)
+    try:
+        with guarded(host, ["net.core.somaxconn"]):
+            yield
+    finally:
+        host.close()
+
+
 def keys_of(one: Bench) -> list[str]:
     return [p.key for p in one.probed.space.parameters]
 
@@ -364,11 +376,18 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     assert 100 < len(everything)
     assert set(GONE) < set(everything)
     out, _ = lab.study.run("doctor", "--write-test")
+    count = len(everything)
     for name in lab.names():
-        count = len(everything)
         assert f"{name}: {count} of {count} keys took their own values when written" in out
     assert 1 == out.count("out of bounds: the same as above")
     assert 55 > len(out.splitlines())
+
+    # A host that is held is left alone, and says by whom.
+    with held(task, 0):
+        out, _ = lab.study.run("doctor", "--write-test")
+    assert f"{lab.names()[0]}: held by " in out
+    assert f"WARNING  {lab.names()[0]}: is held, so nothing was written there" in out
+    assert f"{lab.names()[1]}: {count} of {count} keys took" in out
 
     lab.on_balancer(1, READ_ONLY)
     here, there = lab.study.json("doctor", expected=(1,))
