@@ -14,7 +14,7 @@ a host's configuration as it was declared. (systemd-sysctl only does so at boot.
 NEEDED: dict[Role, tuple[str, ...]] = {
     "load-generator": ("timeout",),
     "load-balancer": (
-        *("cat", "cp", "cut", "date", "grep", "mkdir", "mv", "nohup", "rm", "rmdir", "sed"),
+        *("cat", "cut", "date", "grep", "mkdir", "mv", "nohup", "rm", "rmdir", "sed"),
         *("sleep", "stat", "sync", "tee", "tr", "ss", "ip"),
     ),
     "backend": (),

@@ -84,17 +84,17 @@ def _examined(cluster: Cluster, study: Study, connect: Connect, writes: bool) ->
             with _noting(found.problems):
                 hosts.append(connect(address))
                 stack.callback(hosts[-1].close)
+        for host in hosts:
+            with _noting(found.problems):
+                report = _report(host, cluster)
+                found.hosts.append(report)
+                _judge(host.address, report, found)
         if len(hosts) < len(cluster.hosts):
             return found
         rig = Rig(cluster, tuple(hosts))
         with _noting(found.problems):
-            offsets = clock_offsets(rig)
-            found.hosts = [_report(host, offsets[host.address.name]) for host in hosts]
-        with _noting(found.problems):
             tool = load_tool(rig)
             found.load_tool = f"{tool.name} {tool.version}"
-        for host, report in zip(hosts, found.hosts, strict=False):
-            _judge(host.address, report, found)
         with _noting(found.problems):
             found.probe = _probe(rig, study)
             if writes:
@@ -111,12 +111,13 @@ def _noting(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-def _report(host: Host, offset_s: float) -> HostDiagnosis:
+def _report(host: Host, cluster: Cluster) -> HostDiagnosis:
+    name = host.address.name
     return HostDiagnosis(
-        name=host.address.name,
+        name=name,
         role=host.address.role,
         facts=facts(host),
-        clock_offset_s=offset_s,
+        clock_offset_s=clock_offsets(Rig(cluster, (host,)))[name],
         readiness=readiness(host),
         state=guard.status(host),
     )

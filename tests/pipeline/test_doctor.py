@@ -191,6 +191,12 @@ def test_what_keeps_a_campaign_from_starting_is_a_problem(
 def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
     (found,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
     assert 5 == len(found.problems)
+    (found,) = examined(
+        a_lg={"unreachable": True}, a_lb={"has": "can_store\nlacks ip\n"}, a_b1={"lost": FACTS}
+    )
+    assert ["a-lg: no route", "a-lb: has no ip", "a-b1: no answer"] == [
+        line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)
+    ]
 
 
 HELD = "holder\troot@desk (process 7)\nwatchdog\tdead\n"
@@ -283,6 +289,7 @@ def test_a_replica_that_cannot_be_reached_leaves_the_other_as_it_is(examined: Ex
     assert () == here.problems
     assert 3 == len(here.offered)
     assert ("b-b1: no route",) == there.problems
+    assert ["b-lg", "b-lb"] == [host.name for host in there.hosts]
     assert ((), {}) == (there.offered, there.refused)
 
 
