@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from intop.domain.host_state import HostState
 from intop.domain.parameter import Parameter, Scope
-from intop.domain.probing import HostFacts, Probe, Probed, Reading
+from intop.domain.probing import MISSING, HostFacts, Probe, Probed, Reading
 
 Ranges = tuple[tuple[int, int], ...]
 UNKNOWN_STATE = HostState()
@@ -122,7 +122,7 @@ def diagnosed_keys(
     return {
         p.key: KeyDiagnosis(
             scope=p.scope,
-            reading=probe.readings[p.key],
+            reading=probe.readings.get(p.key, MISSING),
             is_tried=p.key in tried,
             ranges=ranges_of(offered.get(p.key, p)),
             choices=offered.get(p.key, p).choices,
