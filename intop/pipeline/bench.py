@@ -328,17 +328,19 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe 
     if task.tries_durations or last.stage in PREPARING:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     differences = last.conditions.differences(conditions)
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
     catalogue = task.context.study.catalogue
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
     lists = {p.choices_from_in_namespace for p in catalogue.parameters}
     ignored = set() if probe.facts.in_namespace else lists
     if before is not None:
         differences += changes(before, probe, ignored)
+    # What the study itself leaves out by now is another matter.
     offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    offered = {p.key for one in (offer, _probed(task, probe)) for p in one.space.parameters}
     tuned = {key for t in trials for key in t.planned.configuration.values}
     differences += [
         f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
-        for key in sorted(tuned - {p.key for p in offer.space.parameters})
+        for key in sorted(tuned - offered)
     ]
     if differences:
         raise IncomparableError(
