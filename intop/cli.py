@@ -188,11 +188,19 @@ def down(config: Path | None, every: bool) -> None:
 # -- the stages ----------------------------------------------------------------------------------
 
 
-@cli.command(epilog=_examples("intop doctor", "intop doctor --arch arm --json"))
+@cli.command(
+    epilog=_examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
+)
 @_config_option
 @_arch_option
 @_json_option
-def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
+@click.option(
+    "--write-test",
+    "writes",
+    is_flag=True,
+    help="Also write keys their own values, to see whether the kernel takes them.",
+)
+def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
     from intop.hosts.ssh import connect
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
@@ -204,14 +212,17 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     archs = chosen_archs(study, arch)
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, _say)
-    clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
-    found = [examine(cluster, study, connect) for cluster in clusters]
+    found = [
+        one
+        for name in archs
+        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+    ]
     if as_json:
         _print(to_json(found))
     else:
         from intop.report.text import show
 
-        show(*(report.examined(one) for one in found))
+        show(report.examined(*found))
     if any(one.problems for one in found):
         sys.exit(1)
 
