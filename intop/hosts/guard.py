@@ -5,6 +5,7 @@ The work is done by `guard.sh` on the host; this module holds its lease and spea
 
 import getpass
 import os
+import re
 import secrets
 import shlex
 import socket
@@ -16,6 +17,15 @@ from importlib import resources
 
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
+from intop.domain.host_state import (
+    ForeignChange,
+    HostState,
+    KeyChange,
+    KeyValue,
+    RollbackOutcome,
+    RolledBack,
+    Unrestored,
+)
 from intop.errors import (
     CommandError,
     HostError,
@@ -24,10 +34,17 @@ from intop.errors import (
     UnreachableError,
 )
 from intop.hosts.host import Completed, Host, output
-from intop.hosts.sysctl import parse_values, path_of
+from intop.hosts.sysctl import key_of, parse_values, path_of
 
-HELD, NOT_OURS = 75, 76
+HELD, NOT_OURS, NOTHING = 75, 76, 77
 """Exit codes of guard.sh."""
+OUTCOMES: Mapping[int, RollbackOutcome] = {
+    0: "restored",
+    1: "partly",
+    HELD: "held",
+    NOTHING: "nothing",
+}
+"""What they say after a rollback."""
 
 TAKEOVER_GRACE_S = 10.0
 
@@ -99,10 +116,95 @@ def guarded(
         _end(host, token)
 
 
-def status(host: Host) -> str:
-    """What the guard on a host has to say: who holds it, what its watchdog did."""
+def status(host: Host) -> HostState:
+    """Who holds a host and what is changed there; a host whose lease has lapsed is restored first.
+
+    Raises HostError when it can't be asked.
+    """
     folder = shlex.quote(host.address.state_dir)
-    return output(host, f"[ ! -f {folder}/guard.sh ] || sh {folder}/guard.sh {folder} status")
+    return parse_status(
+        output(host, f"[ ! -f {folder}/guard.sh ] || sh {folder}/guard.sh {folder} status")
+    )
+
+
+def rollback(host: Host, *, force: bool = False) -> RolledBack:
+    """Give a host back by what is on it alone: every guarded key its value from before.
+
+    A host that a living session holds is left alone, and so are values that somebody else has set
+    meanwhile, unless `force`. Raises HostError when the host can't be asked.
+    """
+    folder = shlex.quote(host.address.state_dir)
+    words = "rollback force" if force else "rollback"
+    done = host.run(
+        f"[ -f {folder}/guard.sh ] || exit {NOTHING}; sh {folder}/guard.sh {folder} {words}"
+    )
+    outcome = OUTCOMES.get(done.exit_code)
+    if outcome is None:
+        _check(host, done)
+        raise CommandError(host.address.name, f"guard.sh ended with {done.exit_code}")
+    return parse_rollback(done.stdout, outcome)
+
+
+def parse_status(text: str) -> HostState:
+    """What `guard.sh status` printed: a line of fields between tabs for each fact."""
+    facts = {"holder": "", "since": "", "lease_s": "", "silent_s": "", "watchdog": ""}
+    changed: list[KeyChange] = []
+    reports: list[str] = []
+    for line in text.splitlines():
+        match line.split("\t"):
+            case ["key", path, before, now]:
+                changed.append(KeyChange(key=key_of(path), before=before, now=now))
+            case ["report", *words]:
+                reports.append(" ".join(words))
+            case [fact, value] if fact in facts:
+                facts[fact] = value
+    return HostState(
+        holder=facts["holder"],
+        since=facts["since"],
+        lease_s=_seconds(facts["lease_s"]),
+        silent_s=_seconds(facts["silent_s"]),
+        is_watched={"alive": True, "dead": False}.get(facts["watchdog"]),
+        changed=tuple(changed),
+        foreign=_foreign(text),
+        reports=tuple(reports),
+    )
+
+
+def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
+    """What `guard.sh rollback` printed, a line of fields between tabs for each key."""
+    restored: list[KeyValue] = []
+    for line in text.splitlines():
+        match line.split("\t"):
+            case ["restored", path, value]:
+                restored.append(KeyValue(key=key_of(path), value=value))
+    return RolledBack(
+        restored=tuple(restored),
+        foreign=_foreign(text),
+        unrestored=_unrestored(text),
+        outcome=outcome,
+    )
+
+
+def _foreign(text: str) -> tuple[ForeignChange, ...]:
+    found: list[ForeignChange] = []
+    for line in text.splitlines():
+        match line.split("\t"):
+            case ["foreign", path, left, now, command]:
+                found.append(ForeignChange(key=key_of(path), left=left, now=now, command=command))
+    return tuple(found)
+
+
+def _unrestored(text: str) -> tuple[Unrestored, ...]:
+    found: list[Unrestored] = []
+    for line in text.splitlines():
+        match line.split("\t"):
+            case ["unrestored", path, value, command]:
+                found.append(Unrestored(key=key_of(path), value=value, command=command))
+    return tuple(found)
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
 def _begin(host: Host, token: str, keys: list[str], say: Callable[[str], None]) -> dict[str, str]:
