@@ -1,13 +1,14 @@
 """Configuration files: what they become, and every mistake in them at once, with its place."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from intop.config.study import Study, default_path, load_study
+from intop.config.study import Study, default_path, host_address, load_study
 from intop.domain.baseline import Baseline
-from intop.domain.cluster import Cluster, LabSpec, Link, native_arch, other_arch
+from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -579,3 +580,72 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, why: str)
 def test_a_wrong_configuration_is_bad_usage() -> None:
     assert issubclass(ConfigurationError, UsageError)
     assert 2 == ConfigurationError.exit_code
+
+
+# A host by itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "hostname", "given"),
+    [
+        ("lb", "lb", {}),
+        ("10.0.0.5", "10.0.0.5", {}),
+        ("alice@lb.example:2222", "lb.example", {"user": "alice", "port": 2222}),
+        ("root@[fe80::1%eth0]:22", "fe80::1%eth0", {"user": "root", "port": 22}),
+        ("[2001:db8::1]", "2001:db8::1", {}),
+        ("alice@corp.example@lb", "lb", {"user": "alice@corp.example"}),
+    ],
+)
+def test_a_host_can_be_named_as_ssh_names_it(
+    word: str, hostname: str, given: dict[str, object]
+) -> None:
+    plain = HostAddress(name=word, role="load-balancer", hostname=hostname)
+    assert replace(plain, **given) == host_address(word)  # type: ignore[arg-type]
+
+
+def test_what_else_is_known_of_a_host_is_said_as_in_a_file() -> None:
+    found = host_address("lb", sudo=True, state_dir="/srv/intop", key_file="k", known_hosts="h")
+    assert (True, "/srv/intop", "k", "h") == (
+        found.sudo,
+        found.state_dir,
+        found.key_file,
+        found.known_hosts,
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "",
+        "@",
+        "a@",
+        "@lb",
+        "lb:",
+        "lb:ssh",
+        "a b",
+        "lb\n",
+        "2001:db8::1",
+        "[x]",
+        "lb:22:22",
+        "lb:-1",
+    ],
+)
+def test_what_is_no_host_is_refused_with_the_form(word: str) -> None:
+    with pytest.raises(UsageError, match=r"is no host: \[USER@\]HOST\[:PORT\]"):
+        host_address(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "place"),
+    [
+        ("lb:0", {}, "port"),
+        ("lb:65536", {}, "port"),
+        ("-oProxyCommand=true", {}, "hostname"),
+        ("lb", {"state_dir": "relative"}, "state_dir"),
+    ],
+)
+def test_what_a_file_may_not_say_of_a_host_is_refused_by_name(
+    word: str, options: dict[str, str], place: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^--host {word}: {place}: "):
+        host_address(word, **options)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import lab
+from intop.cli import hosts, lab
 from intop.cli.options import Group as _Group
 from intop.cli.options import arch_option as _arch_option
 from intop.cli.options import config_option as _config_option
@@ -82,6 +82,8 @@ def cli() -> None:
 
 
 cli.add_command(lab.group)
+cli.add_command(hosts.status)
+cli.add_command(hosts.rollback)
 
 
 # -- the stages ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """A study: what to tune, where, under which load, with which budget."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -28,7 +29,7 @@ from intop.domain.cluster import (
 )
 from intop.domain.parameter import Risk
 from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
-from intop.errors import ConfigurationError
+from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
 
 Count = Annotated[int, Field(ge=1)]
@@ -91,6 +92,11 @@ class _HostModel(Model):
             state_dir=self.state_dir,
             lease_s=self.lease_s,
         )
+
+
+_HOST = re.compile(
+    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+(%\w+)?\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
+)
 
 
 class _LinkModel(Model):
@@ -253,6 +259,22 @@ def load_study(path: Path) -> Study:
         wanted=found.study.parameters,
         baselines=baselines,
     )
+
+
+def host_address(word: str, **options: Any) -> HostAddress:
+    """A tuned host by `[USER@]HOST[:PORT]`, IPv6 in brackets; `options` as in a study's file.
+
+    Raises UsageError.
+    """
+    if (match := _HOST.fullmatch(word)) is None:
+        raise UsageError(f"{word!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets")
+    given = {key: value for key, value in match.groupdict().items() if value is not None}
+    given |= {"hostname": given["hostname"].strip("[]"), "name": word, **options}
+    source = Source(Path(f"--host {word}"), "", given)
+    model = source.check(lambda: _HostModel.model_validate(source.data), ())
+    if model is None:
+        raise ConfigurationError(source.problems)
+    return model.address("load-balancer")
 
 
 def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
