@@ -65,10 +65,11 @@ def _host_options(command: F) -> F:
 @_host_options
 @json_option
 def status(as_json: bool, **options: Any) -> None:
-    """Say what is applied where, by whom and since when. Changes nothing.
+    """Say what is applied where, by whom and since when.
 
-    Asks the load balancers, since no other host is ever changed. The exit code is 1 when one of
-    them can't be asked.
+    Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
+    thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
+    itself when it is asked. The exit code is 1 when a host can't be asked.
     """
     from intop.hosts.ssh import connect
     from intop.pipeline.host_states import states

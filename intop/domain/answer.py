@@ -23,10 +23,10 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """What a host was `before` it was rolled back, and what was `done`."""
+    """What was `done`, and the state that the host is `held` in where that kept it from that."""
 
-    before: HostState
     done: RolledBack
+    held: HostState | None = None
 
     @property
     def is_as_before(self) -> bool:

@@ -94,10 +94,8 @@ def _outcome(found: Rollback, folder: str) -> str:
         case "partly":
             return f"NOT as before, {keys}"
         case "held":
-            return (
-                f"left alone: {held(found.before)}. End that session, or take the host from it "
-                "with --force"
-            )
+            holder = held(found.held) if found.held else "held"
+            return f"left alone: {holder}. End that session, or take the host from it with --force"
 
 
 def _details(name: str, done: RolledBack) -> Iterable[str]:

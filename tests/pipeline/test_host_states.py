@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from intop.config.study import Study, load_study
+from intop.domain.answer import Rollback
 from intop.domain.cluster import HostAddress, LabSpec
 from intop.domain.host_state import HostState, RolledBack
 from intop.errors import LabError, UnreachableError, UsageError
@@ -55,8 +56,14 @@ def test_every_host_is_rolled_back_as_asked(asked: list[tuple[str, bool]], force
     answers = roll_back(ADDRESSES, connect, force=force)
     assert [("a", force), ("c", force)] == sorted(asked)
     assert [True, False, True] == [a.said is not None and a.said.is_as_before for a in answers]
-    assert answers[0].said is not None
-    assert HostState(holder="a") == answers[0].said.before
+
+
+@pytest.mark.usefixtures("asked")
+def test_who_keeps_a_host_from_being_rolled_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = RolledBack(outcome="held")
+    monkeypatch.setattr(guard, "rollback", lambda _, *, force: done)
+    (answer,) = roll_back(ADDRESSES[:1], connect, force=False)
+    assert Rollback(done=done, held=HostState(holder="a")) == answer.said
 
 
 def test_a_host_that_is_named_twice_is_asked_once(asked: list[tuple[str, bool]]) -> None:

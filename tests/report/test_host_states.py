@@ -107,8 +107,8 @@ def test_nothing_is_at_stake_on_a_host_that_is_silent() -> None:
     assert [] == at_stake(Answer(name="lb", error="lb: gone"))
 
 
-def rolled(done: RolledBack, before: HostState = HELD) -> list[Answer[Rollback]]:
-    return [Answer(name="lb", folder="/x", said=Rollback(before=before, done=done))]
+def rolled(done: RolledBack, held: HostState = HELD) -> list[Answer[Rollback]]:
+    return [Answer(name="lb", folder="/x", said=Rollback(done=done, held=held))]
 
 
 def test_a_rollback_lists_what_it_put_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,4 +160,4 @@ def test_a_host_that_could_not_be_asked_is_named(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_host_is_as_before_when_nothing_is_missing(done: RolledBack, as_before: bool) -> None:
-    assert as_before is Rollback(before=HELD, done=done).is_as_before
+    assert as_before is Rollback(done=done).is_as_before
