@@ -74,6 +74,9 @@ class Bench:
                 measurement = measure(
                     self.rig, self.tool, self.task.workload, seed=seed, hopeless_ms=hopeless_ms
                 )
+                if planned.configuration.is_default:
+                    # Nothing was written, so nothing has told yet whether the host is still ours.
+                    self.guard.renew()
             finally:
                 self.guard.apply(DEFAULT)
             validity = self._validity(measurement, hopeless_ms)
@@ -113,8 +116,15 @@ class Bench:
 
     def check_connections(self) -> None:
         """Raises UnreachableError when a host, or our hold on the load balancer, is lost."""
-        self.rig.on_all(lambda host: host.run("true"))
-        self.guard.renew()
+        try:
+            self.rig.on_all(lambda host: host.run("true"))
+            self.guard.renew()
+        except UnreachableError as error:
+            raise UnreachableError(
+                error.host,
+                f"{error.message}. What was measured is stored. Look at it with intop doctor; then "
+                "the same command (tune with --resume) goes on",
+            ) from error
 
     def wait_until_quiet(self) -> None:
         """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.
