@@ -7,6 +7,7 @@ IntopError                    exit code 1: the work failed
 │   ├── UnreachableError      no connection, or it was lost
 │   ├── CommandError          a command ended with a non-zero exit code
 │   ├── RefusedValueError     the kernel did not take a value that was written
+│   ├── ForeignChangeError    somebody else changes the keys that we measure with
 │   └── HostLockedError       another session holds the host
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
@@ -62,7 +63,20 @@ class RefusedValueError(HostError):
         self.key = key
         self.value = value
         self.got = got
-        super().__init__(host, f"{key} was set to {value!r} and reads back as {got!r}")
+        asked = repr(value) if len(value) <= 200 else f"{value[:200]!r}..."
+        super().__init__(host, f"{key} was set to {asked} and reads back as {got!r}")
+
+
+class ForeignChangeError(HostError):
+    """Somebody else has changed guarded keys; `changes` has a line for each, with both values."""
+
+    def __init__(self, host: str, changes: Sequence[str]) -> None:
+        self.changes = tuple(changes)
+        super().__init__(
+            host,
+            f"somebody else has changed sysctls since they were set: {'; '.join(changes)}. "
+            "Find out who does, and let nobody else change them while it is measured",
+        )
 
 
 class HostLockedError(HostError):

@@ -20,12 +20,17 @@ def path_of(key: str) -> str:
     return key.replace(".", "/")
 
 
+def key_of(path: str) -> str:
+    """The key of a path below /proc/sys."""
+    return path.replace("/", ".")
+
+
 def parse_values(text: str) -> dict[str, str]:
     """Values by key from lines of path, tab or colon, value, as the guard prints them."""
     values: dict[str, str] = {}
     for line in text.splitlines():
         if found := VALUE.fullmatch(line):
-            values[found["path"].replace("/", ".")] = normalised(found["value"])
+            values[key_of(found["path"])] = normalised(found["value"])
     return values
 
 
@@ -70,5 +75,5 @@ def parse_probe(text: str) -> dict[str, Reading]:
         path, access, value = [*line.split("\t", 2), "", ""][:3]
         for known in ACCESS:
             if access == known:
-                readings[path.replace("/", ".")] = Reading(known, normalised(value))
+                readings[key_of(path)] = Reading(known, normalised(value))
     return readings

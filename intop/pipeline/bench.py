@@ -14,6 +14,7 @@ from intop.domain.trial import PREPARING, Conditions, PlannedTrial, Stage, Trial
 from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
+    ForeignChangeError,
     IncomparableError,
     LoadOutputError,
     RefusedValueError,
@@ -61,7 +62,7 @@ class Bench:
 
         It is stopped once its P99 is certainly above `hopeless_ms` (see `pipeline/hopeless.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
-        connection, which may have any cause, a disturbed one.
+        connection, which may have any cause, and keys that somebody else changes, a disturbed one.
         """
         started, clock = datetime.now(UTC), time.monotonic()
         seed = self.task.seed(stage, _block(planned), attempt)
@@ -74,13 +75,10 @@ class Bench:
                 measurement = measure(
                     self.rig, self.tool, self.task.workload, seed=seed, hopeless_ms=hopeless_ms
                 )
-                if planned.configuration.is_default:
-                    # Nothing was written, so nothing has told yet whether the host is still ours.
-                    self.guard.renew()
             finally:
                 self.guard.apply(DEFAULT)
             validity = self._validity(measurement, hopeless_ms)
-        except UnreachableError as error:
+        except (UnreachableError, ForeignChangeError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
@@ -115,10 +113,13 @@ class Bench:
         return None
 
     def check_connections(self) -> None:
-        """Raises UnreachableError when a host, or our hold on the load balancer, is lost."""
+        """Raises UnreachableError when a host, or our hold on the load balancer, is lost.
+
+        ForeignChangeError when somebody else has changed the load balancer, and it stays so.
+        """
         try:
             self.rig.on_all(lambda host: host.run("true"))
-            self.guard.renew()
+            self.guard.apply(DEFAULT)
         except UnreachableError as error:
             raise UnreachableError(
                 error.host,

@@ -74,7 +74,7 @@ def _report(host: Host, offset_s: float) -> HostDiagnosis:
         role=host.address.role,
         facts=facts(host),
         clock_offset_s=offset_s,
-        guard=guard.status(host).strip(),
+        guard=str(guard.status(host)),
     )
 
 

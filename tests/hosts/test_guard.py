@@ -1,138 +1,44 @@
-"""The real guard.sh, in a network namespace of its own, so that only its keys can change."""
+"""The real guard.sh, in a network namespace of its own: sessions, watchdogs, locks."""
 
 import os
 import shutil
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.errors import (
-    CommandError,
-    HostError,
-    HostLockedError,
-    RefusedValueError,
-    UnreachableError,
-)
+from intop.domain.host_state import HostState
+from intop.errors import CommandError, HostLockedError, RefusedValueError, UnreachableError
 from intop.hosts import guard
 from intop.hosts.guard import HELD, NOT_OURS, guarded, status
 from intop.hosts.host import Completed
-
-SOMAXCONN = "net.core.somaxconn"
-FIN = "net.ipv4.tcp_fin_timeout"
-RMEM = "net.ipv4.tcp_rmem"
-PORTS = "net.ipv4.ip_local_port_range"
-CONGESTION = "net.ipv4.tcp_congestion_control"
-KEYS = [SOMAXCONN, FIN, RMEM, PORTS, CONGESTION]
-LIMIT_S = 60.0
-LONG = "600"
-
-
-class NamespaceHost:
-    """A host whose commands run on this machine, in a network namespace."""
-
-    def __init__(self, namespace: str, address: HostAddress) -> None:
-        self._namespace = namespace
-        self.address = address
-        self.seen: list[str] = []
-
-    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
-        self.seen.append(command)
-        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
-        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
-        return Completed(done.returncode, done.stdout, done.stderr)
-
-    def put(self, directory: str, files: Mapping[str, str]) -> None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            # At once, as over SSH: another session may be running from the one that is there.
-            draft = Path(directory) / f".{name}.{threading.get_ident()}"
-            draft.write_text(text)
-            draft.replace(Path(directory) / name)
-
-    def close(self) -> None:
-        pass
-
-    # What the tests ask it for
-
-    @property
-    def state(self) -> Path:
-        return Path(self.address.state_dir)
-
-    def value(self, key: str) -> str:
-        done = self.run(f"cat /proc/sys/{key.replace('.', '/')}")
-        assert 0 == done.exit_code, done.stderr
-        return " ".join(done.stdout.split())
-
-    def values(self) -> dict[str, str]:
-        return {key: self.value(key) for key in KEYS}
-
-    def script(self, *words: str, stdin: str = "") -> Completed:
-        """guard.sh as a controller of another session would call it."""
-        self.put(str(self.state), {"guard.sh": _script()})
-        command = f"sh {self.state}/guard.sh {self.state} {' '.join(words)}"
-        return self.run(command, stdin=stdin)
-
-    def begin(self, token: str, lease: str, *keys: str) -> Completed:
-        paths = "".join(f"{key.replace('.', '/')}\n" for key in keys)
-        return self.script("begin", token, lease, "somebody@elsewhere", stdin=paths)
-
-    def processes(self) -> list[int]:
-        words = ["ip", "netns", "pids", self._namespace]
-        return [int(pid) for pid in subprocess.check_output(words, text=True).split()]
-
-
-def _script() -> str:
-    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
-        time.sleep(0.05)
-
-
-def end_processes(host: NamespaceHost) -> None:
-    for pid in host.processes():
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    wait_until(lambda: not host.processes(), "the namespace's processes end")
+from namespace_host import (
+    CONGESTION,
+    FIN,
+    KEYS,
+    LONG,
+    PORTS,
+    RMEM,
+    SOMAXCONN,
+    NamespaceHost,
+    busy_guard,
+    end_processes,
+    leased,
+    namespace_host,
+    wait_until,
+)
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[NamespaceHost]:
-    name = f"t-guard-{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    address = HostAddress(
-        name="lb",
-        role="load-balancer",
-        hostname="192.0.2.1",
-        state_dir=str(tmp_path / "state"),
-        lease_s=20.0,
-    )
-    made = NamespaceHost(name, address)
-    try:
+    with namespace_host(tmp_path) as made:
         yield made
-        end_processes(made)
-    finally:
-        subprocess.run(["ip", "netns", "del", name], check=True)
-
-
-def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:
-    host.address = replace(host.address, lease_s=lease_s)
-    return host
 
 
 # Apply, read back, restore ------------------------------------------------------------------------
@@ -172,9 +78,10 @@ def test_the_next_configuration_starts_from_the_snapshot(host: NamespaceHost) ->
 def test_nothing_is_written_when_nothing_changes(host: NamespaceHost) -> None:
     with guarded(host, KEYS) as session:
         session.apply(Configuration({FIN: "11"}))
-        commands = len(host.seen)
+        left = host.state / "lock" / "left"
+        written = left.stat().st_mtime_ns
         session.apply(Configuration({FIN: "11"}))
-        assert commands == len(host.seen)
+        assert written == left.stat().st_mtime_ns
 
 
 def test_keys_that_are_not_guarded_are_left_to_others(host: NamespaceHost) -> None:
@@ -249,57 +156,6 @@ def test_a_write_whose_answer_was_lost_is_made_good_by_the_next(host: NamespaceH
         assert before == host.values()
 
 
-def test_what_could_not_be_restored_is_said_with_the_command(host: NamespaceHost) -> None:
-    with pytest.raises(HostError) as caught, guarded(host, [CONGESTION]):  # noqa: PT012
-        snapshot = host.state / "lock" / "snapshot"
-        snapshot.write_text("net/ipv4/tcp_congestion_control\tnosuch\n")
-    assert "lb: not everything is as it was found" in str(caught.value)
-    assert "printf '%s' 'nosuch' > /proc/sys/net/ipv4/tcp_congestion_control" in str(caught.value)
-    assert "nosuch" in (host.state / "snapshot.unrestored").read_text()
-
-
-def test_all_that_could_not_be_restored_is_said_and_the_rest_is_back(host: NamespaceHost) -> None:
-    before = host.values()
-    with pytest.raises(HostError) as caught, guarded(host, KEYS) as session:  # noqa: PT012
-        session.apply(Configuration({SOMAXCONN: "777", FIN: "11", RMEM: "8192 65536 1048576"}))
-        snapshot = host.state / "lock" / "snapshot"
-        lines = "net/ipv4/nosuch\t1 *\n" + snapshot.read_text() + "net/ipv4/conf\t2\n"
-        snapshot.write_text(lines)
-    told = str(caught.value).splitlines()[1:]
-    assert [
-        "could not be restored: printf '%s' '1 *' > /proc/sys/net/ipv4/nosuch",
-        "could not be restored: printf '%s' '2' > /proc/sys/net/ipv4/conf",
-    ] == told
-    assert before == host.values()
-
-
-def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost) -> None:
-    """The kernel refuses local ports below the privileged ones: the first key has to wait."""
-    path, first = PORTS.replace(".", "/"), "net.ipv4.ip_unprivileged_port_start"
-    host.run(f"cd /proc/sys; echo 0 > {first.replace('.', '/')}; echo 1 500 > {path}")
-    assert ("1 500", "0") == (host.value(PORTS), host.value(first))
-    with guarded(host, [PORTS, first]) as session:
-        session.apply(Configuration({PORTS: "20000 60000"}))
-        session.apply(Configuration({PORTS: "20000 60000", first: "1024"}))
-        assert 0 != host.run(f"echo 1 500 > /proc/sys/{path}").exit_code
-    assert ("1 500", "0") == (host.value(PORTS), host.value(first))
-
-
-def test_a_full_disk_does_not_keep_a_host_from_being_restored(host: NamespaceHost) -> None:
-    before = host.values()
-    host.state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", host.state], check=True)
-    try:
-        with guarded(host, KEYS) as session:
-            session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"}))
-            host.run(f"cat /dev/zero > {host.state}/full")
-            assert 0 != host.run(f"echo 1 > {host.state}/more").exit_code
-        assert before == host.values()
-    finally:
-        end_processes(host)
-        subprocess.run(["umount", host.state], check=True)
-
-
 # Before the first write ---------------------------------------------------------------------------
 
 
@@ -310,7 +166,7 @@ def test_the_snapshot_is_on_disk_before_the_first_write(host: NamespaceHost) -> 
         assert not [command for command in host.seen if " write " in command]
         session.apply(Configuration({RMEM: "8192 65536 1048576"}))
         assert snapshot == (host.state / "lock" / "snapshot").read_text()
-    assert f"net/ipv4/tcp_rmem\t{before.replace(' ', chr(9))}\n" == snapshot
+    assert f"net/ipv4/tcp_rmem:{before.replace(' ', chr(9))}\n" == snapshot
 
 
 def test_the_state_is_for_its_owner_only(host: NamespaceHost) -> None:
@@ -330,21 +186,13 @@ def test_the_watchdog_restores_when_the_controller_falls_silent(host: NamespaceH
     assert "777" == host.value(SOMAXCONN)
     wait_until(lambda: before == host.values(), "the watchdog restores")
     wait_until(lambda: not host.processes(), "the watchdog ends")
-    said = status(host)
+    (said,) = status(host).reports
     assert "no sign of life from somebody@elsewhere since 20" in said
     assert "this host was restored by its watchdog" in said
     late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
     assert NOT_OURS == late.exit_code
     assert "the lock is no longer ours" in late.stderr
     assert before == host.values()
-
-
-def test_the_watchdog_reports_what_it_could_not_restore(host: NamespaceHost) -> None:
-    host.begin("token-1", "1", CONGESTION)
-    snapshot = host.state / "lock" / "snapshot"
-    snapshot.write_text("net/ipv4/tcp_congestion_control\tnosuch\n")
-    wait_until(lambda: not host.processes(), "the watchdog ends")
-    assert "NOT fully restored by its watchdog. could not be restored: printf" in status(host)
 
 
 def test_a_session_that_lost_its_host_says_so(host: NamespaceHost) -> None:
@@ -382,12 +230,12 @@ def test_no_watchdog_is_left_after_a_normal_end(host: NamespaceHost) -> None:
     with guarded(host, KEYS):
         assert [] != host.processes()
     wait_until(lambda: not host.processes(), "the watchdog ends")
-    assert "" == status(host)
+    assert HostState() == status(host)
     assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
 
 
 def test_status_says_nothing_where_no_session_ever_was(host: NamespaceHost) -> None:
-    assert "" == status(host)
+    assert HostState() == status(host)
 
 
 # One session at a time ----------------------------------------------------------------------------
@@ -417,7 +265,7 @@ def test_a_held_host_is_waited_for_and_then_refused_naming_who_holds_it(
     assert f"lease {LONG} s. End that session first, or wait for it" in str(caught.value)
     assert 1 == len(heard)
     assert heard[0].startswith("lb is held by somebody@elsewhere since 20")
-    assert "held by somebody@elsewhere" in status(host)
+    assert "somebody@elsewhere" == status(host).holder
     assert 0 == host.script("end", "token-1").exit_code
 
 
@@ -437,9 +285,10 @@ def test_a_lapsed_lock_without_a_watchdog_is_restored_before_the_snapshot(
     host: NamespaceHost,
 ) -> None:
     before = host.values()
-    host.begin("token-1", "1", *KEYS)
-    end_processes(host)
+    host.begin("token-1", LONG, *KEYS)
     host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    end_processes(host)
+    (host.state / "lock" / "lease").write_text("0\n")
     with guarded(host, KEYS) as session:
         assert before == session.snapshot
     assert before == host.values()
@@ -493,9 +342,9 @@ def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHo
 
 def lapsed_lock(host: NamespaceHost) -> None:
     """What a session leaves that died together with its watchdog."""
-    host.begin("token-1", "1", *KEYS)
-    end_processes(host)
+    host.begin("token-1", LONG, *KEYS)
     host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    end_processes(host)
     (host.state / "lock" / "lease").write_text("0\n")
 
 
@@ -516,53 +365,46 @@ def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_oth
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(session, ("101", "102", "103", "104")))
     assert 4 * [before] == snapshots
-    assert all(told.startswith(("lb is held by ", "lb is being ")) for told in heard)
+    assert all(
+        told.startswith(("lb is held by ", "lb is being ", "lb reports: ")) for told in heard
+    )
     assert before == host.values()
-    assert not (host.state / "taking").exists()
+    assert ["guard.sh", "report.old"] == sorted(path.name for path in host.state.iterdir())
 
 
 def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: NamespaceHost) -> None:
     before = host.values()
     lapsed_lock(host)
-    (host.state / "taking").mkdir()
-    refused = host.begin("token-2", LONG, *KEYS)
-    assert HELD == refused.exit_code
-    assert refused.stdout.startswith("held by somebody@elsewhere since 20")
-    assert "777" == host.value(SOMAXCONN)
-    (host.state / "taking").rmdir()
+    lock = host.state / "lock"
+    with busy_guard() as other:
+        (lock / "armed.token-1").rename(lock / f"claimed.token-1.{other.pid}")
+        refused = host.begin("token-2", LONG, *KEYS)
+        assert HELD == refused.exit_code
+        assert refused.stdout.startswith("held by somebody@elsewhere since 20")
+        assert "777" == host.value(SOMAXCONN)
+    # Now it is dead, and in nobody's way.
     assert 0 == host.begin("token-2", LONG, *KEYS).exit_code
     assert before == host.values()
     assert 0 == host.script("end", "token-2").exit_code
 
 
-def test_one_that_died_while_taking_a_lock_away_is_in_nobodys_way(host: NamespaceHost) -> None:
-    before = host.values()
-    lapsed_lock(host)
-    (host.state / "taking").mkdir()
-    os.utime(host.state / "taking", (0, 0))
-    with guarded(host, KEYS) as session:
-        assert before == session.snapshot
-    assert not (host.state / "taking").exists()
-
-
 def test_a_lock_that_is_being_made_is_told_of(host: NamespaceHost) -> None:
     (host.state / "lock").mkdir(parents=True)
     assert "being taken by another session\n" == host.begin("token-1", "1", FIN).stdout
-    assert "being taken by another session\n" == status(host)
+    assert "another session, which is just taking it" == status(host).holder
 
 
 def restorer(host: NamespaceHost, pid: int) -> None:
     """A lock that process `pid` has moved away and not restored yet."""
     host.begin("token-1", LONG, *KEYS)
-    end_processes(host)
     host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    end_processes(host)
     shutil.move(host.state / "lock", host.state / f"restoring.{pid}")
 
 
 def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHost) -> None:
     before = host.values()
-    at_work = subprocess.Popen(["sh", "-c", "sleep 600; :", "guard.sh"], start_new_session=True)
-    try:
+    with busy_guard() as at_work:
         restorer(host, at_work.pid)
 
         def end(told: str) -> None:
@@ -574,10 +416,6 @@ def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHos
         with guarded(host, KEYS, say=end) as session:
             assert before == session.snapshot
         assert before == host.values()
-    finally:
-        if at_work.poll() is None:
-            os.killpg(at_work.pid, signal.SIGKILL)
-            at_work.wait()
 
 
 def test_a_restore_that_was_killed_is_carried_to_its_end(host: NamespaceHost) -> None:

@@ -1,0 +1,612 @@
+"""The real guard.sh: what it restores, what it leaves to others, what it says of both."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.host_state import ForeignChange, KeyChange, KeyValue, RolledBack
+from intop.errors import ForeignChangeError, HostError, RefusedValueError, UsageError
+from intop.hosts.guard import (
+    FOREIGN,
+    HELD,
+    NOT_BACK,
+    NOT_OURS,
+    NOTHING,
+    UNWRITABLE,
+    guarded,
+    parse_status,
+    rollback,
+    status,
+)
+from intop.hosts.host import Completed
+from namespace_host import (
+    CONGESTION,
+    FIN,
+    KEYS,
+    LONG,
+    PORTS,
+    RMEM,
+    SOMAXCONN,
+    NamespaceHost,
+    busy_guard,
+    end_processes,
+    namespace_host,
+    wait_until,
+)
+
+NOT_NOW = " # once it is there again: the kernel has no such key now"
+ADD_LINK = "ip link add veth7 type veth peer name veth8"
+FIRST_PORT = "net.ipv4.ip_unprivileged_port_start"
+LOW_PORTS = "1 500"
+"""The kernel refuses local ports below the first one that is not privileged."""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[NamespaceHost]:
+    with namespace_host(tmp_path) as made:
+        yield made
+
+
+def set_by_somebody(host: NamespaceHost, key: str, value: str) -> None:
+    assert 0 == host.run(f"sysctl -qw {key}={shlex.quote(value)}").exit_code
+
+
+def begun(host: NamespaceHost, *writes: str, keys: Sequence[str] = KEYS) -> None:
+    """A session of token-1 that has written these lines."""
+    assert 0 == host.begin("token-1", LONG, *keys).exit_code
+    if writes:
+        assert 0 == host.script("write", "token-1", stdin="\n".join(writes) + "\n").exit_code
+
+
+def died(host: NamespaceHost) -> None:
+    """The session and the watchdog die, and the lease lapses."""
+    end_processes(host)
+    (host.state / "lock" / "lease").write_text("0\n")
+
+
+@contextmanager
+def small_disk(host: NamespaceHost) -> Iterator[Path]:
+    """A file system of its own for the host's state folder."""
+    host.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", host.state], check=True)
+    try:
+        yield host.state
+    finally:
+        end_processes(host)
+        subprocess.run(["umount", host.state], check=True)
+
+
+def fill(host: NamespaceHost) -> None:
+    host.run(f"cat /dev/zero > {host.state}/full")
+    assert 0 != host.run(f"echo 1 > {host.state}/more").exit_code
+
+
+# Restoring ----------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_or_gone_is_said_with_the_command_and_the_rest_is_back(
+    host: NamespaceHost,
+) -> None:
+    gone = "net.ipv4.conf.veth7.rp_filter"
+    assert 0 == host.run(ADD_LINK).exit_code
+    set_by_somebody(host, FIRST_PORT, "0")
+    set_by_somebody(host, PORTS, LOW_PORTS)
+    was = host.value(gone)
+    before = host.values()
+    with pytest.raises(HostError) as caught, guarded(host, [*KEYS, gone]) as session:  # noqa: PT012
+        ports = {PORTS: "20000 60000", gone: "2" if was != "2" else "1"}
+        session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"} | ports))
+        set_by_somebody(host, FIRST_PORT, "1024")
+        host.run("ip link del veth7")
+    head, *told = str(caught.value).splitlines()
+    assert "lb: not everything is as it was found; as root, type there:" == head
+    assert [
+        f"could not be restored: sysctl -w {gone}={was}{NOT_NOW}",
+        f"could not be restored: sysctl -w '{PORTS}={LOW_PORTS}'",
+    ] == told
+    assert before | {PORTS: "20000 60000"} == host.values()
+    # As soon as it can be restored, a rollback does.
+    assert {PORTS, gone} == {change.key for change in status(host).changed}
+    set_by_somebody(host, FIRST_PORT, "0")
+    again = rollback(host)
+    assert (KeyValue(key=PORTS, value=LOW_PORTS),) == again.restored
+    assert ("partly", [gone]) == (again.outcome, [key.key for key in again.unrestored])
+    assert before == host.values()
+
+
+def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_once(
+    host: NamespaceHost,
+) -> None:
+    set_by_somebody(host, FIRST_PORT, "0")
+    set_by_somebody(host, PORTS, LOW_PORTS)
+    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+    lines = "net/ipv4/ip_local_port_range 20000 60000\nnet/core/somaxconn 777\n"
+    assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+    set_by_somebody(host, FIRST_PORT, "1024")
+    set_by_somebody(host, SOMAXCONN, "55")
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    reports = [line.partition("Z: ")[2] for line in status(host).reports]
+    silent, *which = reports
+    assert silent.startswith("no sign of life from somebody@elsewhere since 20")
+    assert silent.endswith("this host was NOT fully restored by its watchdog")
+    assert len(which) == 2
+    assert which[0].startswith(f"somebody else has changed {SOMAXCONN}, so it was left alone")
+    assert which[1] == f"could not be restored: {PORTS}; as root: sysctl -w '{PORTS}={LOW_PORTS}'"
+    heard: list[str] = []
+    with guarded(host, KEYS, say=heard.append):
+        assert all(any(line in told for told in heard) for line in reports)
+        assert () == status(host).reports
+    told = len(heard)
+    with guarded(host, KEYS, say=heard.append):
+        assert told == len(heard)
+    assert ["guard.sh", "report.old"] == sorted(path.name for path in host.state.iterdir())
+
+
+def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost) -> None:
+    set_by_somebody(host, FIRST_PORT, "0")
+    set_by_somebody(host, PORTS, LOW_PORTS)
+    with guarded(host, [PORTS, FIRST_PORT]) as session:
+        session.apply(Configuration({PORTS: "20000 60000"}))
+        session.apply(Configuration({PORTS: "20000 60000", FIRST_PORT: "1024"}))
+        path = PORTS.replace(".", "/")
+        assert 0 != host.run(f"echo {LOW_PORTS} > /proc/sys/{path}").exit_code
+    assert (LOW_PORTS, "0") == (host.value(PORTS), host.value(FIRST_PORT))
+
+
+def test_a_value_that_the_kernel_reads_otherwise_fails_and_is_restored(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        with pytest.raises(RefusedValueError, match="was set to '0777' and reads back as '511'"):
+            session.apply(Configuration({SOMAXCONN: "0777"}))
+        session.apply(Configuration({FIN: "11"}))
+        session.apply(DEFAULT)
+    assert before == host.values()
+
+
+def test_a_write_that_was_cut_off_is_nobody_elses(host: NamespaceHost) -> None:
+    """It had noted what it was about to write, and has written some of it."""
+    before = host.values()
+    begun(host, "net/core/somaxconn 777")
+    with (host.state / "lock" / "inflight").open("a") as note:
+        note.write("net/core/somaxconn\nnet/ipv4/tcp_fin_timeout\nnet/ipv4/tcp_rmem\n")
+    host.run("sysctl -qw net.core.somaxconn=778 net.ipv4.tcp_fin_timeout=11")
+    done = host.script("write", "token-1", stdin="net/ipv4/tcp_fin_timeout 12\n")
+    assert 0 == done.exit_code
+    assert ("778", "12") == (host.value(SOMAXCONN), host.value(FIN))
+    assert "" == (host.state / "lock" / "inflight").read_text()
+    host.script("end", "token-1")
+    assert before == host.values()
+
+
+def test_a_write_that_is_still_under_way_does_not_outlive_the_restore(host: NamespaceHost) -> None:
+    begun(host)
+    with busy_guard(str(host.state), "write", "token-1") as writer:
+        (host.state / "lock" / "writer.token-1").write_text(f"{writer.pid}\n")
+        assert 0 == host.script("end", "token-1").exit_code
+        assert -9 == writer.wait(timeout=10)
+
+
+def test_thirty_keys_cost_four_round_trips_and_two(host: NamespaceHost) -> None:
+    assert 0 == host.run(ADD_LINK).exit_code
+    names = (
+        "rp_filter",
+        "log_martians",
+        "arp_announce",
+        "arp_ignore",
+        "arp_filter",
+        "accept_local",
+    )
+    names += ("arp_accept", "arp_notify", "promote_secondaries", "bootp_relay", "proxy_arp", "tag")
+    names += ("shared_media", "src_valid_mark", "medium_id")
+    keys = [f"net.ipv4.conf.{link}.{name}" for link in ("veth7", "veth8") for name in names]
+    host.seen.clear()
+    with guarded(host, keys) as session:
+        other = {key: "1" if value == "0" else "0" for key, value in session.snapshot.items()}
+        session.apply(Configuration(other))
+        assert 30 == len(other)
+        assert 4 == len(host.seen)
+        session.apply(DEFAULT)
+    assert 6 == len(host.seen)
+
+
+# What somebody else changes -----------------------------------------------------------------------
+
+
+def test_a_foreign_change_stops_the_writing_and_is_left_alone(host: NamespaceHost) -> None:
+    before = host.values()
+    with pytest.raises(HostError) as caught, guarded(host, KEYS) as session:  # noqa: PT012
+        session.apply(Configuration({SOMAXCONN: "777", FIN: "11"}))
+        set_by_somebody(host, SOMAXCONN, "55")
+        set_by_somebody(host, RMEM, "5000 6000 7000")
+        for _ in range(2):
+            with pytest.raises(ForeignChangeError) as stopped:
+                session.apply(Configuration({FIN: "12"}))
+        assert "11" == host.value(FIN)
+        foreign = status(host).foreign
+    rmem = before[RMEM]
+    assert (
+        f"{SOMAXCONN} ('777' is '55' now)",
+        f"{RMEM} ('{rmem}' is '5000 6000 7000' now)",
+    ) == stopped.value.changes
+    expected = (
+        ForeignChange(
+            key=SOMAXCONN,
+            left="777",
+            now="55",
+            command=f"sysctl -w {SOMAXCONN}={before[SOMAXCONN]}",
+        ),
+        ForeignChange(
+            key=RMEM, left=rmem, now="5000 6000 7000", command=f"sysctl -w '{RMEM}={rmem}'"
+        ),
+    )
+    assert expected == foreign
+    told = str(caught.value).splitlines()
+    assert "lb: not everything is as it was found; as root, type there:" == told[0]
+    assert [change.command for change in expected] == [
+        line.partition("left alone: ")[2] for line in told[1:]
+    ]
+    assert before | {SOMAXCONN: "55", RMEM: "5000 6000 7000"} == host.values()
+    assert not (host.state / "lock").exists()
+    # The commands that it names do what they say.
+    assert 0 == host.run("; ".join(change.command for change in expected)).exit_code
+    assert before == host.values()
+
+
+def test_a_key_that_somebody_set_back_disturbs_once(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        set_by_somebody(host, SOMAXCONN, before[SOMAXCONN])
+        with pytest.raises(ForeignChangeError, match="'777' is"):
+            session.apply(DEFAULT)
+        session.apply(Configuration({SOMAXCONN: "778"}))
+        assert "778" == host.value(SOMAXCONN)
+    assert before == host.values()
+
+
+def test_a_key_that_vanishes_meanwhile_disturbs(host: NamespaceHost) -> None:
+    key = "net.ipv4.conf.veth7.rp_filter"
+    host.run(ADD_LINK)
+    with guarded(host, [FIN, key]) as session:
+        was = session.snapshot[key]
+        host.run("ip link del veth7")
+        with pytest.raises(ForeignChangeError, match=r"veth7\.rp_filter \(is gone\)"):
+            session.apply(Configuration({FIN: "11"}))
+        host.run(ADD_LINK)
+        assert was == host.value(key)
+
+
+# A state folder that can't be written -------------------------------------------------------------
+
+
+def test_a_full_disk_does_not_keep_a_host_from_being_restored(host: NamespaceHost) -> None:
+    before = host.values()
+    with small_disk(host):
+        with (  # noqa: PT012
+            pytest.raises(HostError, match=r"lb: the state folder .* can't be written: there is"),
+            guarded(host, KEYS) as session,
+        ):
+            session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"}))
+            fill(host)
+            session.apply(Configuration({SOMAXCONN: "778"}))
+        assert before == host.values()
+        assert not (host.state / "lock").exists()
+
+
+def test_on_a_full_disk_the_lease_is_renewed_and_the_watchdog_restores(host: NamespaceHost) -> None:
+    before = host.values()
+    with small_disk(host):
+        assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+        lines = "net/core/somaxconn 777\n"
+        assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+        fill(host)
+        command = f"sh {host.state}/guard.sh {host.state} renew token-1"
+        assert 0 == host.run(command).exit_code
+        assert "777" == host.value(SOMAXCONN)
+        wait_until(lambda: not host.processes(), "the watchdog ends")
+        assert before == host.values()
+        assert not (host.state / "lock").exists()
+
+
+def test_where_there_is_no_room_for_the_snapshot_nothing_begins(host: NamespaceHost) -> None:
+    before = host.values()
+    with small_disk(host):
+        host.script("status")
+        fill(host)
+        # Before the script is there
+        with pytest.raises(HostError) as caught, guarded(host, KEYS):
+            pytest.fail("must not begin")
+        assert str(caught.value).startswith(f"lb: the state folder {host.state} can't be written")
+        # and after
+        command = f"sh {host.state}/guard.sh {host.state} begin token-1 {LONG} me"
+        refused = host.run(command, stdin="net/core/somaxconn\n")
+        assert UNWRITABLE == refused.exit_code
+        assert f"the state folder {host.state} can't be written: there is no" in refused.stderr
+        assert not (host.state / "lock").exists()
+        assert [] == host.processes()
+    assert before == host.values()
+
+
+def test_a_folder_that_becomes_read_only_does_not_keep_a_host_from_being_restored(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    with small_disk(host):
+        assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+        lines = "net/core/somaxconn 777\n"
+        guard = f"sh {host.state}/guard.sh {host.state}"
+        assert 0 == host.run(f"{guard} write token-1", stdin=lines).exit_code
+        subprocess.run(["mount", "-o", "remount,ro", host.state], check=True)
+        renewing = host.run(f"{guard} renew token-1")
+        assert (UNWRITABLE, True) == (renewing.exit_code, "read-only" in renewing.stderr)
+        wait_until(lambda: not host.processes(), "the watchdog ends")
+        assert before == host.values()
+        # Somebody else's changes thereafter are theirs.
+        set_by_somebody(host, SOMAXCONN, "55")
+        subprocess.run(["mount", "-o", "remount,rw", host.state], check=True)
+        with guarded(host, KEYS) as session:
+            assert "55" == session.snapshot[SOMAXCONN]
+        assert "55" == host.value(SOMAXCONN)
+
+
+def test_a_session_whose_folder_becomes_read_only_is_restored_at_its_end(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    with small_disk(host):
+        with (  # noqa: PT012
+            pytest.raises(HostError, match=r"lb: .*read-only\. Every key is as it was found"),
+            guarded(host, KEYS) as session,
+        ):
+            session.apply(Configuration({SOMAXCONN: "777"}))
+            subprocess.run(["mount", "-o", "remount,ro", host.state], check=True)
+        assert before == host.values()
+        with pytest.raises(HostError, match="can't be written, so nothing was changed"):
+            guarded(host, KEYS).__enter__()
+        subprocess.run(["mount", "-o", "remount,rw", host.state], check=True)
+
+
+# status and rollback ------------------------------------------------------------------------------
+
+
+def test_status_tells_who_holds_a_host_and_what_is_changed(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        session.apply(Configuration({RMEM: "8192 65536 1048576", SOMAXCONN: "777"}))
+        found = status(host)
+        assert f"(process {os.getpid()})" in found.holder
+        assert found.since.endswith("Z")
+        assert (20.0, True) == (found.lease_s, found.is_watched)
+        assert found.silent_s is not None
+        assert 0 <= found.silent_s <= 20
+        assert (
+            KeyChange(key=SOMAXCONN, before=before[SOMAXCONN], now="777"),
+            KeyChange(key=RMEM, before=before[RMEM], now="8192 65536 1048576"),
+        ) == found.changed
+        assert ((), ()) == (found.foreign, found.reports)
+        end_processes(host)
+        assert status(host).is_watched is False
+    assert str(found) == f"held by {found.holder} since {found.since}, lease 20 s"
+
+
+def test_status_restores_a_host_whose_lease_has_lapsed(host: NamespaceHost) -> None:
+    before = host.values()
+    begun(host, "net/core/somaxconn 777")
+    died(host)
+    found = status(host)
+    assert before == host.values()
+    assert ("", ()) == (found.holder, found.changed)
+    assert "this host was restored by the next command" in found.reports[-1]
+
+
+def test_a_living_session_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
+    before = host.values()
+    begun(host, "net/core/somaxconn 777", "net/ipv4/tcp_rmem 8192 65536 1048576")
+    set_by_somebody(host, FIN, "33")
+    assert RolledBack(outcome="held") == rollback(host)
+    assert "777" == host.value(SOMAXCONN)
+    done = rollback(host, force=True)
+    assert (
+        KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),
+        KeyValue(key=FIN, value=before[FIN]),
+        KeyValue(key=RMEM, value=before[RMEM]),
+    ) == done.restored
+    assert ("restored", (), ()) == (done.outcome, done.foreign, done.unrestored)
+    assert before == host.values()
+    late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    assert NOT_OURS == late.exit_code
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    assert RolledBack(outcome="nothing") == rollback(host)
+    assert before == host.values()
+
+
+def test_a_root_shell_on_the_host_rolls_back_what_a_dead_session_left(host: NamespaceHost) -> None:
+    before = host.values()
+    begun(host, "net/core/somaxconn 777", "net/ipv4/tcp_rmem 8192 65536 1048576")
+    died(host)
+    set_by_somebody(host, SOMAXCONN, "55")
+    done = host.run(f"cd {host.state}/..; sh state/guard.sh state rollback")
+    assert NOT_BACK == done.exit_code
+    assert [
+        f"restored\tnet/ipv4/tcp_rmem\t{before[RMEM]}",
+        f"foreign\tnet/core/somaxconn\t777\t55\tsysctl -w {SOMAXCONN}={before[SOMAXCONN]}",
+    ] == done.stdout.splitlines()
+    forced = rollback(host, force=True)
+    assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == forced.restored
+    assert before == host.values()
+    assert "nothing" == rollback(host, force=True).outcome
+    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+
+
+def test_where_no_session_ever_was_there_is_nothing_to_roll_back(host: NamespaceHost) -> None:
+    assert RolledBack(outcome="nothing") == rollback(host, force=True)
+    assert NOTHING == host.script("rollback").exit_code
+
+
+def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    begun(host)
+    end_processes(host)
+    lock, whole = host.state / "lock", host.state / "whole"
+    (lock / "lease").write_text("0\n")
+    lock.rename(whole)
+    in_order = ["armed.token-1", "taken", "boot", "seconds", "owner", "paths", "snapshot"]
+    in_order += ["watchdog", "writer.token-1", "lease", "token"]
+    assert sorted(in_order) == sorted(path.name for path in whole.iterdir())
+    for count in range(len(in_order) + 1):
+        for how in ("rollback", "rollback force", "begin"):
+            lock.mkdir()
+            for name in in_order[:count]:
+                shutil.copy(whole / name, lock / name)
+            if count == 0:
+                os.utime(lock, (0, 0))
+            if how == "begin":
+                assert 0 == host.begin("token-2", LONG, FIN).exit_code
+                assert 0 == host.script("end", "token-2").exit_code
+            else:
+                assert 0 == host.script(how).exit_code, in_order[:count]
+            assert not lock.exists()
+    assert before == host.values()
+
+
+def test_a_lock_that_is_being_made_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
+    lock = host.state / "lock"
+    lock.mkdir(parents=True)
+    assert HELD == host.script("rollback").exit_code
+    with busy_guard("begin", "token-1") as maker:
+        (lock / "armed.token-1").write_text(f"{maker.pid}\n")
+        assert HELD == host.script("rollback").exit_code
+        assert 0 == host.script("rollback", "force").exit_code
+    assert not lock.exists()
+
+
+def test_a_restore_that_was_killed_is_ended_by_a_rollback(host: NamespaceHost) -> None:
+    before = host.values()
+    begun(host, "net/core/somaxconn 777")
+    end_processes(host)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (host.state / "lock").rename(host.state / f"restoring.{gone.pid}")
+    done = rollback(host)
+    assert ("restored", (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),)) == (
+        done.outcome,
+        done.restored,
+    )
+    assert before == host.values()
+    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+
+
+def test_what_a_host_prints_beside_the_protocol_is_left_out() -> None:
+    assert parse_status("Welcome!\n\tholder\nlease_s\tmany\nkey\tonly\nwatchdog\t?\n") == (
+        parse_status("")
+    )
+
+
+# Values are data ----------------------------------------------------------------------------------
+
+HOSTILE = [
+    "$(touch {mark})",
+    "`touch {mark}`",
+    "1; touch {mark}",
+    "'; touch {mark}; '",
+    '"; touch {mark}; "',
+    "1\ntouch {mark}\nnet/core/somaxconn 5",
+    "\\",
+    "%s%n",
+    "*",
+    "-n",
+    "--help",
+    "~",
+    "é\u202e",
+    "9" * 10_000_000,
+    "x " * 1_000_000,
+]
+
+
+def test_hostile_values_are_refused_or_inert(host: NamespaceHost, tmp_path: Path) -> None:
+    before = host.values()
+    mark = tmp_path / "mark"
+    with guarded(host, KEYS) as session:
+        for value in HOSTILE:
+            for key in (SOMAXCONN, CONGESTION):
+                with pytest.raises(RefusedValueError) as refused:
+                    session.apply(Configuration({key: value.replace("{mark}", str(mark))}))
+                assert len(str(refused.value)) < 1000
+        session.apply(DEFAULT)
+        assert before == host.values()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("value", ["1\x002", "\ud800"])
+def test_a_value_that_no_key_can_have_is_refused_before_it_is_sent(
+    host: NamespaceHost, value: str
+) -> None:
+    with guarded(host, KEYS) as session:
+        sent = len(host.seen)
+        with pytest.raises(UsageError, match=r"net\.core\.somaxconn: "):
+            session.apply(Configuration({SOMAXCONN: value}))
+        assert sent == len(host.seen)
+
+
+def test_nothing_outside_of_proc_sys_is_written(host: NamespaceHost, tmp_path: Path) -> None:
+    begun(host)
+    mark = tmp_path / "mark"
+    lines = f"{mark} 1\n../..{mark} 1\nnet/../../..{mark} 1\n"
+    done = host.script("write", "token-1", stdin=lines)
+    assert 3 == done.stderr.count("refused: ")
+    assert not mark.exists()
+    assert 0 == host.script("end", "token-1").exit_code
+
+
+# Other shells -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_session_in_another_shell(host: NamespaceHost, tmp_path: Path, shell: str) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    found = shutil.which(shell)
+    assert found, f"no {shell} here"
+    (programs / "sh").symlink_to(found)
+
+    class Other(NamespaceHost):
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            return super().run(f"PATH={programs}:$PATH; {command}", stdin=stdin)
+
+    other = Other(host._namespace, host.address)
+    check_a_whole_session(other)
+
+
+def check_a_whole_session(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(host, KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"}))
+        session.renew()
+        with pytest.raises(RefusedValueError):
+            session.apply(Configuration({PORTS: "60000 20000"}))
+        assert status(host).is_watched
+        end_processes(host)
+        session.renew()
+        assert status(host).is_watched
+        assert "was armed anew" in status(host).reports[0]
+    assert before == host.values()
+    begun(host, "net/ipv4/tcp_rmem 8192 65536 1048576")
+    died(host)
+    assert NOT_OURS == host.script("write", "token-1", stdin="net/core/somaxconn 5\n").exit_code
+    assert before == host.values()
+    begun(host, "net/core/somaxconn 777")
+    set_by_somebody(host, FIN, "33")
+    refused = host.script("write", "token-1", stdin="net/core/somaxconn 778\n")
+    assert FOREIGN == refused.exit_code
+    assert "held" == rollback(host).outcome
+    assert "restored" == rollback(host, force=True).outcome
+    assert before == host.values()

@@ -1,0 +1,138 @@
+"""A host whose commands run on this machine, in a network namespace of its own.
+
+So that the real guard.sh can be tried out, and only the namespace's keys can change.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from intop.domain.cluster import HostAddress
+from intop.hosts.host import Completed, output
+
+SOMAXCONN = "net.core.somaxconn"
+FIN = "net.ipv4.tcp_fin_timeout"
+RMEM = "net.ipv4.tcp_rmem"
+PORTS = "net.ipv4.ip_local_port_range"
+CONGESTION = "net.ipv4.tcp_congestion_control"
+KEYS = [SOMAXCONN, FIN, RMEM, PORTS, CONGESTION]
+LIMIT_S = 60.0
+LONG = "600"
+
+
+class NamespaceHost:
+    """A host whose commands run on this machine, in a network namespace."""
+
+    def __init__(self, namespace: str, address: HostAddress) -> None:
+        self._namespace = namespace
+        self.address = address
+        self.seen: list[str] = []
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        self.seen.append(command)
+        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
+        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        output(self, f"umask 077; mkdir -p {directory}")
+        for name, text in files.items():
+            path = f"{directory}/{name}"
+            draft = f"{path}.{threading.get_ident()}"
+            output(self, f"umask 077; cat > {draft} && mv {draft} {path}", stdin=text)
+
+    def close(self) -> None:
+        pass
+
+    # What the tests ask it for
+
+    @property
+    def state(self) -> Path:
+        return Path(self.address.state_dir)
+
+    def value(self, key: str) -> str:
+        done = self.run(f"cat /proc/sys/{key.replace('.', '/')}")
+        assert 0 == done.exit_code, done.stderr
+        return " ".join(done.stdout.split())
+
+    def values(self) -> dict[str, str]:
+        return {key: self.value(key) for key in KEYS}
+
+    def script(self, *words: str, stdin: str = "") -> Completed:
+        """guard.sh as a controller of another session would call it."""
+        self.put(str(self.state), {"guard.sh": _script()})
+        command = f"sh {self.state}/guard.sh {self.state} {' '.join(words)}"
+        return self.run(command, stdin=stdin)
+
+    def begin(self, token: str, lease: str, *keys: str) -> Completed:
+        paths = "".join(f"{key.replace('.', '/')}\n" for key in keys)
+        return self.script("begin", token, lease, "somebody@elsewhere", stdin=paths)
+
+    def processes(self) -> list[int]:
+        words = ["ip", "netns", "pids", self._namespace]
+        return [int(pid) for pid in subprocess.check_output(words, text=True).split()]
+
+
+def _script() -> str:
+    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        time.sleep(0.05)
+
+
+def end_processes(host: NamespaceHost) -> None:
+    for pid in host.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    wait_until(lambda: not host.processes(), "the namespace's processes end")
+
+
+def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:
+    host.address = replace(host.address, lease_s=lease_s)
+    return host
+
+
+@contextmanager
+def namespace_host(folder: Path) -> Iterator[NamespaceHost]:
+    """A host in a new namespace, whose state folder is in `folder`; its processes are ended."""
+    name = f"t-guard-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    address = HostAddress(
+        name="lb",
+        role="load-balancer",
+        hostname="192.0.2.1",
+        state_dir=str(folder / "state"),
+        lease_s=20.0,
+    )
+    made = NamespaceHost(name, address)
+    try:
+        yield made
+        end_processes(made)
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+@contextmanager
+def busy_guard(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is taken for guard.sh with these words."""
+    line = ["sh", "-c", "sleep 600; :", "guard.sh", *words]
+    process = subprocess.Popen(line, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
