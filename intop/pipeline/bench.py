@@ -117,8 +117,15 @@ class Bench:
 
         ForeignChangeError when somebody else has changed the load balancer, and it stays so.
         """
-        self.rig.on_all(lambda host: host.run("true"))
-        self.guard.apply(DEFAULT)
+        try:
+            self.rig.on_all(lambda host: host.run("true"))
+            self.guard.apply(DEFAULT)
+        except UnreachableError as error:
+            raise UnreachableError(
+                error.host,
+                f"{error.message}. What was measured is stored. Look at it with intop doctor; then "
+                "the same command (tune with --resume) goes on",
+            ) from error
 
     def wait_until_quiet(self) -> None:
         """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.
