@@ -18,7 +18,7 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-def tests_in(path: Path) -> set[str]:
+def collected(path: Path) -> set[str]:
     """What pytest collects there: the functions of the module, and the methods of its classes."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -38,7 +38,7 @@ def test_every_fault_has_a_promise_and_tests_that_exist(row: list[str]) -> None:
     for name, test in named:
         path = ROOT / name
         assert path.is_file(), name
-        assert test in tests_in(path), f"{name} has no {test}; it has {sorted(tests_in(path))}"
+        assert test in collected(path), f"{name} has no {test}; it has {sorted(collected(path))}"
 
 
 def test_every_test_of_a_fault_stands_in_the_table() -> None:
@@ -46,7 +46,7 @@ def test_every_test_of_a_fault_stands_in_the_table() -> None:
     there = {
         (str(path.relative_to(ROOT)), test)
         for path in (ROOT / "tests" / "faults").glob("test_*.py")
-        for test in tests_in(path)
+        for test in collected(path)
     }
     assert there
     assert set() == there - named
@@ -56,4 +56,4 @@ def test_the_tests_that_are_named_elsewhere_exist_too() -> None:
     named = NAMED.findall(TEXT)
     assert 20 <= len(named)
     for name, test in named:
-        assert not test or test in tests_in(ROOT / name)
+        assert not test or test in collected(ROOT / name)
