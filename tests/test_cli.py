@@ -348,7 +348,7 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_exit_code_is_1(
     done = intop(verb, *words, before=f"import os; os.environ['INTOP_CONFIG'] = {str(study)!r}")
     assert (1, "") == (done.returncode, done.stderr)
     lines = done.stdout.splitlines()
-    assert ["root@127.0.0.1:1: ", "root@127.0.0.1:2: "] == [line[:18] for line in lines]
+    assert ["127.0.0.1:1: ", "127.0.0.1:2: "] == [line[:13] for line in lines]
 
 
 # Campaigns ----------------------------------------------------------------------------------------

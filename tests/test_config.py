@@ -591,7 +591,7 @@ def test_a_wrong_configuration_is_bad_usage() -> None:
         ("lb", "lb", {}),
         ("10.0.0.5", "10.0.0.5", {}),
         ("alice@lb.example:2222", "lb.example", {"user": "alice", "port": 2222}),
-        ("root@[fe80::1%eth0]:22", "fe80::1%eth0", {"user": "root", "port": 22}),
+        ("root@[fe80::1]:22", "fe80::1", {"user": "root", "port": 22}),
         ("[2001:db8::1]", "2001:db8::1", {}),
         ("alice@corp.example@lb", "lb", {"user": "alice@corp.example"}),
     ],
@@ -599,7 +599,8 @@ def test_a_wrong_configuration_is_bad_usage() -> None:
 def test_a_host_can_be_named_as_ssh_names_it(
     word: str, hostname: str, given: dict[str, object]
 ) -> None:
-    plain = HostAddress(name=word, role="load-balancer", hostname=hostname)
+    name = f"{hostname}:{given['port']}" if "port" in given else hostname
+    plain = HostAddress(name=name, role="load-balancer", hostname=hostname)
     assert replace(plain, **given) == host_address(word)  # type: ignore[arg-type]
 
 

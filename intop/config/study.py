@@ -95,7 +95,7 @@ class _HostModel(Model):
 
 
 _HOST = re.compile(
-    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+(%\w+)?\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
+    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
 )
 
 
@@ -264,12 +264,14 @@ def load_study(path: Path) -> Study:
 def host_address(word: str, **options: Any) -> HostAddress:
     """A tuned host by `[USER@]HOST[:PORT]`, IPv6 in brackets; `options` as in a study's file.
 
-    Raises UsageError.
+    It is called `HOST[:PORT]`. Raises UsageError.
     """
     if (match := _HOST.fullmatch(word)) is None:
         raise UsageError(f"{word!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets")
     given = {key: value for key, value in match.groupdict().items() if value is not None}
-    given |= {"hostname": given["hostname"].strip("[]"), "name": word, **options}
+    hostname = given["hostname"].strip("[]")
+    name = f"{hostname}:{given['port']}" if "port" in given else hostname
+    given |= {"hostname": hostname, "name": name, **options}
     source = Source(Path(f"--host {word}"), "", given)
     model = source.check(lambda: _HostModel.model_validate(source.data), ())
     if model is None:
