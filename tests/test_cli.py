@@ -168,6 +168,7 @@ def test_the_version_is_said() -> None:
         (["rollback", "--yes"], "intop: --yes belongs to --force"),
         (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
+        (["status", "--host", "lb", "--sudo=ask"], "there is no terminal to ask at"),
     ],
 )
 def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
