@@ -85,8 +85,11 @@ short_sleep() {
 
 # Ends for a folder that can't be written; $1 says what that means for the keys.
 unwritable() {
-    why="there is no room left"
-    [ -w "$dir" ] || why="it is read-only"
+    case $({ echo . > "$dir/try"; } 2>&1) in
+    *ead-only*) why="it is read-only" ;;
+    *) why="there is no room left" ;;
+    esac
+    rm -f "$dir/try" 2>/dev/null
     echo "the state folder $dir can't be written: $why. $1" >&2
     exit 73
 }
