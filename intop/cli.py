@@ -3,9 +3,10 @@
 Heavy libraries are imported in the commands that need them, so that `--help` is instant.
 """
 
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,8 +18,10 @@ from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.domain.cluster import LabSpec
+    from intop.domain.cluster import HostAddress, LabSpec
     from intop.domain.results import Verdict
+    from intop.hosts.host import Connect
+    from intop.hosts.ssh import Secret
     from intop.pipeline.context import Context
     from intop.pipeline.tuning import Tuned
     from intop.store import Campaign, Store
@@ -27,6 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NO_GAIN = 3
 INTERRUPTED = 130
+PASSWORD_VARIABLE = "INTOP_SUDO_PASSWORD"  # noqa: S105 - its name, not its value
 
 
 class _Command(click.Command):
@@ -194,7 +198,6 @@ def down(config: Path | None, every: bool) -> None:
 @_json_option
 def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
-    from intop.hosts.ssh import connect
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
@@ -205,6 +208,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, _say)
     clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
+    connect = _connect(study, archs)
     found = [examine(cluster, study, connect) for cluster in clusters]
     if as_json:
         _print(to_json(found))
@@ -470,7 +474,6 @@ def _context(
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
 ) -> Iterator["Context"]:
-    from intop.hosts.ssh import connect
     from intop.pipeline.campaigns import latest_or_new
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
@@ -484,6 +487,7 @@ def _context(
         if arch is None:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
             archs = taking_part(study, archs, begun.__contains__, _say)
+        connect = _connect(study, archs)
         with progress() as shown:
             yield Context(
                 study=study,
@@ -494,6 +498,48 @@ def _context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+def _connect(study: "Study", archs: Iterable[str]) -> "Connect":
+    """The way to these architectures' hosts; where sudo needs a password, it is asked for now.
+
+    Raises UsageError when nobody is there to ask.
+    """
+    from intop.domain.cluster import LabSpec
+    from intop.hosts.ssh import Secret, with_passwords
+
+    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
+    asking = [host for cluster in clusters for host in cluster.hosts if host.sudo == "ask"]
+    # Taken away, so that no program we start inherits it.
+    given = os.environ.pop(PASSWORD_VARIABLE, None)
+    found: dict[tuple[object, ...], Secret] = {}
+    for host in asking:
+        if given is None and not sys.stderr.isatty():
+            raise UsageError(
+                f'{host.name}: sudo = "ask" wants a password, and there is no terminal to ask at: '
+                f"set {PASSWORD_VARIABLE}, which holds for all hosts"
+            )
+        if (place := _place(host)) not in found:
+            found[place] = Secret(given) if given is not None else _asked(host, found)
+    return with_passwords(lambda address: found[_place(address)])
+
+
+def _place(host: "HostAddress") -> tuple[object, ...]:
+    """Equal where the password is the same."""
+    return host.hostname, host.port, host.user
+
+
+def _asked(host: "HostAddress", found: "Mapping[tuple[object, ...], Secret]") -> "Secret":
+    from intop.hosts.ssh import Secret
+
+    before = list(found.values())
+    text = f"Password for sudo on {host.name}"
+    if before:
+        text += " (Enter: the same)"
+    answer: str = click.prompt(
+        text, hide_input=True, err=True, default="" if before else None, show_default=False
+    )
+    return Secret(answer) if answer else before[-1]
 
 
 def _run_stage(
