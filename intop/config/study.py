@@ -75,7 +75,7 @@ class _HostModel(Model):
     key_file: str | None = None
     known_hosts: str | None = None
     ssh_config: str | None = Field(default=None, min_length=1)
-    sudo: bool | Literal["ask"] = False
+    sudo: Literal[False, True, "ask"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
     lease_s: Annotated[float, Field(ge=3, le=3600)] = 30.0
     jump: "_HostModel | None" = None

@@ -53,6 +53,7 @@ class Exchange:
                 # Before reading, so that nothing comes between the last look and the end.
                 is_over = channel.eof_received or channel.closed
                 self._read(channel)
+                self._choose()
                 if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
                     break
                 is_waiting = self._write(channel)
@@ -72,7 +73,6 @@ class Exchange:
 
     def _write(self, channel: paramiko.Channel) -> bool:
         """Send as much as there is room for; whether there is more."""
-        self._choose()
         # A command may end, or close its input, without having read all of it.
         try:
             while self._unsent and channel.send_ready():

@@ -85,16 +85,15 @@ def route(address: HostAddress) -> Route:
     )
 
 
-def by_hand(address: HostAddress) -> str:
+def by_hand(address: HostAddress, found: Route) -> str:
     """The line that a person types to make the same connection."""
     words = ["ssh"]
     words += ["-F", address.ssh_config] if address.ssh_config else []
     words += ["-i", address.key_file] if address.key_file else []
     words += ["-o", f"UserKnownHostsFile={address.known_hosts}"] if address.known_hosts else []
-    words += ["-p", str(address.port)] if address.port else []
     if (jump := address.jump) is not None:
         words += ["-J", f"{jump.user or DEFAULT_USER}@{jump.hostname}:{jump.port or 22}"]
-    words += ["-l", address.user or DEFAULT_USER] if address.user or address.ssh_config else []
+    words += ["-p", str(found.port), "-l", found.user]
     return shlex.join([*words, address.hostname, "true"])
 
 

@@ -189,7 +189,7 @@ def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> paramiko.T
         raise UnreachableError(
             address.name,
             f"no SSH connection to {route.where}: {str(error) or 'it ended at once'}. "
-            f"Try it by hand: {config.by_hand(address)}",
+            f"Try it by hand: {config.by_hand(address, route)}",
         ) from error
     over = threading.Event()
     stack.callback(over.set)
