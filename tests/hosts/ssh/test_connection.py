@@ -361,6 +361,17 @@ def test_a_quiet_command_is_not_taken_for_silence(
         host.close()
 
 
+def test_a_connection_that_another_thread_closes_is_lost_at_once(machine: Any) -> None:
+    """So is a load ended that is of no use any more."""
+    host = connect(machine.address("plain"))
+    closing = threading.Timer(0.5, host.close)
+    closing.start()
+    with pytest.raises(UnreachableError, match="the SSH connection"):
+        host.run("sleep 20", timeout_s=300)
+    closing.join()
+    host.close()
+
+
 def test_no_thread_and_no_connection_is_left(machine: Any) -> None:
     before = threading.active_count()
     for _ in range(3):

@@ -21,24 +21,24 @@ connections = 8
 threads = 2
 duration_s = 2
 
-[cluster.x86]
+[cluster.native]
 url = "http://127.0.0.1"
 nginx_restart = "true"
 static_paths = ["/index.html"]
 dynamic_path = "/dynamic"
 
-[cluster.x86.load_generator]
+[cluster.native.load_generator]
 name = "generator"
 user = "plain"
 {common}
 
-[cluster.x86.load_balancer]
+[cluster.native.load_balancer]
 name = "balancer"
 user = "asks"
 sudo = "ask"
 {common}
 
-[[cluster.x86.backends]]
+[[cluster.native.backends]]
 name = "backend"
 user = "remembers"
 sudo = "ask"
@@ -104,6 +104,14 @@ def test_a_wrong_password_is_one_message(machine: Any, study: Path) -> None:
     assert said in done.stderr
     assert "no-such-word" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_user_without_root_is_told_what_to_set(study: Path) -> None:
+    study.write_text(study.read_text().replace('sudo = "ask"', "sudo = false"))
+    done = run("screen", "-c", study)
+    assert 1 == done.returncode
+    assert "balancer: is reached by a user who isn't root" in done.stderr
+    assert "set sudo = true" in done.stderr
 
 
 def test_nobody_is_there_to_ask(study: Path) -> None:
