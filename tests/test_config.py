@@ -264,7 +264,17 @@ def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     assert [False, True, False, False] == [h.sudo for h in arm.hosts]
     jump = arm.load_balancer.jump
     assert jump is not None
-    assert ("jump.example", "me", 22) == (jump.hostname, jump.user, jump.port)
+    assert ("jump.example", "me") == (jump.hostname, jump.user)
+    # What a study doesn't say is for OpenSSH's configuration to say.
+    assert (None, None, None) == (jump.port, arm.load_balancer.user, arm.load_balancer.port)
+
+
+def test_a_host_may_ask_for_its_password_and_do_without_openssh(tmp_path: Path) -> None:
+    text = edited("sudo = true", 'sudo = "ask"\nssh_config = "none"\nport = 2222\nuser = "me"')
+    (arm,) = study(tmp_path, text).clusters["arm"]
+    assert isinstance(arm, Cluster)
+    host = arm.load_balancer
+    assert ("ask", "none", 2222, "me") == (host.sudo, host.ssh_config, host.port, host.user)
 
 
 def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> None:
@@ -488,6 +498,21 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             'hostname = "b1.example"',
             'hostname = "-oProxyCommand=x"',
             "study.toml:30: cluster.arm.backends.0.hostname: string should match pattern",
+        ),
+        (
+            'hostname = "b1.example"',
+            'hostname = "b1$(id)"',
+            "study.toml:30: cluster.arm.backends.0.hostname: string should match pattern",
+        ),
+        (
+            "sudo = true",
+            'sudo = true\nuser = "me;id"',
+            "study.toml:27: cluster.arm.load_balancer.user: string should match pattern",
+        ),
+        (
+            "sudo = true",
+            'sudo = "aks"',
+            "study.toml:26: cluster.arm.load_balancer.sudo: input should be False, True or 'ask'",
         ),
         (
             'name = "second"',

@@ -5,7 +5,7 @@ Heavy libraries are imported in the commands that need them, so that `--help` is
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,11 +22,13 @@ from intop.cli.options import json_option as _json_option
 from intop.cli.options import print_result as _print
 from intop.cli.options import say as _say
 from intop.cli.options import study_of as _study
+from intop.cli.passwords import connecting
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.results import Verdict
+    from intop.hosts.host import Connect
     from intop.pipeline.context import Context
     from intop.pipeline.tuning import Tuned
     from intop.store import Campaign, Store
@@ -95,7 +97,6 @@ cli.add_command(hosts.rollback)
 @_json_option
 def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
-    from intop.hosts.ssh import connect
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
@@ -106,6 +107,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, _say)
     clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
+    connect = _connect(study, archs)
     found = [examine(cluster, study, connect) for cluster in clusters]
     if as_json:
         _print(to_json(found))
@@ -354,7 +356,6 @@ def _context(
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
 ) -> Iterator["Context"]:
-    from intop.hosts.ssh import connect
     from intop.pipeline.campaigns import latest_or_new
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
@@ -368,6 +369,7 @@ def _context(
         if arch is None:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
             archs = taking_part(study, archs, begun.__contains__, _say)
+        connect = _connect(study, archs)
         with progress() as shown:
             yield Context(
                 study=study,
@@ -378,6 +380,13 @@ def _context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+def _connect(study: "Study", archs: Iterable[str]) -> "Connect":
+    from intop.domain.cluster import LabSpec
+
+    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
+    return connecting([host for cluster in clusters for host in cluster.hosts])
 
 
 def _run_stage(

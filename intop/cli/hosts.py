@@ -23,6 +23,7 @@ from intop.cli.options import (
     say,
     study_of,
 )
+from intop.cli.passwords import connecting
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ def _host_options(command: F) -> F:
             help="This host in place of a study's; may be said several times.",
         ),
         click.option("--state-dir", help="With --host: the guard's folder.  [/var/lib/intop]"),
-        click.option("--sudo", is_flag=True, default=None, help="With --host: by sudo there."),
+        click.option(
+            "--sudo",
+            is_flag=False,
+            flag_value="yes",
+            type=click.Choice(["yes", "ask"]),
+            help="With --host: by sudo there; --sudo=ask asks for its password.",
+        ),
         click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
         click.option("--known-hosts", help="With --host: the file of known host keys."),
     )
@@ -71,12 +78,11 @@ def status(as_json: bool, **options: Any) -> None:
     thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
     itself when it is asked. The exit code is 1 when a host can't be asked.
     """
-    from intop.hosts.ssh import connect
     from intop.pipeline.host_states import states
     from intop.report import host_states as report
 
     addresses, missing = _chosen(**options)
-    found = states(addresses, connect)
+    found = states(addresses, connecting(addresses))
     _show([*missing, *found], report.states, as_json=as_json)
     if missing or any(answer.said is None for answer in found):
         sys.exit(1)
@@ -105,7 +111,6 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     Watchdogs do that by themselves once a session has been silent for its lease; this does it now.
     The exit code is 0 when every host is as before, also when there was nothing to roll back.
     """
-    from intop.hosts.ssh import connect
     from intop.pipeline.host_states import roll_back, states
     from intop.report import host_states as report
 
@@ -113,6 +118,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         raise UsageError("--yes belongs to --force: nothing is asked without it")
     with _interruptible():
         addresses, missing = _chosen(**options)
+        connect = connecting(addresses)
         if force and not yes:
             _confirm(states(addresses, connect))
         found = roll_back(addresses, connect, force=force)
@@ -137,6 +143,8 @@ def _chosen(
     source = click.get_current_context().get_parameter_source("config")
     if arch is not None or source is ParameterSource.COMMANDLINE:
         raise UsageError("--host names the hosts itself: leave --config and --arch out")
+    if given.get("sudo") == "yes":
+        given["sudo"] = True
     return [host_address(word, **given) for word in words], []
 
 

@@ -40,6 +40,8 @@ Replicas = tuple[Cluster | LabSpec, ...]
 
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
+ShellWord = Annotated[str, Field(pattern=r"^[^-\s'\"`$\\;&<>|(){}][^\s'\"`$\\;&<>|(){}]*$")]
+"""A name that a shell leaves as it is, since a ProxyCommand has it in its line; as in OpenSSH."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +69,14 @@ class Study:
 
 
 class _HostModel(Model):
-    hostname: str = Field(min_length=1, pattern=r"^[^-\s]\S*$")
+    hostname: ShellWord
     name: str | None = Field(default=None, min_length=1)
-    port: Port = 22
-    user: str = Field(default="root", min_length=1)
+    port: Port | None = None
+    user: ShellWord | None = None
     key_file: str | None = None
     known_hosts: str | None = None
-    sudo: bool = False
+    ssh_config: str | None = Field(default=None, min_length=1)
+    sudo: Literal[False, True, "ask"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     jump: "_HostModel | None" = None
@@ -88,6 +91,7 @@ class _HostModel(Model):
             key_file=self.key_file,
             known_hosts=self.known_hosts,
             jump=self.jump.address(role) if self.jump else None,
+            ssh_config=self.ssh_config,
             sudo=self.sudo,
             state_dir=self.state_dir,
             lease_s=self.lease_s,
@@ -319,7 +323,7 @@ def _tuned_twice(replicas: Replicas) -> str | None:
     names = [
         f"lab {r.name}"
         if isinstance(r, LabSpec)
-        else f"load balancer {r.load_balancer.hostname}:{r.load_balancer.port}"
+        else f"load balancer {r.load_balancer.hostname}:{r.load_balancer.port or 22}"
         for r in replicas
     ]
     return next((name for name in names if names.count(name) > 1), None)
