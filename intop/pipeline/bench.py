@@ -17,12 +17,13 @@ from intop.errors import (
     ForeignChangeError,
     HostError,
     IncomparableError,
+    LoadKilledError,
     LoadOutputError,
     RefusedValueError,
     UnreachableError,
 )
 from intop.hosts import sysctl
-from intop.hosts.guard import GuardedHost, guarded
+from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.load import LoadTool, script_fingerprint
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
@@ -63,7 +64,8 @@ class Bench:
 
         It is stopped once its P99 is certainly above `hopeless_ms` (see `pipeline/hopeless.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
-        connection, which may have any cause, and keys that somebody else changes, a disturbed one.
+        connection, which may have any cause, and keys that somebody else changes or a load that
+        somebody kills, a disturbed one.
         """
         started, clock = datetime.now(UTC), time.monotonic()
         seed = self.task.seed(stage, _block(planned), attempt)
@@ -79,7 +81,7 @@ class Bench:
             finally:
                 self.guard.apply(DEFAULT)
             validity = self._validity(measurement, hopeless_ms)
-        except (UnreachableError, ForeignChangeError) as error:
+        except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
@@ -122,11 +124,7 @@ class Bench:
             self.rig.on_all(lambda host: host.run("true"))
             self.guard.apply(DEFAULT)
         except UnreachableError as error:
-            raise UnreachableError(
-                error.host,
-                f"{error.message}. What was measured is stored. Look at it with intop doctor; then "
-                "the same command (tune with --resume) goes on",
-            ) from error
+            raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
 
     def wait_until_quiet(self) -> None:
         """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.

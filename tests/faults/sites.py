@@ -22,6 +22,7 @@ from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab
 from intop.lab import processes
+from intop.lab.commands import find_program
 from intop.store import Subject, opened
 from studies import PATIENCE_S, RUN, wait_for
 
@@ -35,7 +36,9 @@ TRIALS = 9
 
 PARTS = ("lg", "lb", "b1", "b2", "b3")
 
-VALUES = "cd /proc/sys/net && grep -rs '' . | grep -v -e _ns_last -e nf_conntrack_count"
+MOVING = ("_ns_last", "nf_conntrack_count")
+"""Keys that count what goes on."""
+POLL_S = 0.2
 
 FILE = """\
 [study]
@@ -72,7 +75,7 @@ class Site:
     store: Path
     name: str
     cluster: Cluster
-    before: Mapping[str, str]
+    before: Mapping[str, list[str]]
 
     # The hosts
 
@@ -97,18 +100,33 @@ class Site:
         pids = subprocess.check_output(listed, text=True, timeout=60).split()
         return [int(pid) for pid in pids if words in " ".join(processes.arguments(int(pid)))]
 
+    def values(self, part: str) -> list[str]:
+        """The keys that a host has for itself, each with its value."""
+        inside = ["nsenter", f"--net=/run/netns/intop-{self.name}-{part}"]
+        words = [*inside, "grep", "-rs", "", "/proc/sys/net"]
+        # It can't read those that are for writing only.
+        text = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+        return [line for line in text.splitlines() if not any(key in line for key in MOVING)]
+
     def is_changed(self) -> bool:
         """Whether some key of the tuned host is not as it was."""
-        return self.inside("lb", VALUES) != self.before["lb"]
+        return self.values("lb") != self.before["lb"]
 
     def given_back(self, since: float) -> float:
         """Wait until the tuned host is as it was; how many seconds after `since` that is."""
-        wait_for(lambda: not self.is_changed(), f"{self.balancer} to be given back")
+        deadline = time.monotonic() + PATIENCE_S
+        while self.is_changed():
+            assert time.monotonic() < deadline, f"{self.balancer} is not given back"
+            time.sleep(POLL_S)
         return time.monotonic() - since
 
     def wait_until_held(self) -> None:
         """A session has the tuned host."""
-        wait_for((self.state / "lock" / "snapshot").exists, f"{self.balancer} to be held")
+        wait_for(self.is_held, f"{self.balancer} to be held")
+
+    def is_held(self) -> bool:
+        """Whether a session has the tuned host."""
+        return (self.state / "lock" / "token").exists()
 
     def wait_until_released(self) -> None:
         """No session has it."""
@@ -121,7 +139,13 @@ class Site:
     def assert_untouched(self) -> None:
         """Every key of every host is as it was."""
         for part in PARTS:
-            assert self.before[part] == self.inside(part, VALUES), part
+            assert self.before[part] == self.values(part), part
+
+    def start_sshd(self, part: str) -> None:
+        """As the lab does."""
+        sshd = find_program("sshd") or "sshd"
+        folder = self.state.parents[1] / f"host-{part}"
+        self.inside(part, f"{sshd} -f {folder}/sshd.conf -E {folder}/sshd.log")
 
     # The controller
 
@@ -159,6 +183,17 @@ class Site:
         """Standard output and error of a command that ends as expected."""
         return ended(self.start(*words), *expected)
 
+    def assert_goes_on(self) -> None:
+        """COLLECT goes on: what is stored stays, and further trials come. It is soon stopped."""
+        before = self.trials()
+        process = self.signalled(signal.SIGINT, "store", 1, "after")
+        ended(process, 130)
+        after = self.trials()
+        assert before == after[: len(before)]
+        assert len(before) < len(after)
+        assert after[-1].usable
+        self.assert_untouched()
+
     def write_file(
         self, *, duration_s: int = 1, lease_s: int = LEASE_S, catalogue: str = ""
     ) -> None:
@@ -184,10 +219,6 @@ class Site:
         """What doctor finds, such as what the watchdog has left to say."""
         (found,) = json.loads(self.run("doctor", "--json")[0])
         return dict(found)
-
-    def is_loaded(self) -> bool:
-        """Whether the load generator sends just now."""
-        return bool(self.pids("lg", "wrk"))
 
 
 def ended(process: "subprocess.Popen[str]", *expected: int) -> tuple[str, str]:
@@ -224,7 +255,7 @@ def site(letter: str, folder: Path) -> Iterator[Site]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         made = Site(folder, folder / "small.db", name, lab.up(spec), {})
-        before = {part: made.inside(part, VALUES) for part in PARTS}
+        before = {part: made.values(part) for part in PARTS}
         made = Site(folder, made.store, name, made.cluster, before)
         made.write_file()
         yield made

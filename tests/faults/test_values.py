@@ -64,7 +64,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
 )
 def test_a_value_that_the_kernel_does_not_take(place: Site, parameter: str, words: str) -> None:
     place.write_file(catalogue=catalogue(parameter))
-    process = place.signalled(signal.SIGKILL, "write", 1, "after")
+    process = place.signalled(signal.SIGKILL, "write", 3, "after")
     ended(process, -signal.SIGKILL)
     since = time.monotonic()
     assert place.is_changed()  # the other key
@@ -105,7 +105,7 @@ def test_a_key_that_goes_away_between_probe_and_snapshot(place: Site) -> None:
 
 @pytest.mark.usefixtures("interface")
 def test_a_key_that_goes_away_under_a_session(place: Site) -> None:
-    with place.stopped("write", 1, "before") as process:
+    with place.stopped("write", 3, "before") as process:
         remove(place)
         process.send_signal(signal.SIGCONT)
         _, err = ended(process, 1)
