@@ -21,7 +21,7 @@ run: install ## Tune both architectures and workloads on the embedded lab; take 
 	{ $(BIN)/intop tune -c $(CONFIG) $(ARGS) || [ $$? -eq 3 ]; }
 
 test: install check ## Run all linters and all tests
-	@sh scripts/system-packages guests
+	@sh scripts/system-packages guests tests
 	@# Most of the time tests wait for a load to end, so two at once take little more than one.
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 

@@ -498,7 +498,7 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "sudo = true\nlease_s = 1",
             (
                 "study.toml:27: cluster.arm.load_balancer.lease_s: input should be greater than or "
-                "equal to 3 (got 1)"
+                "equal to 2 (got 1)"
             ),
         ),
         (

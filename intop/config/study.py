@@ -74,7 +74,7 @@ class _HostModel(Model):
     known_hosts: str | None = None
     sudo: bool = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
-    lease_s: Annotated[float, Field(ge=3, le=3600)] = 30.0
+    lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     jump: "_HostModel | None" = None
 
     def address(self, role: Role) -> HostAddress:

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
-from intop.errors import LabError
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.errors import ForeignChangeError, HostError, LabError
 from intop.hosts.facts import facts
-from intop.hosts.guard import guarded
+from intop.hosts.guard import PAIRS, guarded
 from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
@@ -119,13 +120,64 @@ def test_a_key_of_the_whole_machine_is_the_guests_own(balancer: SshHost) -> None
     before = mine.read_text()
     with guarded(balancer, ["vm.swappiness", "net.core.netdev_max_backlog"]) as guard:
         value = "17" if before.strip() != "17" else "18"
-        balancer.run(f"sysctl -w vm.swappiness={value}")
+        guard.apply(Configuration({"vm.swappiness": value}))
         assert output(balancer, "sysctl -n vm.swappiness") == f"{value}\n"
         assert mine.read_text() == before
         assert guard.snapshot["vm.swappiness"] != value
     assert (
         output(balancer, "cat /proc/sys/vm/swappiness").strip() == guard.snapshot["vm.swappiness"]
     )
+
+
+def values(host: SshHost, *keys: str) -> dict[str, str]:
+    said = output(host, f"sysctl -n {' '.join(keys)}").splitlines()
+    return dict(zip(keys, said, strict=True))
+
+
+def test_keys_of_which_the_kernel_zeroes_one_are_set_and_restored(balancer: SshHost) -> None:
+    """Only in a guest: these are the whole machine's. Zero bytes can't be written at all."""
+    all_bytes, all_ratios = [one for one, _ in PAIRS], [other for _, other in PAIRS]
+    keys = [*all_bytes, *all_ratios]
+    before = values(balancer, *keys)
+    assert {before[key] for key in all_bytes} == {"0"}
+    assert "0" not in {before[key] for key in all_ratios}
+    in_bytes = dict.fromkeys(all_bytes, "104857600") | dict.fromkeys(all_ratios, "0")
+    in_ratios = dict.fromkeys(all_bytes, "0") | dict.fromkeys(all_ratios, "37")
+    with guarded(balancer, all_bytes) as guard:
+        assert guard.snapshot == before
+        for wanted, seen in (
+            (dict.fromkeys(all_bytes, "104857600"), in_bytes),
+            (dict.fromkeys(all_ratios, "37"), in_ratios),
+            (in_bytes, in_bytes),
+            ({}, before),
+            (dict.fromkeys(all_bytes, "104857600"), in_bytes),
+        ):
+            guard.apply(Configuration(wanted))
+            assert values(balancer, *keys) == seen
+    assert values(balancer, *keys) == before
+    # A host whose own values are the bytes
+    output(balancer, "sysctl -w " + " ".join(f"{key}=104857600" for key in all_bytes))
+    with guarded(balancer, all_ratios) as guard:
+        guard.apply(Configuration(dict.fromkeys(all_ratios, "37")))
+        assert values(balancer, *keys) == in_ratios
+    assert values(balancer, *keys) == in_bytes
+    output(balancer, "sysctl -w " + " ".join(f"{key}={before[key]}" for key in all_ratios))
+    assert values(balancer, *keys) == before
+
+
+def test_of_two_such_keys_neither_is_restored_over_a_foreign_value(balancer: SshHost) -> None:
+    one, other = PAIRS[0]
+    before = values(balancer, one, other)
+    with pytest.raises(HostError) as caught, guarded(balancer, [one]) as guard:  # noqa: PT012
+        guard.apply(Configuration({one: "104857600"}))
+        output(balancer, f"sysctl -w {one}=209715200")
+        with pytest.raises(ForeignChangeError, match=r"'104857600' is '209715200' now"):
+            guard.apply(DEFAULT)
+    assert values(balancer, one, other) == {one: "209715200", other: "0"}
+    command = f"sysctl -w {other}={before[other]}"
+    assert str(caught.value).endswith(f"so it was left alone: {command}")
+    output(balancer, command)
+    assert values(balancer, one, other) == before
 
 
 def test_a_restarted_nginx_has_a_new_backlog(made: Cluster, balancer: SshHost) -> None:

@@ -1,0 +1,185 @@
+"""The real guard.sh: what becomes of a host whose watchdog is ended, by systemd and without."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.hosts.guard import NOT_OURS, guarded, status
+from intop.hosts.host import Completed
+from namespace_host import (
+    KEYS,
+    LONG,
+    SOMAXCONN,
+    NamespaceHost,
+    end_processes,
+    leased,
+    namespace_host,
+    wait_until,
+)
+
+LINES = "net/core/somaxconn 777\n"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[NamespaceHost]:
+    with namespace_host(tmp_path) as made:
+        yield made
+
+
+def watchdog(host: NamespaceHost) -> str:
+    return (host.state / "lock" / "watchdog").read_text().strip()
+
+
+@pytest.mark.parametrize("verb", ["renew", "write"])
+def test_a_watchdog_that_was_killed_is_armed_anew(host: NamespaceHost, verb: str) -> None:
+    before = host.values()
+    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+    first = watchdog(host)
+    assert status(host).is_watched
+    end_processes(host)
+    assert status(host).is_watched is False
+    (host.state / "lock" / "lease").write_text("99999999\n")
+    assert 0 == host.script(verb, "token-1", stdin="").exit_code
+    assert first != watchdog(host)
+    found = status(host)
+    assert found.is_watched
+    (report,) = found.reports
+    assert "the watchdog of this host was gone, and was armed anew" in report
+    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    # It is as good as the first.
+    wait_until(lambda: not host.processes(), "the watchdog ends")
+    assert before == host.values()
+
+
+@pytest.mark.parametrize("verb", ["renew", "write"])
+def test_a_lapsed_lease_is_not_renewed_and_nothing_is_written_under_it(
+    host: NamespaceHost, verb: str
+) -> None:
+    """Also where the watchdog has not got to it yet; this one never will."""
+    before = host.values()
+    assert 0 == host.begin("token-1", LONG, *KEYS).exit_code
+    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    end_processes(host)
+    (host.state / "lock" / "lease").write_text("0\n")
+    late = host.script(verb, "token-1", stdin="net/core/somaxconn 778\n")
+    assert NOT_OURS == late.exit_code
+    assert "the lease has lapsed: this host heard nothing from us for " in late.stderr
+    assert before == host.values()
+    assert not (host.state / "lock").exists()
+    assert "this host was restored by the next command" in status(host).reports[-1]
+
+
+def test_a_lease_of_two_seconds_is_kept_and_lapses(host: NamespaceHost) -> None:
+    before = host.values()
+    with guarded(leased(host, 2.0), KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        assert 2.0 == status(host).lease_s
+    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
+    wait_until(lambda: before == host.values(), "the watchdog restores")
+
+
+# By systemd ---------------------------------------------------------------------------------------
+
+BOOT = """
+set -e
+mount -t tmpfs none /run
+mkdir -p /run/systemd/system /run/user
+chmod 700 /run/user
+export XDG_RUNTIME_DIR=/run/user
+/lib/systemd/systemd --user --unit=basic.target &
+exec sleep 600
+"""
+"""A systemd of its own with nothing to do; one for the whole system would change sysctls."""
+LIST = "systemctl list-units --all --plain --no-legend 'intop*'"
+
+
+class SystemdHost(NamespaceHost):
+    """A host on which systemd is: `systemd-run` and `systemctl` speak with one for a user."""
+
+    def __init__(self, host: NamespaceHost, first: int, programs: Path) -> None:
+        super().__init__(host._namespace, host.address)
+        self._first = first
+        self._programs = programs
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        self.seen.append(command)
+        settings = f"XDG_RUNTIME_DIR=/run/user PATH={self._programs}:$PATH; export XDG_RUNTIME_DIR"
+        words = ["nsenter", "-t", str(self._first), "-m", "-p", "-n", "sh", "-c"]
+        words.append(f"{settings}; {command}")
+        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def booted(host: NamespaceHost, tmp_path: Path) -> Iterator[SystemdHost]:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("systemd-run", "systemctl"):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec /usr/bin/{name} --user "$@"\n')
+        program.chmod(0o755)
+    words = ["nsenter", f"--net=/run/netns/{host._namespace}"]
+    words += ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", BOOT]
+    outer = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+    try:
+        listed = ["ps", "--ppid", str(outer.pid), "-o", "pid="]
+        wait_until(
+            lambda: subprocess.run(listed, capture_output=True).stdout.strip(), "it is started"
+        )
+        first = int(subprocess.check_output(listed, text=True))
+        made = SystemdHost(host, first, programs)
+        is_up = "systemctl is-active --quiet basic.target"
+        wait_until(lambda: made.run(is_up).exit_code == 0, "systemd is up")
+        yield made
+    finally:
+        end_processes(host)
+        outer.wait(timeout=20)
+
+
+def test_systemd_starts_a_killed_watchdog_anew(booted: SystemdHost) -> None:
+    before = booted.values()
+    with guarded(booted, KEYS) as session:
+        session.apply(Configuration({SOMAXCONN: "777"}))
+        unit = f"intop-guard-{session._token}"
+        shown = f"systemctl show -p MainPID --value {unit}"
+        first = watchdog(booted)
+        assert first == booted.run(shown).stdout.strip()
+        assert 0 == booted.run(f"kill -9 {first}").exit_code
+        wait_until(lambda: watchdog(booted) != first, "it is started anew")
+        assert watchdog(booted) == booted.run(shown).stdout.strip()
+        assert status(booted).is_watched
+    wait_until(lambda: booted.run(f"systemctl -q is-active {unit}").exit_code, "the watchdog ends")
+    assert "" == booted.run(LIST).stdout
+    assert before == booted.values()
+
+
+def test_the_watchdog_that_systemd_started_restores(booted: SystemdHost) -> None:
+    before = booted.values()
+    assert 0 == booted.begin("token-1", "2", *KEYS).exit_code
+    assert 0 == booted.script("write", "token-1", stdin=LINES).exit_code
+    assert 0 == booted.run("systemctl -q is-active intop-guard-token-1").exit_code
+    wait_until(lambda: before == booted.values(), "the watchdog restores")
+    wait_until(lambda: status(booted).reports, "it reports")
+
+
+def test_where_systemd_starts_nothing_the_watchdog_is_a_process(booted: SystemdHost) -> None:
+    (booted._programs / "systemd-run").write_text("#!/bin/sh\nexit 1\n")
+    assert 0 == booted.begin("token-1", LONG, *KEYS).exit_code
+    assert status(booted).is_watched
+    assert "" == booted.run(LIST).stdout
+    assert 0 == booted.script("end", "token-1").exit_code
+
+
+def test_a_namespace_of_a_host_with_systemd_has_a_process(booted: SystemdHost) -> None:
+    """What systemd starts would see the keys of another network namespace."""
+    booted.script("status")
+    words = f"sh {booted.state}/guard.sh {booted.state} begin token-1 {LONG} me"
+    assert 0 == booted.run(f"unshare --net {words} </dev/null").exit_code
+    assert status(booted).is_watched
+    assert "" == booted.run(LIST).stdout
+    assert 0 == booted.script("end", "token-1").exit_code
