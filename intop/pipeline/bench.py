@@ -15,6 +15,7 @@ from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
     ForeignChangeError,
+    HostError,
     IncomparableError,
     LoadKilledError,
     LoadOutputError,
@@ -177,6 +178,12 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
     say = task.context.progress.say
     with connected(task.clusters()[replica], task.context.connect) as rig:
         facts = balancer_facts(rig)
+        if not facts.is_root:
+            raise HostError(
+                rig.load_balancer.address.name,
+                "is reached by a user who isn't root, so nothing can be set there: in the study, "
+                'set sudo = true (or "ask", where sudo wants a password)',
+            )
         tool = load_tool(rig)
         upload_scripts(rig, shipped("lua"), _asked_paths(task, rig))
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))

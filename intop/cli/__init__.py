@@ -5,7 +5,7 @@ Heavy libraries are imported in the commands that need them, so that `--help` is
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
+from intop.cli import hosts, lab
+from intop.cli.options import Group as _Group
+from intop.cli.options import arch_option as _arch_option
+from intop.cli.options import config_option as _config_option
+from intop.cli.options import examples as _examples
+from intop.cli.options import json_option as _json_option
+from intop.cli.options import print_result as _print
+from intop.cli.options import say as _say
+from intop.cli.options import study_of as _study
+from intop.cli.passwords import connecting
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.domain.cluster import LabSpec
     from intop.domain.results import Verdict
+    from intop.hosts.host import Connect
     from intop.pipeline.context import Context
     from intop.pipeline.tuning import Tuned
     from intop.store import Campaign, Store
@@ -27,51 +37,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NO_GAIN = 3
 INTERRUPTED = 130
-
-
-class _Command(click.Command):
-    """A command whose epilog keeps its lines: examples are there to be copied."""
-
-    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            formatter.write("\n" + self.epilog.rstrip() + "\n")
-
-
-class _Group(click.Group):
-    command_class = _Command
-
-    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            _Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
-
-
-_Group.group_class = _Group
-
-
-def _examples(*lines: str) -> str:
-    return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def _config_option(command: F) -> F:
-    return click.option(
-        "--config",
-        "-c",
-        type=click.Path(path_type=Path, dir_okay=False),
-        envvar="INTOP_CONFIG",
-        help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
-    )(command)
-
-
-def _json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        command
-    )
-
-
-def _arch_option(command: F) -> F:
-    return click.option(
-        "--arch", type=click.Choice(["x86", "arm"]), help="Only this architecture."
-    )(command)
 
 
 def _workload_option(command: F) -> F:
@@ -118,71 +83,9 @@ def cli() -> None:
     """
 
 
-# -- the embedded cluster ------------------------------------------------------------------------
-
-
-@cli.group(epilog=_examples("intop lab up", "intop lab status", "intop lab down"))
-def lab() -> None:
-    """The embedded cluster: real nginx and sshd in namespaces and guests of this machine."""
-
-
-@lab.command(epilog=_examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
-@_config_option
-@_arch_option
-def up(config: Path | None, arch: str | None) -> None:
-    """Bring the study's embedded clusters up."""
-    from intop.errors import LabError
-    from intop.lab import cluster
-
-    study = _study(config)
-    for spec in _labs(study, arch):
-        _say(f"lab {spec.name}: starting")
-        try:
-            made = cluster.up(spec, _say)
-        except LabError as error:
-            if arch is not None or spec.arch not in study.optional:
-                raise
-            _say(f"{spec.arch} is optional in {study.path} and left out: {error}")
-            continue
-        by = f", a virtual machine by {made.emulation}" if made.emulation else ""
-        _say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
-
-
-@lab.command(epilog=_examples("intop lab status", "intop lab status --json"))
-@_config_option
-@_json_option
-def status(config: Path | None, as_json: bool) -> None:
-    """Say how the embedded clusters are; those of other studies too."""
-    from intop.domain.cluster import LabSpec
-    from intop.lab import cluster
-    from intop.report.machine import to_json
-
-    replicas = (c for found in _study(config).clusters.values() for c in found)
-    own = {c.name for c in replicas if isinstance(c, LabSpec)}
-    names = own | set(cluster.running())
-    found = [cluster.status(name) for name in sorted(names)]
-    if as_json:
-        _print(to_json(found))
-        return
-    for one in found:
-        where = f", {one.url}" if one.url else ""
-        where += f", {one.emulation}" if one.emulation else ""
-        _print(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
-        for problem in one.problems:
-            _print(f"  {problem}")
-
-
-@lab.command(epilog=_examples("intop lab down", "intop lab down --all"))
-@_config_option
-@click.option("--all", "every", is_flag=True, help="Those of other studies too.")
-def down(config: Path | None, every: bool) -> None:
-    """Take the embedded clusters down, also what a crash has left of them."""
-    from intop.lab import cluster
-
-    names = cluster.running() if every else [s.name for s in _labs(_study(config), None)]
-    for name in names:
-        removed = cluster.down(name)
-        _say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
+cli.add_command(lab.group)
+cli.add_command(hosts.status)
+cli.add_command(hosts.rollback)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -194,7 +97,6 @@ def down(config: Path | None, every: bool) -> None:
 @_json_option
 def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
-    from intop.hosts.ssh import connect
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
@@ -205,6 +107,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, _say)
     clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
+    connect = _connect(study, archs)
     found = [examine(cluster, study, connect) for cluster in clusters]
     if as_json:
         _print(to_json(found))
@@ -446,23 +349,6 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 # -- wiring --------------------------------------------------------------------------------------
 
 
-def _study(config: Path | None) -> "Study":
-    from intop.config.study import default_path, load_study
-
-    return load_study(config or default_path())
-
-
-def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
-    from intop.domain.cluster import LabSpec
-    from intop.pipeline.context import chosen_archs
-
-    chosen = [c for name in chosen_archs(study, arch) for c in study.clusters[name]]
-    labs = [c for c in chosen if isinstance(c, LabSpec)]
-    if not labs:
-        raise UsageError(f'{study.path} has no embedded cluster: a [cluster.x86] with lab = "..."')
-    return labs
-
-
 @contextmanager
 def _context(
     config: Path | None,
@@ -470,7 +356,6 @@ def _context(
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
 ) -> Iterator["Context"]:
-    from intop.hosts.ssh import connect
     from intop.pipeline.campaigns import latest_or_new
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
@@ -484,6 +369,7 @@ def _context(
         if arch is None:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
             archs = taking_part(study, archs, begun.__contains__, _say)
+        connect = _connect(study, archs)
         with progress() as shown:
             yield Context(
                 study=study,
@@ -494,6 +380,13 @@ def _context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+def _connect(study: "Study", archs: Iterable[str]) -> "Connect":
+    from intop.domain.cluster import LabSpec
+
+    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
+    return connecting([host for cluster in clusters for host in cluster.hosts])
 
 
 def _run_stage(
@@ -567,14 +460,6 @@ def _exit_by(verdicts: "list[Verdict]") -> None:
     """Exit with 3 when not one verdict is a gain."""
     if not any(v.outcome == "gain" for v in verdicts):
         sys.exit(NO_GAIN)
-
-
-def _print(text: str) -> None:
-    click.echo(text)
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 class _Stop:
