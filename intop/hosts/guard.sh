@@ -32,6 +32,7 @@ verb=$2
 token=${3-}
 lock=$dir/lock
 force=
+silent=0
 tab=$(printf '\t')
 newline='
 '
@@ -116,10 +117,12 @@ partner_of() {
 }
 
 # Prints "path:value" for the paths in `all`, which begin with /dev/null, as the kernel writes
-# them; a value of several lines has as many.
+# them; a value of several lines has as many. It ends the shell, so it is for $() and pipes.
 show() {
+    set -f
+    IFS=" $newline"
     # shellcheck disable=SC2086
-    (set -f && IFS=" $newline" && cd /proc/sys && grep -s '' $all)
+    cd /proc/sys && exec grep -s '' $all
 }
 
 # Prints the lines of the snapshot in folder $1 that are not so now. `all` has its paths.
@@ -655,7 +658,7 @@ write)
         tell_foreign "$lock"
         # Where all are back at their values from before, the next write finds nothing wrong.
         if ! printf '%s\n' "$strange" | grep -qvxF -f "$lock/snapshot"; then
-            show > "$lock/left.new" && mv "$lock/left.new" "$lock/left"
+            (show) > "$lock/left.new" && mv "$lock/left.new" "$lock/left"
         fi
         exit 78
     fi
@@ -675,16 +678,15 @@ write)
             *) printf '%s\n' "${value# }" 2>/dev/null > "/proc/sys/$path" ;;
             esac 2>/dev/null || echo "refused: $path" >&2
         done
-        now=$(show)
+    fi
+    now=$(show)
+    if [ "$#" != 0 ]; then
         {
             printf '%s\n' "$now" > "$lock/left.new" && mv "$lock/left.new" "$lock/left" &&
                 : > "$lock/inflight"
         } 2>/dev/null || unwritable "What was set can't be noted there"
-        printf '%s\n' "$now"
-    else
-        show
     fi
-    exit 0
+    printf '%s\n' "$now"
     ;;
 renew)
     ours

@@ -28,7 +28,7 @@ STEPS = {
     "write": " write ",
     "restart": "nginx-restart",
     "settle": "tcp_metrics flush",
-    "counters": "/proc/meminfo",
+    "counters": "/proc/net/netstat",
     "load": " -s slt.lua ",
     "renew": " renew ",
     "end": " end ",

@@ -191,7 +191,7 @@ class Site:
         after = self.trials()
         assert before == after[: len(before)]
         assert len(before) < len(after)
-        assert after[-1].usable
+        assert after[-1].usable, after[-1].detail
         self.assert_untouched()
 
     def write_file(

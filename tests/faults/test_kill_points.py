@@ -32,8 +32,8 @@ LANES: tuple[tuple[Point, ...], ...] = (
         ("end", 1, "before"),
     ),
     (
-        ("write", 3, "sent"),
         ("begin", 1, "after"),
+        ("write", 3, "sent"),
         ("restart", 1, "sent"),
         ("load", 1, "before"),
         ("counters", 6, "before"),
@@ -69,8 +69,9 @@ LANES: tuple[tuple[Point, ...], ...] = (
         ("renew", 1, "after"),
     ),
 )
-"""The default is measured first, and each trial writes twice: so the third write sets the first values.
-Later in a lane the first trial does."""
+"""The default is measured first, and each trial writes twice: so the third write sets the first
+values. Later in a lane the first trial does. Whoever dies in `begin` may take along what the host
+reports of the one before: so there is none before it."""
 
 POINTS = tuple(point for lane in LANES for point in lane)
 
