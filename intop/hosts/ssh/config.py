@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from intop.domain.cluster import HostAddress
+from intop.domain.cluster import SHELL_WORD, HostAddress
 from intop.errors import UnreachableError
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
@@ -24,8 +24,6 @@ DEFAULT_USER = "root"
 CONNECT_TIMEOUT_S = 15.0
 ASK_LIMIT_S = 20
 IDENTITIES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
-CLEAN = re.compile(r"(?!-)[^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]+")
-"""Host and user names that mean nothing to a shell: a ProxyCommand has them in its line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ def route(address: HostAddress) -> Route:
     port = address.port or int(_last(said, "port") or 22)
     user = address.user or _last(said, "user") or DEFAULT_USER
     for what, value in (("host", hostname), ("user", user)):
-        if not CLEAN.fullmatch(value):
+        if not re.fullmatch(SHELL_WORD, value):
             raise UnreachableError(address.name, f"{value!r} can't be the name of a {what}")
     timeout = _last(said, "connecttimeout")
     tokens = _tokens(address.hostname, hostname, port, user)

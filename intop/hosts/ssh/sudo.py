@@ -57,6 +57,15 @@ def wrapped(command: str, dialogue: Dialogue | None, *, as_is: bool) -> str:
     return f"{'' if as_is else 'sudo -n -- '}sh -c {shlex.quote(command)}"
 
 
+def unfinished(said: str, timeout_s: float) -> str:
+    """What there is to say of a sudo that neither refused nor began."""
+    return (
+        f"sudo does not get on within {timeout_s:g} s. It says: "
+        f"{' '.join(said.split()) or 'nothing'}. It can be given a password and no more: use "
+        "sudo = true, with NOPASSWD in sudoers"
+    )
+
+
 def refusal(user: str, said: str, *, asked: bool) -> str:
     """What sudo's words (those of locale C) mean, with the next step.
 
