@@ -70,7 +70,7 @@ def route(address: HostAddress) -> Route:
         hostname=hostname,
         port=port,
         user=user,
-        identities=(Path(own_key).expanduser(),) if own_key else _identities(said, tokens),
+        identities=(_file(own_key),) if own_key else _identities(said, tokens),
         only_identities=bool(own_key) or _last(said, "identitiesonly") == "yes",
         agent=_agent(_last(said, "identityagent"), tokens),
         known_hosts=_own_known_hosts(address.name, own_known)
@@ -137,7 +137,7 @@ def _asked(address: HostAddress, default_user: str | None) -> dict[str, list[str
 def _configuration(address: HostAddress, default_user: str | None) -> str:
     """The files, and our default behind them: of two values OpenSSH takes the first."""
     if address.ssh_config:
-        own = Path(address.ssh_config).expanduser().absolute()
+        own = _file(address.ssh_config).absolute()
         if not own.is_file():
             raise UnreachableError(address.name, f"its ssh_config file {own} is not there")
         files = [str(own)]
@@ -175,7 +175,14 @@ def _expanded(text: str, tokens: dict[str, str]) -> str:
 
 def _path(text: str, tokens: dict[str, str]) -> Path:
     variables = re.sub(r"\$\{(\w+)\}", lambda m: os.environ.get(m[1], m[0]), text)
-    return Path(_expanded(variables, tokens)).expanduser()
+    return _file(_expanded(variables, tokens))
+
+
+def _file(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody's home; whoever opens it says that it isn't there
+        return Path(text)
 
 
 def _identities(said: dict[str, list[str]], tokens: dict[str, str]) -> tuple[Path, ...]:
@@ -198,7 +205,7 @@ def _known_hosts(said: dict[str, list[str]], tokens: dict[str, str]) -> tuple[Pa
 
 
 def _own_known_hosts(name: str, file: str) -> tuple[Path, ...]:
-    path = Path(file).expanduser()
+    path = _file(file)
     try:
         path.open("rb").close()
     except OSError as error:

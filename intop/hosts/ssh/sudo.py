@@ -42,7 +42,10 @@ class Dialogue:
             return b""
         self._asked += 1
         # The second time it was wrong. Asked for a third, sudo may lock the account.
-        return f"{self._password.reveal()}\n".encode() if self._asked == 1 else None
+        if self._asked > 1:
+            return None
+        # One from the environment may be no UTF-8, and is then sent as it was.
+        return f"{self._password.reveal()}\n".encode(errors="surrogateescape")
 
     def heard(self, said: bytes | bytearray) -> bytes | bytearray:
         """Of standard error, what is the command's; else what is sudo's, without our prompt."""
