@@ -93,11 +93,19 @@ cli.add_command(hosts.rollback)
 # -- the stages ----------------------------------------------------------------------------------
 
 
-@cli.command(epilog=examples("intop doctor", "intop doctor --arch arm --json"))
+@cli.command(
+    epilog=examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
+)
 @config_option
 @arch_option
 @json_option
-def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
+@click.option(
+    "--write-test",
+    "writes",
+    is_flag=True,
+    help="Also write keys their own values, to see whether the kernel takes them.",
+)
+def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
@@ -108,15 +116,18 @@ def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
     archs = chosen_archs(study, arch)
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, say)
-    clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
     connect = _connect(study, archs)
-    found = [examine(cluster, study, connect) for cluster in clusters]
+    found = [
+        one
+        for name in archs
+        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+    ]
     if as_json:
         print_result(to_json(found))
     else:
         from intop.report.text import show
 
-        show(*(report.examined(one) for one in found))
+        show(report.examined(*found))
     if any(one.problems for one in found):
         sys.exit(1)
 
