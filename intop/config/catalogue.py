@@ -72,6 +72,7 @@ class _ParameterModel(Model):
     scale: Scale | None = None
     choices_from: str | None = None
     choices_from_in_namespace: str | None = None
+    choices_module: str = ""
     ram_fraction: Fraction | None = None
     presence: _PresenceModel | None = None
     effect: str = ""
@@ -112,6 +113,7 @@ _SAME_FIELDS = [
     "choices",
     "choices_from",
     "choices_from_in_namespace",
+    "choices_module",
     "ram_fraction",
     "effect",
     "note",

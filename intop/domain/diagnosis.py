@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from intop.domain.host_state import HostState
 from intop.domain.parameter import Parameter, Scope
-from intop.domain.probing import HostFacts, Probe, Probed, Reading
+from intop.domain.probing import MISSING, HostFacts, Probe, Probed, Reading
 
 Ranges = tuple[tuple[int, int], ...]
 UNKNOWN_STATE = HostState()
@@ -66,7 +66,8 @@ class Diagnosis:
 
     `offered` are the parameters of the space, which replicas have in common, and `ranges` those of
     its numbers, bounded by the smallest memory; `refused` are all others of the catalogue with the
-    reason; `problems` keep a campaign from starting, `warnings` don't.
+    reason, `lost` the choices that offered ones are without, by key, each with the reason;
+    `problems` keep a campaign from starting, `warnings` don't.
     """
 
     arch: str
@@ -76,6 +77,7 @@ class Diagnosis:
     offered: tuple[str, ...]
     ranges: Mapping[str, Ranges]
     refused: Mapping[str, str]
+    lost: Mapping[str, Mapping[str, str]]
     problems: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     emulation: str = ""
@@ -84,6 +86,29 @@ class Diagnosis:
 def ranges_of(parameter: Parameter) -> Ranges:
     """The lowest and highest value of each of its numbers."""
     return tuple((c.low, c.high) for c in parameter.components)
+
+
+def lost_choices(
+    parameters: Sequence[Parameter], probe: Probe, probed: Probed
+) -> dict[str, dict[str, str]]:
+    """By offered key, the choices of the catalogue that the hosts don't have, with the reason."""
+    offered = {p.key: p.choices for p in probed.space.parameters}
+    lost = {
+        p.key: {c: _why_lost(p, c, probe) for c in p.choices if c not in offered[p.key]}
+        for p in parameters
+        if p.key in offered
+    }
+    return {key: choices for key, choices in lost.items() if choices}
+
+
+def _why_lost(parameter: Parameter, choice: str, probe: Probe) -> str:
+    for key, module in (
+        (parameter.choices_from, parameter.choices_module.replace("*", choice)),
+        (parameter.choices_from_in_namespace if probe.facts.in_namespace else None, ""),
+    ):
+        if key and key in probe.readings and choice not in probe.readings[key].value.split():
+            return f"modprobe {module}" if module else f"not in {key}"
+    return "not on all replicas"
 
 
 def diagnosed_keys(
@@ -97,7 +122,7 @@ def diagnosed_keys(
     return {
         p.key: KeyDiagnosis(
             scope=p.scope,
-            reading=probe.readings[p.key],
+            reading=probe.readings.get(p.key, MISSING),
             is_tried=p.key in tried,
             ranges=ranges_of(offered.get(p.key, p)),
             choices=offered.get(p.key, p).choices,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-VERSION = re.compile(r"\d+\.\d+")
+VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 """How a kernel's version begins; what follows is of no importance here."""
 
 

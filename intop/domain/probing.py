@@ -75,7 +75,8 @@ class Probed:
     refused: Mapping[str, str]
 
 
-_MISSING = Reading("missing", "")
+MISSING = Reading("missing", "")
+"""What a host says of a key that it doesn't have."""
 
 
 def asked_keys(parameters: Iterable[Parameter]) -> list[str]:
@@ -168,7 +169,7 @@ def tried_keys(
         for p in parameters
         if not p.effect
         and p.key not in paired
-        and readings.get(p.key, _MISSING).access == "writable"
+        and readings.get(p.key, MISSING).access == "writable"
     ]
 
 
@@ -176,7 +177,7 @@ def changes(before: Probe, now: Probe, ignored: Collection[str | None] = ()) -> 
     """One line for each key of a host whose value, or whether it can be set, is not as it was."""
     lines = []
     for key, reading in before.readings.items():
-        was, is_now = _told(reading), _told(now.readings.get(key, _MISSING))
+        was, is_now = _told(reading), _told(now.readings.get(key, MISSING))
         if key not in ignored and was != is_now:
             lines.append(f"{key}: {was} against {is_now}")
     return lines
@@ -189,7 +190,7 @@ def other_values(one: Probe, other: Probe, ignored: Collection[str | None] = ())
     """
     lines = []
     for key, a in one.readings.items():
-        b = other.readings.get(key, _MISSING)
+        b = other.readings.get(key, MISSING)
         if key not in ignored and a.has_value and b.has_value and a.value != b.value:
             lines.append(f"{key}: {a.value} against {b.value}")
     return lines
@@ -234,7 +235,7 @@ def _fitted(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]
 ) -> Parameter | str:
     """The parameter as this host allows it, or why it doesn't."""
-    reading = readings.get(parameter.key, _MISSING)
+    reading = readings.get(parameter.key, MISSING)
     presence = parameter.presence
     if facts.in_namespace and parameter.scope == "machine":
         return "belongs to the whole machine, and this host is only a namespace of it"

@@ -108,10 +108,12 @@ def write_back(host: Host, keys: Iterable[str]) -> dict[str, str]:
 
     Raises CommandError.
     """
-    lines = "".join(f"{path_of(key)}\n" for key in sorted(set(keys)))
-    if not lines:
+    asked = sorted(set(keys))
+    if not asked:
         return {}
-    return parse_refusals(output(host, WRITE_BACK, stdin=lines))
+    paths = "".join(f"{path_of(key)}\n" for key in asked)
+    said = parse_refusals(output(host, WRITE_BACK, stdin=paths))
+    return {key: said[key] for key in asked if key in said}
 
 
 def parse_refusals(text: str) -> dict[str, str]:

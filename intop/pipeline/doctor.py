@@ -14,6 +14,7 @@ from intop.domain.diagnosis import (
     HostDiagnosis,
     Readiness,
     diagnosed_keys,
+    lost_choices,
     ranges_of,
 )
 from intop.domain.parameter import Parameter
@@ -255,11 +256,14 @@ def _compare(one: _Examined, other: _Examined, study: Study) -> None:
 def _diagnosis(one: _Examined, found: Sequence[_Examined], study: Study) -> Diagnosis:
     offered: tuple[Parameter, ...] = ()
     refused: Mapping[str, str] = {}
+    lost: Mapping[str, Mapping[str, str]] = {}
     hosts = one.hosts
     if one.probe is not None:
         others = {e.balancer: e.probe for e in found if e is not one and e.probe is not None}
-        probed = _space(study, replace(one.probe, replicas=others))
+        shared = replace(one.probe, replicas=others)
+        probed = _space(study, shared)
         offered, refused = probed.space.parameters, probed.refused
+        lost = lost_choices(study.catalogue.parameters, shared, probed)
         keys = diagnosed_keys(
             study.catalogue.parameters, one.probe, _space(study, one.probe), one.tried
         )
@@ -275,6 +279,7 @@ def _diagnosis(one: _Examined, found: Sequence[_Examined], study: Study) -> Diag
         offered=tuple(p.key for p in offered),
         ranges={p.key: ranges_of(p) for p in offered if p.is_numeric},
         refused=refused,
+        lost=lost,
         problems=tuple(one.problems),
         warnings=tuple(one.warnings),
         emulation=one.cluster.emulation,

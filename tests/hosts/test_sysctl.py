@@ -214,6 +214,11 @@ def test_without_keys_no_host_is_asked() -> None:
         write_back(LocalHost(exit_code=3), KEYS)
 
 
+def test_what_is_said_of_other_keys_is_not_heard() -> None:
+    said = samples.LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
+    assert {"net.ipv4.tcp_sack": "no"} == write_back(said, KEYS)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -240,6 +240,33 @@ def test_a_tuner_elsewhere_is_no_matter(examined: Examine) -> None:
     assert () == found.warnings
 
 
+CONGESTION, AVAILABLE, ALLOWED = (
+    f"net.ipv4.tcp_{word}congestion_control" for word in ("", "available_", "allowed_")
+)
+
+
+def test_choices_that_a_host_is_without_are_told_with_the_reason(examined: Examine) -> None:
+    keys = WRITABLE | {CONGESTION: "bbr", AVAILABLE: "reno bbr cubic htcp", ALLOWED: "reno bbr"}
+    child = MACHINE.replace("namespace=first", "namespace=child")
+    (found,) = examined(a_lb={"keys": keys})
+    assert {"westwood", "vegas", "bic", "hybla", "illinois", "veno", "yeah", "dctcp"} == set(
+        found.lost[CONGESTION]
+    )
+    assert "modprobe tcp_westwood" == found.lost[CONGESTION]["westwood"]
+    (found,) = examined(a_lb={"keys": keys, "facts": child})
+    assert f"not in {ALLOWED}" == found.lost[CONGESTION]["cubic"]
+    assert "modprobe tcp_yeah" == found.lost[CONGESTION]["yeah"]
+    both = examined(
+        cluster("a"),
+        cluster("b"),
+        a_lb={"keys": keys},
+        b_lb={"keys": keys | {AVAILABLE: "reno bbr cubic"}},
+    )
+    assert "not on all replicas" == both[0].lost[CONGESTION]["htcp"]
+    assert "modprobe tcp_htcp" == both[1].lost[CONGESTION]["htcp"]
+    assert [()] * 2 == [one.problems for one in both]
+
+
 # Replicas -----------------------------------------------------------------------------------------
 
 

@@ -70,6 +70,7 @@ def diagnosis(*hosts: HostDiagnosis, **changes: object) -> Diagnosis:
         offered=("net.core.somaxconn",),
         ranges={"net.core.somaxconn": ((16, 65535),)},
         refused=REFUSED,
+        lost={},
         problems=(),
     )
     return replace(found, **changes)  # type: ignore[arg-type]
@@ -142,6 +143,25 @@ def test_free_disk_has_its_unit(
     capsys: pytest.CaptureFixture[str], free_mib: int | None, told: str
 ) -> None:
     assert told in shown(capsys, examined(diagnosis(host(free_mib, name="lb"))))
+
+
+def test_choices_that_the_host_is_without_are_told_with_the_way_to_get_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = {"net.x": {c: f"modprobe tcp_{c}" for c in "abcde"}}
+    out = " ".join(shown(capsys, examined(diagnosis(lost=lost))).split())
+    assert "choices left out of net.x, 5: a (modprobe tcp_a), b (modprobe tcp_b), c (" in out
+    assert "and 1 more" in out
+
+
+def test_what_a_host_says_is_neither_markup_nor_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = replace(FACTS, kernel="[/b]6.1\x1b[2J")
+    state = replace(HELD, reports=("a\x1b]0;b\nc",))
+    out = shown(capsys, examined(diagnosis(host(facts=facts, name="lb", state=state))))
+    assert "[/b]6.1?[2J" in out
+    assert "lb: a?]0;b?c" in out
 
 
 def test_warnings_are_no_problems(capsys: pytest.CaptureFixture[str]) -> None:
