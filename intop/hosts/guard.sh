@@ -544,10 +544,12 @@ arm() {
     overwrite "$lock/watchdog" "$!"
 }
 
-# Arms the watchdog anew when it is gone.
+# Arms the watchdog anew when it is gone. Said once: there may be something that ends each of them.
 keep_watched() {
     watched && return
     arm
+    [ ! -e "$lock/rearmed" ] || return 0
+    keep rearmed yes
     report "the watchdog of this host was gone, and was armed anew; look for what has ended it"
 }
 
