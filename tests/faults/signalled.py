@@ -39,7 +39,14 @@ MOMENTS = ("before", "sent", "within", "after")
 WITHIN_S = 0.4
 """So long after it was sent a load is at work."""
 
-_current = threading.local()
+
+class _Current(threading.local):
+    """The step of the command that a thread sends; connecting sends some of its own."""
+
+    step = ""
+
+
+_current = _Current()
 
 
 class Point:
@@ -76,6 +83,7 @@ def watch(point: Point) -> None:
         _current.step = step
         point.reached(step, "before")
         done = run(host, command, **options)
+        _current.step = ""
         point.reached(step, "after")
         return done
 
