@@ -11,6 +11,7 @@ from intop import __version__
 from intop.config.study import Study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import (
+    MISSING,
     HostFacts,
     Probe,
     Probed,
@@ -217,7 +218,7 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
             if replica == 0:
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
-                _tell_left_out(task, _probed(task, probe))
+                _tell_left_out(task, probe)
             yield Bench(
                 task=task,
                 rig=rig,
@@ -314,13 +315,21 @@ def _of(probe: Probe | None, replica: str) -> Probe | None:
     return None if probe is None else probe.replicas.get(replica)
 
 
-def _tell_left_out(task: Task, probed: Probed) -> None:
-    """Before the first trial of all, say how much of the catalogue is left out."""
-    if not task.store.trials(task.subject):
-        task.context.progress.say(
-            f"{task.title}: {len(probed.space.parameters)} parameters can be tuned, and "
-            f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} says why"
-        )
+def _tell_left_out(task: Task, probe: Probe) -> None:
+    """Before the first trial of all, say how much of the catalogue is left out.
+
+    What could only be seen by writing has a line of its own.
+    """
+    if task.store.trials(task.subject):
+        return
+    say, probed = task.context.progress.say, _probed(task, probe)
+    say(
+        f"{task.title}: {len(probed.space.parameters)} parameters can be tuned, and "
+        f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} says why"
+    )
+    for key in probed.refused:
+        if probe.readings.get(key, MISSING).refusal:
+            say(f"{task.title}: {key} is left out: {probed.refused[key]}")
 
 
 def _check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe | None) -> None:
@@ -335,11 +344,20 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe 
     if task.tries_durations or last.stage in PREPARING:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     differences = last.conditions.differences(conditions)
+    catalogue = task.context.study.catalogue
     # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
-    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
+    lists = {p.choices_from_in_namespace for p in catalogue.parameters}
     ignored = set() if probe.facts.in_namespace else lists
     if before is not None:
         differences += changes(before, probe, ignored)
+    # What the study itself leaves out by now is another matter.
+    offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    offered = {p.key for one in (offer, _probed(task, probe)) for p in one.space.parameters}
+    tuned = {key for t in trials for key in t.planned.configuration.values}
+    differences += [
+        f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
+        for key in sorted(tuned - offered)
+    ]
     if differences:
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "

@@ -13,7 +13,7 @@ import pytest
 
 from intop.config.study import Study, load_study
 from intop.domain.cluster import Cluster, HostAddress
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import CommandError, IncomparableError, UnreachableError
 from intop.hosts.facts import FACTS
@@ -449,11 +449,16 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     assert [sorted(set(everything) - lost)] * 2 == [sorted(keys_of(one)) for one in ready]
     assert f"x86 slt: {GONE[0]} is left out: not on all replicas: on {lab.names()[1]}, " in said
     assert "parameters can be tuned, and " in said
+    assert f"x86 slt: net.ipv4.tcp_fin_timeout is left out: {refusal}" in said
 
     # Once there are trials, the space is what it was, and a host that offers another is refused.
-    (stored,) = [replace(trial(DEFAULT), conditions=ready[0].conditions)]
-    task.store.write_plan(task.subject, "collect", [stored.planned])
-    task.store.add(task.subject, stored)
+    once = Configuration({"net.ipv4.tcp_adv_win_scale": "2"})
+    made = [
+        replace(trial(configuration, index=n), conditions=ready[0].conditions)
+        for n, configuration in enumerate((DEFAULT, once))
+    ]
+    task.store.write_plan(task.subject, "collect", [one.planned for one in made])
+    task.store.add(task.subject, made[0])
     again, said = in_use(task)
     assert [keys_of(one) for one in ready] == [keys_of(one) for one in again]
     assert said == ""
@@ -461,6 +466,10 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     with pytest.raises(IncomparableError, match=r"(?s)gc_elasticity: \d+ against missing.*--new"):
         in_use(task)
     lab.on_balancer(0, ALL_AGAIN)
+    # So is one whose trials tuned a key that is known by now to have no effect.
+    task.store.add(task.subject, made[1])
+    with pytest.raises(IncomparableError, match=r"tcp_adv_win_scale: tuned against left out, has"):
+        in_use(task)
     lab.on_balancer(1, ALL_AGAIN)
     lab.on_balancer(1, ITSELF_AGAIN)
     lab.on_balancer(0, ITSELF_AGAIN)
