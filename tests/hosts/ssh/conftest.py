@@ -42,6 +42,7 @@ asks,remembers,terminal ALL=(root) ALL
 free ALL=(root) NOPASSWD: ALL
 """
 
+# MaxSessions: a command that was given up on keeps its session until it ends.
 SSHD = """\
 Port {port}
 ListenAddress 127.0.0.1
@@ -54,6 +55,7 @@ KbdInteractiveAuthentication no
 StrictModes no
 UsePAM no
 MaxAuthTries 4
+MaxSessions 40
 """
 
 START = """
