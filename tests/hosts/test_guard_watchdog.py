@@ -30,7 +30,7 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 
 
 def watchdog(host: NamespaceHost) -> str:
-    return (host.state / "lock" / "watchdog").read_text().strip()
+    return (host.state / "lock" / "watchdog").read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize("verb", ["renew", "write"])
