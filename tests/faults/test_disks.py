@@ -63,7 +63,7 @@ def test_the_controllers_disk_is_full(place: Site) -> None:
     with disk(folder):
         place = replace(place, store=folder / "small.db")
         place.write_file()
-        with place.stopped("load", 3, "within") as process:
+        with place.stopped("load", 2, "within") as process:
             assert place.is_changed()
             full = fill(folder)
             process.send_signal(signal.SIGCONT)
@@ -73,7 +73,7 @@ def test_the_controllers_disk_is_full(place: Site) -> None:
         assert f"the store {place.store}: " in message(err)
         assert "disk is full" in message(err)
         stored = place.trials()
-        assert finished(err) == len(stored) == 2
+        assert finished(err) == len(stored) == 1
 
         # Full from the start, nothing is begun.
         _, err = place.run(*COLLECT, expected=(1, 2))
