@@ -8,6 +8,7 @@ IntopError                    exit code 1: the work failed
 │   ├── CommandError          a command ended with a non-zero exit code
 │   ├── RefusedValueError     the kernel did not take a value that was written
 │   ├── ForeignChangeError    somebody else changes the keys that we measure with
+│   ├── LoadKilledError       something ended the load tool while it sent
 │   └── HostLockedError       another session holds the host
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
@@ -77,6 +78,10 @@ class ForeignChangeError(HostError):
             f"somebody else has changed sysctls since they were set: {'; '.join(changes)}. "
             "Find out who does, and let nobody else change them while it is measured",
         )
+
+
+class LoadKilledError(HostError):
+    """Something ended the load tool while it sent, which is no configuration's doing."""
 
 
 class HostLockedError(HostError):

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks import carryover, cost, intervals, pilots, replicates
+from benchmarks import carryover, cost, intervals, pilots, replicates, roundtrips
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
@@ -153,6 +153,18 @@ def test_benchmarks_on_a_lab_print_a_table(
     monkeypatch.setattr("sys.argv", [benchmark.__name__, *options])
     benchmark.main()
     assert expected in capsys.readouterr().out
+
+
+def test_thirty_keys_take_at_most_four_round_trips_each_way() -> None:
+    """For a trial alone, and for a host that is taken for one trial and given back."""
+    near, far = roundtrips.measured(trials=2, seconds=1, delay_s=0.0)
+    assert (2, 1) == (len(near.steps["apply"]), len(near.steps["take"]))
+    for watch in (near, far):
+        for way in (("take", "apply"), ("restore", "give back")):
+            most = sum(max(step.commands for step in watch.steps[name]) for name in way)
+            assert 1 <= most <= roundtrips.LIMIT == 4
+    text = "\n".join(roundtrips.table(near, far, 1, 50))
+    assert "| apply a configuration, read it back | 1 |" in text
 
 
 def test_a_simulated_pilot_goes_on_until_it_resolves_what_is_wanted() -> None:

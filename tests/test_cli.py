@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 from fakes import probe_of
 from intop import __version__
-from intop.cli import cli
+from intop.cli import cli, hosts
+from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.host_state import HostState
 from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
@@ -113,6 +116,8 @@ def test_the_commands_are_those_of_the_design() -> None:
         "tune",
         "contest",
         "pilot",
+        "status",
+        "rollback",
     }
     assert design <= set(cli.commands)
     lab = cli.commands["lab"]
@@ -161,6 +166,12 @@ def test_the_version_is_said() -> None:
             "intop: --json and --markdown exclude each other",
         ),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
+        (["status", "--sudo"], "intop: --sudo belongs to --host"),
+        (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
+        (["rollback", "--yes"], "intop: --yes belongs to --force"),
+        (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
+        (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
+        (["status", "--host", "lb", "--sudo=ask"], "there is no terminal to ask at"),
     ],
 )
 def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
@@ -186,6 +197,8 @@ def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
         ["contest"],
         ["compare", "x86", "arm"],
         ["tune"],
+        ["status", "--json"],
+        ["rollback"],
     ],
     ids=" ".join,
 )
@@ -220,6 +233,8 @@ def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study:
         (["screen", "--arch", "arm"], "has no cluster for arm; it has x86. Add [cluster.arm]"),
         (["screen", "--workload", "dlt"], "has no [workload.dlt]; it has slt"),
         (["doctor", "--arch", "arm"], "has no cluster for arm; it has x86"),
+        (["status", "--arch", "arm"], "has no cluster for arm; it has x86"),
+        (["rollback", "--arch", "arm"], "has no cluster for arm; it has x86"),
         (["lab", "up", "--arch", "arm"], "has no cluster for arm; it has x86"),
     ],
 )
@@ -302,6 +317,73 @@ def test_what_this_machine_cannot_emulate_is_left_out_unless_asked_for(study: Pa
     done = intop("lab", "up", "--arch", "arm", "-c", study, before=NO_EMULATION)
     assert 1 == done.returncode
     assert done.stderr.endswith("intop: no QEMU here\n")
+
+
+# status and rollback ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_a_lab_that_is_not_up_can_be_neither_asked_nor_given_back(study: Path, verb: str) -> None:
+    done = intop(verb, "-c", study)
+    assert (1, "") == (done.returncode, done.stderr)
+    assert "lab t-cli is not up: start it with intop lab up" in done.stdout
+    (answer,) = json.loads(intop(verb, "-c", study, "--json").stdout)
+    assert ("lab t-cli", None) == (answer["name"], answer["said"])
+    assert not (study.parent / "mine.db").exists()
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_an_optional_lab_that_is_not_up_has_nothing_to_be_given_back(
+    study: Path, verb: str
+) -> None:
+    study.write_text(study.read_text() + "optional = true\n")
+    done = intop(verb, "-c", study)
+    assert (0, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert f"x86 is optional in {study} and left out: lab t-cli is not up" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_a_host_that_cannot_be_reached_is_named_and_the_exit_code_is_1(
+    study: Path, verb: str
+) -> None:
+    """The study is not even read: it is wrong."""
+    study.write_text("nonsense")
+    words = ("--host", "root@127.0.0.1:1", "--host", "root@127.0.0.1:2")
+    done = intop(verb, *words, before=f"import os; os.environ['INTOP_CONFIG'] = {str(study)!r}")
+    assert (1, "") == (done.returncode, done.stderr)
+    lines = done.stdout.splitlines()
+    assert ["127.0.0.1:1: ", "127.0.0.1:2: "] == [line[:13] for line in lines]
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("state", "typed", "code"),
+    [
+        (HostState(holder="root@elsewhere (process 8)"), "n\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "y\n", None),
+        (HostState(), "", None),
+    ],
+)
+def test_a_host_is_taken_from_somebody_only_when_that_is_confirmed(
+    state: HostState, typed: str, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", stderr)
+    found = [Answer(name="lb", said=state), Answer[HostState](name="gone", error="gone: gone")]
+    ended = None
+    try:
+        hosts._confirm(found)
+    except SystemExit as error:
+        ended = error.code
+    assert code == ended
+    assert bool(state.holder) == ("lb: held by root@elsewhere (process 8)" in stderr.getvalue())
+    assert (code == 1) == ("nothing was changed" in stderr.getvalue())
 
 
 # Campaigns ----------------------------------------------------------------------------------------

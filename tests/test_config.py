@@ -1,13 +1,14 @@
 """Configuration files: what they become, and every mistake in them at once, with its place."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from intop.config.study import Study, default_path, load_study
+from intop.config.study import Study, default_path, host_address, load_study
 from intop.domain.baseline import Baseline
-from intop.domain.cluster import Cluster, LabSpec, Link, native_arch, other_arch
+from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -263,7 +264,17 @@ def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     assert [False, True, False, False] == [h.sudo for h in arm.hosts]
     jump = arm.load_balancer.jump
     assert jump is not None
-    assert ("jump.example", "me", 22) == (jump.hostname, jump.user, jump.port)
+    assert ("jump.example", "me") == (jump.hostname, jump.user)
+    # What a study doesn't say is for OpenSSH's configuration to say.
+    assert (None, None, None) == (jump.port, arm.load_balancer.user, arm.load_balancer.port)
+
+
+def test_a_host_may_ask_for_its_password_and_do_without_openssh(tmp_path: Path) -> None:
+    text = edited("sudo = true", 'sudo = "ask"\nssh_config = "none"\nport = 2222\nuser = "me"')
+    (arm,) = study(tmp_path, text).clusters["arm"]
+    assert isinstance(arm, Cluster)
+    host = arm.load_balancer
+    assert ("ask", "none", 2222, "me") == (host.sudo, host.ssh_config, host.port, host.user)
 
 
 def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> None:
@@ -489,6 +500,21 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
             "study.toml:30: cluster.arm.backends.0.hostname: string should match pattern",
         ),
         (
+            'hostname = "b1.example"',
+            'hostname = "b1$(id)"',
+            "study.toml:30: cluster.arm.backends.0.hostname: string should match pattern",
+        ),
+        (
+            "sudo = true",
+            'sudo = true\nuser = "me;id"',
+            "study.toml:27: cluster.arm.load_balancer.user: string should match pattern",
+        ),
+        (
+            "sudo = true",
+            'sudo = "aks"',
+            "study.toml:26: cluster.arm.load_balancer.sudo: input should be False, True or 'ask'",
+        ),
+        (
             'name = "second"',
             'name = "b1.example"',
             "study.toml:15: cluster.arm: two hosts are called b1.example: give each a name",
@@ -579,3 +605,73 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, why: str)
 def test_a_wrong_configuration_is_bad_usage() -> None:
     assert issubclass(ConfigurationError, UsageError)
     assert 2 == ConfigurationError.exit_code
+
+
+# A host by itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "hostname", "given"),
+    [
+        ("lb", "lb", {}),
+        ("10.0.0.5", "10.0.0.5", {}),
+        ("alice@lb.example:2222", "lb.example", {"user": "alice", "port": 2222}),
+        ("root@[fe80::1]:22", "fe80::1", {"user": "root", "port": 22}),
+        ("[2001:db8::1]", "2001:db8::1", {}),
+        ("alice@corp.example@lb", "lb", {"user": "alice@corp.example"}),
+    ],
+)
+def test_a_host_can_be_named_as_ssh_names_it(
+    word: str, hostname: str, given: dict[str, object]
+) -> None:
+    name = f"{hostname}:{given['port']}" if "port" in given else hostname
+    plain = HostAddress(name=name, role="load-balancer", hostname=hostname)
+    assert replace(plain, **given) == host_address(word)  # type: ignore[arg-type]
+
+
+def test_what_else_is_known_of_a_host_is_said_as_in_a_file() -> None:
+    found = host_address("lb", sudo=True, state_dir="/srv/intop", key_file="k", known_hosts="h")
+    assert (True, "/srv/intop", "k", "h") == (
+        found.sudo,
+        found.state_dir,
+        found.key_file,
+        found.known_hosts,
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "",
+        "@",
+        "a@",
+        "@lb",
+        "lb:",
+        "lb:ssh",
+        "a b",
+        "lb\n",
+        "2001:db8::1",
+        "[x]",
+        "lb:22:22",
+        "lb:-1",
+    ],
+)
+def test_what_is_no_host_is_refused_with_the_form(word: str) -> None:
+    with pytest.raises(UsageError, match=r"is no host: \[USER@\]HOST\[:PORT\]"):
+        host_address(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "place"),
+    [
+        ("lb:0", {}, "port"),
+        ("lb:65536", {}, "port"),
+        ("-oProxyCommand=true", {}, "hostname"),
+        ("lb", {"state_dir": "relative"}, "state_dir"),
+    ],
+)
+def test_what_a_file_may_not_say_of_a_host_is_refused_by_name(
+    word: str, options: dict[str, str], place: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^--host {word}: {place}: "):
+        host_address(word, **options)

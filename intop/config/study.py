@@ -1,5 +1,6 @@
 """A study: what to tune, where, under which load, with which budget."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,6 +18,7 @@ from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.source import Fraction, Model, Place, Source
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
+    SHELL_WORD,
     Cluster,
     HostAddress,
     LabKind,
@@ -28,7 +30,7 @@ from intop.domain.cluster import (
 )
 from intop.domain.parameter import Risk
 from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
-from intop.errors import ConfigurationError
+from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
 
 Count = Annotated[int, Field(ge=1)]
@@ -39,6 +41,7 @@ Replicas = tuple[Cluster | LabSpec, ...]
 
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
+ShellWord = Annotated[str, Field(pattern=f"^{SHELL_WORD}$")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +69,14 @@ class Study:
 
 
 class _HostModel(Model):
-    hostname: str = Field(min_length=1, pattern=r"^[^-\s]\S*$")
+    hostname: ShellWord
     name: str | None = Field(default=None, min_length=1)
-    port: Port = 22
-    user: str = Field(default="root", min_length=1)
+    port: Port | None = None
+    user: ShellWord | None = None
     key_file: str | None = None
     known_hosts: str | None = None
-    sudo: bool = False
+    ssh_config: str | None = Field(default=None, min_length=1)
+    sudo: Literal[False, True, "ask"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     jump: "_HostModel | None" = None
@@ -87,10 +91,16 @@ class _HostModel(Model):
             key_file=self.key_file,
             known_hosts=self.known_hosts,
             jump=self.jump.address(role) if self.jump else None,
+            ssh_config=self.ssh_config,
             sudo=self.sudo,
             state_dir=self.state_dir,
             lease_s=self.lease_s,
         )
+
+
+_HOST = re.compile(
+    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
+)
 
 
 class _LinkModel(Model):
@@ -255,6 +265,24 @@ def load_study(path: Path) -> Study:
     )
 
 
+def host_address(word: str, **options: Any) -> HostAddress:
+    """A tuned host by `[USER@]HOST[:PORT]`, IPv6 in brackets; `options` as in a study's file.
+
+    It is called `HOST[:PORT]`. Raises UsageError.
+    """
+    if (match := _HOST.fullmatch(word)) is None:
+        raise UsageError(f"{word!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets")
+    given = {key: value for key, value in match.groupdict().items() if value is not None}
+    hostname = given["hostname"].strip("[]")
+    name = f"{hostname}:{given['port']}" if "port" in given else hostname
+    given |= {"hostname": hostname, "name": name, **options}
+    source = Source(Path(f"--host {word}"), "", given)
+    model = source.check(lambda: _HostModel.model_validate(source.data), ())
+    if model is None:
+        raise ConfigurationError(source.problems)
+    return model.address("load-balancer")
+
+
 def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
     """What only shows where two tables are seen together."""
     if "dlt" in found.workload and found.workload["dlt"].paths:
@@ -295,7 +323,7 @@ def _tuned_twice(replicas: Replicas) -> str | None:
     names = [
         f"lab {r.name}"
         if isinstance(r, LabSpec)
-        else f"load balancer {r.load_balancer.hostname}:{r.load_balancer.port}"
+        else f"load balancer {r.load_balancer.hostname}:{r.load_balancer.port or 22}"
         for r in replicas
     ]
     return next((name for name in names if names.count(name) > 1), None)

@@ -27,24 +27,35 @@ def other_arch() -> str:
     return "x86" if native_arch() == "arm" else "arm"
 
 
+SHELL_WORD = r"[^-\s\x00-\x1f\x7f'\"`$\\;&<>|(){}][^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]*"
+"""A host's or user's name that a shell leaves as it is, since a ProxyCommand has it in its line; as
+OpenSSH has it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
     """How one host is reached over SSH.
 
     `state_dir` is the folder on the host where the guard keeps its snapshot; it must be the
     host's own, and survive the session. `lease_s` is how long the host waits for a sign of life
-    before it restores itself. `sudo` runs every command through `sudo -n`.
+    before it restores itself.
+
+    `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
+    nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
+    `none`), and then root at port 22. `sudo` runs every command through sudo; `ask` says that it
+    wants a password.
     """
 
     name: str
     role: Role
     hostname: str
-    port: int = 22
-    user: str = "root"
+    port: int | None = None
+    user: str | None = None
     key_file: str | None = None
     known_hosts: str | None = None
     jump: "HostAddress | None" = None
-    sudo: bool = False
+    ssh_config: str | None = None
+    sudo: bool | Literal["ask"] = False
     state_dir: str = "/var/lib/intop"
     lease_s: float = 30.0
 

@@ -48,6 +48,11 @@ REPORT = "report\t"
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
+GOES_ON = (
+    "What was measured is stored. Look at it with intop doctor; then the same command (tune with "
+    "--resume) goes on"
+)
+"""The next step after a host was lost."""
 OUTCOMES: Mapping[int, RollbackOutcome] = {
     0: "restored",
     NOT_BACK: "partly",
@@ -303,8 +308,7 @@ def _undone_when_lost(address: HostAddress) -> Iterator[None]:
         raise UnreachableError(
             address.name,
             f"{error.message}. What was set there is undone by its watchdog within "
-            f"{address.lease_s:g} s, or was lost with its power. What was measured is stored. "
-            "Look at it with intop doctor; then the same command (tune with --resume) goes on",
+            f"{address.lease_s:g} s, or was lost with its power. {GOES_ON}",
         ) from error
 
 
@@ -314,7 +318,8 @@ def _end(host: Host, token: str) -> None:
     if done.exit_code == NOT_OURS:
         raise UnreachableError(
             host.address.name,
-            "its watchdog has restored it before we were done, since it heard nothing from us",
+            "its watchdog has restored it before we were done, since it heard nothing from us. "
+            f"{GOES_ON}",
         )
     if done.exit_code not in (0, NOT_BACK):
         _check(host, done)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
-from intop.errors import CommandError
+from intop.errors import CommandError, LoadKilledError
 from intop.hosts.host import Host
 from intop.hosts.load import (
     Load,
@@ -23,6 +23,8 @@ from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
 from intop.hosts.rig import Rig
 
 LOAD_GRACE_S = 60
+KILLED = 128
+"""To which a shell adds the number of the signal that ended a command."""
 
 SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 """The programs that a load keeps busy on any cluster; what our commands use is sshd's, too."""
@@ -39,9 +41,10 @@ class Measurement:
 def measure(
     rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, hopeless_ms: float | None = None
 ) -> Measurement:
-    """Warm up, then load at the constant rate. Raises CommandError or LoadOutputError.
+    """Warm up, then load at the constant rate.
 
-    The load ends as soon as its P99 is certainly above `hopeless_ms`, where the tool can tell.
+    Raises CommandError, LoadOutputError, or LoadKilledError. The load ends as soon as its P99 is
+    certainly above `hopeless_ms`, where the tool can tell.
     """
     counted = replace(_load(rig, workload, workload.counted_s, seed), limit_ms=hopeless_ms)
     if tool.name == "wrk" and workload.warmup_s > 0:
@@ -127,6 +130,11 @@ def _run(rig: Rig, tool: LoadTool, load: Load) -> str:
     limit = str(seconds + LOAD_GRACE_S)
     words = ["timeout", limit, "sh", "-c", command(tool, load, rig.load_directory)]
     done = rig.load_generator.run(shlex.join(words), timeout_s=seconds + LOAD_GRACE_S + 10)
+    if done.exit_code > KILLED:
+        raise LoadKilledError(
+            rig.load_generator.address.name,
+            f"{tool.name} was ended by signal {done.exit_code - KILLED} while it sent the load",
+        )
     if done.exit_code != 0:
         said = (done.stderr or done.stdout).strip()[-500:]
         raise CommandError(

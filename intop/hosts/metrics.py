@@ -111,6 +111,7 @@ def between(before: Counters, after: Counters, ours: Collection[str] | None = No
         cpu_pressure=(after.pressure_us - before.pressure_us) / 1e6 / seconds,
         memory_before_mib=before.memory_used_kib / 1024,
         time_wait_before=before.time_wait,
-        foreign_cpu=None if foreign is None else foreign / ticks,
+        # Processes are listed after the host's own counters: on a busy one ticks pass in between.
+        foreign_cpu=None if foreign is None else min(foreign / ticks, 1.0),
         foreign_program=program,
     )

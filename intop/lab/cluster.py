@@ -380,6 +380,7 @@ def _cluster(lab: Lab) -> Cluster:
             hostname=network.address(lab.subnet, part),
             key_file=str(folders.client_key),
             known_hosts=str(folders.known_hosts),
+            ssh_config="none",
             state_dir=state if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
         )

@@ -27,13 +27,15 @@ from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
     CommandError,
     ForeignChangeError,
+    HostError,
     IncomparableError,
+    LoadKilledError,
     LoadOutputError,
     RefusedValueError,
     UnreachableError,
 )
 from intop.hosts import sysctl
-from intop.hosts.guard import GuardedHost, guarded
+from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load import LoadTool, script_fingerprint
 from intop.hosts.measure import Measurement, idle, measure
@@ -75,7 +77,8 @@ class Bench:
 
         It is stopped once its P99 is certainly above `hopeless_ms` (see `pipeline/hopeless.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
-        connection, which may have any cause, and keys that somebody else changes, a disturbed one.
+        connection, which may have any cause, and keys that somebody else changes or a load that
+        somebody kills, a disturbed one.
         """
         started, clock = datetime.now(UTC), time.monotonic()
         seed = self.task.seed(stage, _block(planned), attempt)
@@ -91,7 +94,7 @@ class Bench:
             finally:
                 self.guard.apply(DEFAULT)
             validity = self._validity(measurement, hopeless_ms)
-        except (UnreachableError, ForeignChangeError) as error:
+        except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
@@ -130,8 +133,11 @@ class Bench:
 
         ForeignChangeError when somebody else has changed the load balancer, and it stays so.
         """
-        self.rig.on_all(lambda host: host.run("true"))
-        self.guard.apply(DEFAULT)
+        try:
+            self.rig.on_all(lambda host: host.run("true"))
+            self.guard.apply(DEFAULT)
+        except UnreachableError as error:
+            raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
 
     def wait_until_quiet(self) -> None:
         """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.
@@ -185,6 +191,12 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
     say = task.context.progress.say
     with connected(task.clusters()[replica], task.context.connect) as rig:
         facts = balancer_facts(rig)
+        if not facts.is_root:
+            raise HostError(
+                rig.load_balancer.address.name,
+                "is reached by a user who isn't root, so nothing can be set there: in the study, "
+                'set sudo = true (or "ask", where sudo wants a password)',
+            )
         tool = load_tool(rig)
         upload_scripts(rig, shipped("lua"), _asked_paths(task, rig))
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
@@ -192,7 +204,11 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
         keys = [p.key for p in offered.space.parameters]
         with guarded(rig.load_balancer, keys, say=say) as guard:
             # The lock may have had to wait for a restore: only now are the values the host's own.
-            readings |= {k: replace(readings[k], value=v) for k, v in guard.snapshot.items()}
+            readings |= {
+                # The guard may hold partners of keys that the catalogue doesn't have.
+                key: replace(readings.get(key, Reading("writable", value)), value=value)
+                for key, value in guard.snapshot.items()
+            }
             readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)
             conditions = _conditions(task, rig, facts, tool)

@@ -75,12 +75,14 @@ class Task:
 
 def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
     """An architecture's replicas. Raises LabError when one of them is a lab that isn't up."""
+    return tuple(cluster_of(replica) for replica in study.clusters[arch])
+
+
+def cluster_of(replica: Cluster | LabSpec) -> Cluster:
+    """One replica. Raises LabError when it is a lab that isn't up."""
     from intop.lab.cluster import cluster
 
-    return tuple(
-        cluster(found.name) if isinstance(found, LabSpec) else found
-        for found in study.clusters[arch]
-    )
+    return cluster(replica.name) if isinstance(replica, LabSpec) else replica
 
 
 def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:

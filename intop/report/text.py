@@ -25,12 +25,15 @@ NARROWEST = 120
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to stdout: coloured on a terminal, plain and never cut in a file."""
+    """Print to stdout: coloured on a terminal, plain and never cut in a file.
+
+    A Text on its own keeps its lines, so that a command in it can be copied.
+    """
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=max(NARROWEST, console.width), color_system=None)
     for part in parts:
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def ranking(title: str, found: Ranking) -> RenderableType:

@@ -9,7 +9,7 @@ import pytest
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.workload import Workload
-from intop.errors import CommandError, LoadOutputError
+from intop.errors import CommandError, LoadKilledError, LoadOutputError
 from intop.hosts.host import Completed
 from intop.hosts.load import LoadTool
 from intop.hosts.measure import measure
@@ -202,6 +202,13 @@ def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:
     stage = Stage()
     stage.hosts["lg"].answers["wrk"] = lambda: said("", 1, "unable to connect: refused\n")
     with pytest.raises(CommandError, match=r"^lg: wrk ended with 1: unable to connect: refused$"):
+        measure(stage.rig, WRK, WORKLOAD, seed=7)
+
+
+def test_a_load_that_was_killed_is_no_failure_of_its_own() -> None:
+    stage = Stage()
+    stage.hosts["lg"].answers["wrk"] = lambda: said("", 137, "Killed\n")
+    with pytest.raises(LoadKilledError, match=r"^lg: wrk was ended by signal 9 while it sent"):
         measure(stage.rig, WRK, WORKLOAD, seed=7)
 
 

@@ -1,18 +1,11 @@
 """A small real study: an embedded lab, a configuration file, and the command line on it."""
 
-import json
-import os
 import platform
-import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,10 +17,7 @@ from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Subject, opened
-
-PATIENCE_S = 120.0
-RUN = os.getpid() % 10_000
-"""In all names, so that two runs of the tests don't meet."""
+from studies import RUN, Study, wait_for
 
 STUDY = """
 [study]
@@ -66,83 +56,6 @@ judge_pairs = 3
 agree_rounds = 3
 max_foreign_cpu = 1    # the machine that runs the tests may have other work
 """
-
-
-@dataclass(frozen=True)
-class Study:
-    """A folder with intop.toml, and intop at work in it."""
-
-    folder: Path
-    labs: tuple[str, ...]
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """intop in a process of its own, in a session of its own."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "intop", *arguments],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def run(self, *arguments: str, expected: tuple[int, ...] = (0,)) -> tuple[str, str]:
-        """Standard output and error of a command that ends as expected."""
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=600)
-        assert process.returncode in expected, f"exit code {process.returncode}: {err}\n{out}"
-        return out, err
-
-    def json(self, *arguments: str, expected: tuple[int, ...] = (0,)) -> Any:
-        """What a command prints with --json."""
-        return json.loads(self.run(*arguments, "--json", expected=expected)[0])
-
-    def trials(self, stage: str) -> list[tuple[int, int, str]]:
-        """Place, attempt and configuration of the stored trials of a stage."""
-        path = self.folder / "small.db"
-        if not path.exists():
-            return []
-        query = (
-            "SELECT position, attempt, configuration FROM trial "
-            "JOIN planned ON planned.id = trial.planned_id WHERE stage = ? ORDER BY trial.id"
-        )
-        connection = sqlite3.connect(path, timeout=10)
-        try:
-            return connection.execute(query, (stage,)).fetchall()
-        except sqlite3.OperationalError:  # the tables are not there yet
-            return []
-        finally:
-            connection.close()
-
-    def durations(self) -> set[int]:
-        """Those of all stored trials, in seconds."""
-        connection = sqlite3.connect(self.folder / "small.db", timeout=10)
-        try:
-            rows = connection.execute("SELECT conditions FROM trial").fetchall()
-        finally:
-            connection.close()
-        return {json.loads(conditions)["duration_s"] for (conditions,) in rows}
-
-    def balancer(self, command: str, lab: int = 0) -> str:
-        """What a command prints in the load balancer's namespace."""
-        name = f"intop-{self.labs[lab]}-lb"
-        done = subprocess.run(
-            ["ip", "netns", "exec", name, "sh", "-c", command],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
-        return done.stdout
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait with a generous limit."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s for {what}"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session", name="wait_for")

@@ -5,7 +5,7 @@ Heavy libraries are imported in the commands that need them, so that `--help` is
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,12 +13,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
+from intop.cli import hosts, lab
+from intop.cli.options import (
+    Group,
+    arch_option,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    study_of,
+)
+from intop.cli.passwords import connecting
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.domain.cluster import LabSpec
     from intop.domain.results import Verdict
+    from intop.hosts.host import Connect
     from intop.pipeline.context import Context
     from intop.pipeline.tuning import Tuned
     from intop.store import Campaign, Store
@@ -29,51 +41,6 @@ NO_GAIN = 3
 INTERRUPTED = 130
 
 
-class _Command(click.Command):
-    """A command whose epilog keeps its lines: examples are there to be copied."""
-
-    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            formatter.write("\n" + self.epilog.rstrip() + "\n")
-
-
-class _Group(click.Group):
-    command_class = _Command
-
-    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            _Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
-
-
-_Group.group_class = _Group
-
-
-def _examples(*lines: str) -> str:
-    return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def _config_option(command: F) -> F:
-    return click.option(
-        "--config",
-        "-c",
-        type=click.Path(path_type=Path, dir_okay=False),
-        envvar="INTOP_CONFIG",
-        help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
-    )(command)
-
-
-def _json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        command
-    )
-
-
-def _arch_option(command: F) -> F:
-    return click.option(
-        "--arch", type=click.Choice(["x86", "arm"]), help="Only this architecture."
-    )(command)
-
-
 def _workload_option(command: F) -> F:
     return click.option(
         "--workload", type=click.Choice(["slt", "dlt"]), help="Only this workload."
@@ -81,7 +48,7 @@ def _workload_option(command: F) -> F:
 
 
 def _stage_options(command: F) -> F:
-    return _config_option(_arch_option(_workload_option(_json_option(command))))
+    return config_option(arch_option(_workload_option(json_option(command))))
 
 
 def _samples_option(command: F) -> F:
@@ -99,9 +66,9 @@ def _new_option(command: F) -> F:
 
 
 @click.group(
-    cls=_Group,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_examples(
+    epilog=examples(
         "intop lab up && intop tune && intop lab down    the whole study on this machine",
         "intop doctor -c cluster.toml                    can my own clusters be measured?",
         "intop collect --arch arm                        one stage, one architecture",
@@ -118,82 +85,20 @@ def cli() -> None:
     """
 
 
-# -- the embedded cluster ------------------------------------------------------------------------
-
-
-@cli.group(epilog=_examples("intop lab up", "intop lab status", "intop lab down"))
-def lab() -> None:
-    """The embedded cluster: real nginx and sshd in namespaces and guests of this machine."""
-
-
-@lab.command(epilog=_examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
-@_config_option
-@_arch_option
-def up(config: Path | None, arch: str | None) -> None:
-    """Bring the study's embedded clusters up."""
-    from intop.errors import LabError
-    from intop.lab import cluster
-
-    study = _study(config)
-    for spec in _labs(study, arch):
-        _say(f"lab {spec.name}: starting")
-        try:
-            made = cluster.up(spec, _say)
-        except LabError as error:
-            if arch is not None or spec.arch not in study.optional:
-                raise
-            _say(f"{spec.arch} is optional in {study.path} and left out: {error}")
-            continue
-        by = f", a virtual machine by {made.emulation}" if made.emulation else ""
-        _say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
-
-
-@lab.command(epilog=_examples("intop lab status", "intop lab status --json"))
-@_config_option
-@_json_option
-def status(config: Path | None, as_json: bool) -> None:
-    """Say how the embedded clusters are; those of other studies too."""
-    from intop.domain.cluster import LabSpec
-    from intop.lab import cluster
-    from intop.report.machine import to_json
-
-    replicas = (c for found in _study(config).clusters.values() for c in found)
-    own = {c.name for c in replicas if isinstance(c, LabSpec)}
-    names = own | set(cluster.running())
-    found = [cluster.status(name) for name in sorted(names)]
-    if as_json:
-        _print(to_json(found))
-        return
-    for one in found:
-        where = f", {one.url}" if one.url else ""
-        where += f", {one.emulation}" if one.emulation else ""
-        _print(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
-        for problem in one.problems:
-            _print(f"  {problem}")
-
-
-@lab.command(epilog=_examples("intop lab down", "intop lab down --all"))
-@_config_option
-@click.option("--all", "every", is_flag=True, help="Those of other studies too.")
-def down(config: Path | None, every: bool) -> None:
-    """Take the embedded clusters down, also what a crash has left of them."""
-    from intop.lab import cluster
-
-    names = cluster.running() if every else [s.name for s in _labs(_study(config), None)]
-    for name in names:
-        removed = cluster.down(name)
-        _say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
+cli.add_command(lab.group)
+cli.add_command(hosts.status)
+cli.add_command(hosts.rollback)
 
 
 # -- the stages ----------------------------------------------------------------------------------
 
 
 @cli.command(
-    epilog=_examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
+    epilog=examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
 )
-@_config_option
-@_arch_option
-@_json_option
+@config_option
+@arch_option
+@json_option
 @click.option(
     "--write-test",
     "writes",
@@ -202,23 +107,23 @@ def down(config: Path | None, every: bool) -> None:
 )
 def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
-    from intop.hosts.ssh import connect
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
     from intop.report.machine import to_json
 
-    study = _study(config)
+    study = study_of(config)
     archs = chosen_archs(study, arch)
     if arch is None:
-        archs = taking_part(study, archs, lambda _: False, _say)
+        archs = taking_part(study, archs, lambda _: False, say)
+    connect = _connect(study, archs)
     found = [
         one
         for name in archs
         for one in examine(clusters_of(study, name), study, connect, writes=writes)
     ]
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     else:
         from intop.report.text import show
 
@@ -228,7 +133,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
 
 
 @cli.command(
-    epilog=_examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
+    epilog=examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
 )
 @_stage_options
 @_new_option
@@ -244,9 +149,7 @@ def pilot(new: bool, **options: Any) -> None:
     _run_stage(stage, text, new=new, **options)
 
 
-@cli.command(
-    epilog=_examples("intop screen", "intop screen --arch x86 --workload slt --samples 60")
-)
+@cli.command(epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"))
 @_stage_options
 @_samples_option
 @_new_option
@@ -259,9 +162,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
-        "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
-    )
+    epilog=examples("intop collect", "intop collect --arch arm", "intop collect --samples 20 --new")
 )
 @_stage_options
 @_samples_option
@@ -274,7 +175,7 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=_examples("intop train", "intop train --workload dlt --json"))
+@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
 @_stage_options
 def train(**options: Any) -> None:
     """Fit the six model families and report their held-out errors (STM, DTM)."""
@@ -284,7 +185,7 @@ def train(**options: Any) -> None:
     _run_stage(stage, text.errors, **options)
 
 
-@cli.command(epilog=_examples("intop search", "intop search --workload dlt"))
+@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
 @_stage_options
 def search(**options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
@@ -295,7 +196,7 @@ def search(**options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop verify",
         "intop verify --arch x86 --workload slt",
         "intop verify --default ubuntu-18.04",
@@ -317,7 +218,7 @@ def verify(against: str, **options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop contest                                       all baselines",
         "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
         "intop contest --default ubuntu-18.04                the same trials, judged against that",
@@ -359,7 +260,7 @@ def contest(
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop compare x86 arm",
         "intop compare x86 arm --workload slt --json",
         "intop compare x86 arm --markdown > comparison.md",
@@ -367,9 +268,9 @@ def contest(
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))
-@_config_option
+@config_option
 @_workload_option
-@_json_option
+@json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
 def compare(
@@ -402,15 +303,15 @@ def compare(
     with _context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     elif as_markdown:
-        _print(report.as_markdown(found))
+        print_result(report.as_markdown(found))
     else:
         show(report.as_text(found))
 
 
 @cli.command(
-    epilog=_examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
+    epilog=examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 )
 @_stage_options
 @_new_option
@@ -444,34 +345,17 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     with _context(**options, choose=choose) as context:
         found = stage(context, done)
         if as_json:
-            _print(to_json(found))
+            print_result(to_json(found))
         else:
-            _print("Verdicts")
+            print_result("Verdicts")
             for one in found:
-                _print(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
-            _print("")
+                print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
+            print_result("")
             _show_comparison(context)
     _exit_by([one.verdict for one in found])
 
 
 # -- wiring --------------------------------------------------------------------------------------
-
-
-def _study(config: Path | None) -> "Study":
-    from intop.config.study import default_path, load_study
-
-    return load_study(config or default_path())
-
-
-def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
-    from intop.domain.cluster import LabSpec
-    from intop.pipeline.context import chosen_archs
-
-    chosen = [c for name in chosen_archs(study, arch) for c in study.clusters[name]]
-    labs = [c for c in chosen if isinstance(c, LabSpec)]
-    if not labs:
-        raise UsageError(f'{study.path} has no embedded cluster: a [cluster.x86] with lab = "..."')
-    return labs
 
 
 @contextmanager
@@ -481,20 +365,20 @@ def _context(
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
 ) -> Iterator["Context"]:
-    from intop.hosts.ssh import connect
     from intop.pipeline.campaigns import latest_or_new
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
     from intop.store import opened
 
-    study = _study(config)
+    study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     with opened(study.store) as store:
         # Asked before the progress display takes the terminal.
         campaign = (choose or latest_or_new)(store, study)
         if arch is None:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
-            archs = taking_part(study, archs, begun.__contains__, _say)
+            archs = taking_part(study, archs, begun.__contains__, say)
+        connect = _connect(study, archs)
         with progress() as shown:
             yield Context(
                 study=study,
@@ -505,6 +389,13 @@ def _context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+def _connect(study: "Study", archs: Iterable[str]) -> "Connect":
+    from intop.domain.cluster import LabSpec
+
+    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
+    return connecting([host for cluster in clusters for host in cluster.hosts])
 
 
 def _run_stage(
@@ -528,7 +419,7 @@ def _run_stage(
         for task in context.subjects():
             found[task.title] = stage(task)
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
     return list(found.values())
@@ -546,7 +437,7 @@ def _show_comparison(context: "Context") -> None:
     try:
         show(report.as_text(stage(context, *context.archs)))
     except IncomparableError as error:
-        _say(str(error))
+        say(str(error))
 
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
@@ -562,7 +453,7 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
-    _say(told + ".")
+    say(told + ".")
     answer = click.prompt(
         "Resume it, start anew beside it, or quit?",
         type=click.Choice(["resume", "new", "quit"]),
@@ -580,14 +471,6 @@ def _exit_by(verdicts: "list[Verdict]") -> None:
         sys.exit(NO_GAIN)
 
 
-def _print(text: str) -> None:
-    click.echo(text)
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
 class _Stop:
     """The first signal stops the work, so that the hosts are given back; later ones wait for it."""
 
@@ -598,7 +481,7 @@ class _Stop:
         if not self._stopping:
             self._stopping = True
             raise KeyboardInterrupt
-        _say("intop: giving the hosts back; this takes some seconds")
+        say("intop: giving the hosts back; this takes some seconds")
 
 
 def main() -> None:
@@ -614,10 +497,10 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except IntopError as error:
-        _say(f"intop: {error}")
+        say(f"intop: {error}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        _say(
+        say(
             "intop: stopped. The hosts are as they were found, and everything that was measured "
             "is stored: the same command (tune with --resume) goes on from here"
         )

@@ -1,0 +1,184 @@
+"""`intop status` and `intop rollback`: what is applied where, and giving it back.
+
+Neither opens a store or writes a file on this machine.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from intop.cli.options import (
+    Command,
+    F,
+    arch_option,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    study_of,
+)
+from intop.cli.passwords import connecting
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.answer import Answer
+    from intop.domain.cluster import HostAddress
+    from intop.domain.host_state import HostState
+
+T = TypeVar("T")
+INTERRUPTED = 130
+
+
+def _host_options(command: F) -> F:
+    """Which hosts: those of a study, or named ones."""
+    options = (
+        click.option(
+            "--host",
+            "words",
+            multiple=True,
+            metavar="[USER@]HOST[:PORT]",
+            help="This host in place of a study's; may be said several times.",
+        ),
+        click.option("--state-dir", help="With --host: the guard's folder.  [/var/lib/intop]"),
+        click.option(
+            "--sudo",
+            is_flag=False,
+            flag_value="yes",
+            type=click.Choice(["yes", "ask"]),
+            help="With --host: by sudo there; --sudo=ask asks for its password.",
+        ),
+        click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
+        click.option("--known-hosts", help="With --host: the file of known host keys."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return config_option(arch_option(command))
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "intop status                              all load balancers of the study",
+        "intop status --arch arm --json",
+        "intop status --host root@10.0.0.5:22      needs no study",
+    ),
+)
+@_host_options
+@json_option
+def status(as_json: bool, **options: Any) -> None:
+    """Say what is applied where, by whom and since when.
+
+    Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
+    thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
+    itself when it is asked. The exit code is 1 when a host can't be asked.
+    """
+    from intop.pipeline.host_states import states
+    from intop.report import host_states as report
+
+    with _interruptible("nothing was changed"):
+        addresses, missing = _chosen(**options)
+        found = states(addresses, connecting(addresses))
+    _show([*missing, *found], report.states, as_json=as_json)
+    if missing or any(answer.said is None for answer in found):
+        sys.exit(1)
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "intop rollback                                       all load balancers of the study",
+        "intop rollback --host root@10.0.0.5:22 --host lb2    needs no study, and no store",
+        "intop rollback --arch arm --force                    also from a session that is alive",
+    )
+    + "\n\nWithout intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
+)
+@_host_options
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where a session is alive, and keys that somebody else has changed since.",
+)
+@click.option("--yes", is_flag=True, help="Don't ask before --force takes a host away.")
+@json_option
+def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
+    """Give hosts back as they were before intop, from what lies on them.
+
+    Watchdogs do that by themselves once a session has been silent for its lease; this does it now.
+    The exit code is 0 when every host is as before, also when there was nothing to roll back.
+    """
+    from intop.pipeline.host_states import roll_back, states
+    from intop.report import host_states as report
+
+    if yes and not force:
+        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    with _interruptible("what is not rolled back yet, intop status shows"):
+        addresses, missing = _chosen(**options)
+        connect = connecting(addresses)
+        if force and not yes:
+            _confirm(states(addresses, connect))
+        found = roll_back(addresses, connect, force=force)
+    _show([*missing, *found], report.rollbacks, as_json=as_json)
+    if missing or not all(answer.said and answer.said.is_as_before for answer in found):
+        sys.exit(1)
+
+
+def _chosen(
+    config: Path | None, arch: str | None, words: Sequence[str], **options: Any
+) -> tuple[list["HostAddress"], list["Answer[None]"]]:
+    """The hosts that were asked for, and an error for each lab among them that isn't up."""
+    from intop.config.study import host_address
+    from intop.pipeline.host_states import tuned_hosts
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if not words:
+        if given:
+            option = next(iter(given)).replace("_", "-")
+            raise UsageError(f"--{option} belongs to --host: a study's file says it for its hosts")
+        return tuned_hosts(study_of(config), arch, say)
+    source = click.get_current_context().get_parameter_source("config")
+    if arch is not None or source is ParameterSource.COMMANDLINE:
+        raise UsageError("--host names the hosts itself: leave --config and --arch out")
+    if given.get("sudo") == "yes":
+        given["sudo"] = True
+    return [host_address(word, **given) for word in words], []
+
+
+def _confirm(found: Sequence["Answer[HostState]"]) -> None:
+    """Ask before a host is taken from a session, or what somebody else has set is overwritten."""
+    from intop.report.host_states import at_stake
+
+    if not (lines := [line for answer in found for line in at_stake(answer)]):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("\n".join([*lines, "Say --yes to roll back all the same"]))
+    say("\n".join(lines))
+    if not click.confirm("Roll back all the same?", err=True):
+        say("nothing was changed")
+        sys.exit(1)
+
+
+@contextmanager
+def _interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        say(f"intop: stopped; {told}")
+        sys.exit(INTERRUPTED)
+
+
+def _show(answers: Sequence[Any], text: Any, *, as_json: bool) -> None:
+    if as_json:
+        from intop.report.machine import to_json
+
+        print_result(to_json(answers))
+    else:
+        from intop.report.text import show
+
+        show(*text(answers))

@@ -1,0 +1,99 @@
+"""`intop lab`: the embedded cluster."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from intop.cli.options import (
+    Group,
+    arch_option,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    study_of,
+)
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+    from intop.domain.cluster import LabSpec
+
+
+@click.group(
+    "lab", cls=Group, epilog=examples("intop lab up", "intop lab status", "intop lab down")
+)
+def group() -> None:
+    """The embedded cluster: real nginx and sshd in namespaces and guests of this machine."""
+
+
+@group.command(epilog=examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
+@config_option
+@arch_option
+def up(config: Path | None, arch: str | None) -> None:
+    """Bring the study's embedded clusters up."""
+    from intop.errors import LabError
+    from intop.lab import cluster
+
+    study = study_of(config)
+    for spec in _labs(study, arch):
+        say(f"lab {spec.name}: starting")
+        try:
+            made = cluster.up(spec, say)
+        except LabError as error:
+            if arch is not None or spec.arch not in study.optional:
+                raise
+            say(f"{spec.arch} is optional in {study.path} and left out: {error}")
+            continue
+        by = f", a virtual machine by {made.emulation}" if made.emulation else ""
+        say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
+
+
+@group.command(epilog=examples("intop lab status", "intop lab status --json"))
+@config_option
+@json_option
+def status(config: Path | None, as_json: bool) -> None:
+    """Say how the embedded clusters are; those of other studies too."""
+    from intop.domain.cluster import LabSpec
+    from intop.lab import cluster
+    from intop.report.machine import to_json
+
+    replicas = (c for found in study_of(config).clusters.values() for c in found)
+    own = {c.name for c in replicas if isinstance(c, LabSpec)}
+    names = own | set(cluster.running())
+    found = [cluster.status(name) for name in sorted(names)]
+    if as_json:
+        print_result(to_json(found))
+        return
+    for one in found:
+        where = f", {one.url}" if one.url else ""
+        where += f", {one.emulation}" if one.emulation else ""
+        print_result(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
+        for problem in one.problems:
+            print_result(f"  {problem}")
+
+
+@group.command(epilog=examples("intop lab down", "intop lab down --all"))
+@config_option
+@click.option("--all", "every", is_flag=True, help="Those of other studies too.")
+def down(config: Path | None, every: bool) -> None:
+    """Take the embedded clusters down, also what a crash has left of them."""
+    from intop.lab import cluster
+
+    names = cluster.running() if every else [s.name for s in _labs(study_of(config), None)]
+    for name in names:
+        removed = cluster.down(name)
+        say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
+
+
+def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
+    from intop.domain.cluster import LabSpec
+    from intop.pipeline.context import chosen_archs
+
+    chosen = [c for name in chosen_archs(study, arch) for c in study.clusters[name]]
+    labs = [c for c in chosen if isinstance(c, LabSpec)]
+    if not labs:
+        raise UsageError(f'{study.path} has no embedded cluster: a [cluster.x86] with lab = "..."')
+    return labs

@@ -1,0 +1,82 @@
+"""What the commands have in common: help with examples, options, and where words go."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose epilog keeps its lines: examples are there to be copied."""
+
+    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are."""
+        if self.epilog:
+            formatter.write("\n" + self.epilog.rstrip() + "\n")
+
+
+class Group(click.Group):
+    """A group of such commands, with examples of its own."""
+
+    command_class = Command
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are."""
+        if self.epilog:
+            Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
+
+
+Group.group_class = Group
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a command."""
+    return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def config_option(command: F) -> F:
+    """--config, as `config`: a path or None."""
+    return click.option(
+        "--config",
+        "-c",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="INTOP_CONFIG",
+        help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """--json, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
+        command
+    )
+
+
+def arch_option(command: F) -> F:
+    """--arch, as `arch`: x86, arm or None for all."""
+    return click.option(
+        "--arch", type=click.Choice(["x86", "arm"]), help="Only this architecture."
+    )(command)
+
+
+def study_of(config: Path | None) -> "Study":
+    """The study in the file that was asked for. Raises ConfigurationError."""
+    from intop.config.study import default_path, load_study
+
+    return load_study(config or default_path())
+
+
+def print_result(text: str) -> None:
+    """To stdout: what was asked for."""
+    click.echo(text)
+
+
+def say(text: str) -> None:
+    """To stderr: all that is said beside the result."""
+    click.echo(text, err=True)

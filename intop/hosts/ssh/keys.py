@@ -1,0 +1,212 @@
+"""Who we are to a host: keys of the agent, key files and their certificates, by paramiko."""
+
+import shlex
+import socket
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paramiko
+from paramiko.agent import AgentKey, AgentSSH
+from paramiko.pkey import UnknownKeyType
+
+from intop.errors import UnreachableError
+from intop.hosts.ssh.config import Route
+
+AGENT_LIMIT_S = 30.0
+"""An agent may ask its user to agree to each use of a key."""
+KINDS = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-")
+"""What we can sign with by ourselves; a security key's signature is the agent's to get."""
+
+
+class _Agent(AgentSSH):
+    """The agent behind a socket, which need not be the one that the environment names."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(AGENT_LIMIT_S)
+        try:
+            connection.connect(path)
+            self._connect(connection)  # type: ignore[attr-defined]
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        self._close()  # type: ignore[attr-defined]
+
+
+@dataclass
+class _Offer:
+    """What was tried, and what could not be: reasons by file."""
+
+    tried: list[str] = field(default_factory=list)
+    unusable: dict[Path, str] = field(default_factory=dict)
+
+
+def authenticate(name: str, transport: paramiko.Transport, route: Route) -> None:
+    """Offer our keys until one is taken. Raises UnreachableError that says which were not, and why.
+
+    First those of the agent that belong to an identity, then its others, then files: as `ssh`.
+    Nobody is ever asked for a passphrase.
+    """
+    transport.auth_timeout = max(route.timeout_s, AGENT_LIMIT_S)
+    wanted = _without_key(transport, route.user)
+    if wanted is None:
+        return
+    if "publickey" not in wanted:
+        raise UnreachableError(
+            name, f"{route.where} takes no keys, only {', '.join(wanted)}: allow keys in its sshd"
+        )
+    offer = _Offer()
+    with closing(_agent(route, offer)) as agent:
+        for label, key in _keys(route, agent, offer):
+            offer.tried.append(label)
+            try:
+                further = transport.auth_publickey(route.user, key)
+            except paramiko.AuthenticationException:
+                if not transport.is_active():
+                    break
+                continue
+            if further:
+                raise UnreachableError(
+                    name,
+                    f"{route.where} wants {', '.join(further)} besides the key, which can't be "
+                    "given in the middle of a campaign: let the key be enough for this user",
+                )
+            return
+    raise UnreachableError(name, _none_taken(route, offer, ended=not transport.is_active()))
+
+
+def _without_key(transport: paramiko.Transport, user: str) -> list[str] | None:
+    """The ways that the host takes, or None when it lets us in as we are."""
+    try:
+        transport.auth_none(user)
+    except paramiko.BadAuthenticationType as error:
+        return list(error.allowed_types)
+    except paramiko.AuthenticationException:
+        return ["publickey"]
+    return None
+
+
+class _NoAgent(AgentSSH):
+    def close(self) -> None:
+        """There is nothing to hang up."""
+
+
+def _agent(route: Route, offer: _Offer) -> "_Agent | _NoAgent":
+    if not route.agent:
+        return _NoAgent()
+    try:
+        return _Agent(route.agent)
+    except (OSError, paramiko.SSHException) as error:
+        offer.unusable[Path(route.agent)] = f"is no agent that answers ({error})"
+        return _NoAgent()
+
+
+def _keys(route: Route, agent: AgentSSH, offer: _Offer) -> Iterator[tuple[str, paramiko.PKey]]:
+    files = [file for file in route.identities if file.is_file()]
+    publics = {file: _public(file) for file in files}
+    held = {key.asbytes(): key for key in agent.get_keys()}
+    for blob in publics.values():
+        if blob is not None and blob in held:
+            yield _label(held[blob]), held[blob]
+    if not route.only_identities:
+        for blob, key in held.items():
+            if blob not in publics.values():
+                yield _label(key), key
+    for file in files:
+        if publics[file] is None or publics[file] not in held:
+            yield from _of_file(file, publics[file], offer)
+
+
+def _label(key: AgentKey) -> str:
+    return f"{key.comment or key.get_name()} (agent)"
+
+
+def _of_file(
+    file: Path, public: bytes | None, offer: _Offer
+) -> Iterator[tuple[str, paramiko.PKey]]:
+    """The key with its certificate, where there is one, and the key alone."""
+    kind = _kind(public) if public else ""
+    if kind and not kind.startswith(KINDS):
+        offer.unusable[file] = f"is a {kind} key, which only an agent can use: {_adding(file)}"
+        return
+
+    def loaded() -> paramiko.PKey:
+        return paramiko.PKey.from_path(str(file))
+
+    try:
+        key = loaded()
+    except (TypeError, paramiko.PasswordRequiredException):
+        offer.unusable[file] = f"is encrypted, and the agent doesn't have it: {_adding(file)}"
+        return
+    except (paramiko.SSHException, UnknownKeyType, OSError, ValueError) as error:
+        offer.unusable[file] = f"can't be used ({error or 'it is no private key'})"
+        return
+    yield str(file), key
+    if key.public_blob is not None:
+        plain = loaded()
+        plain.public_blob = None
+        yield f"{file} without its certificate", plain
+
+
+def _adding(file: Path) -> str:
+    return f"type ssh-add {shlex.quote(str(file))} first"
+
+
+def _public(file: Path) -> bytes | None:
+    """The public part of a key file, which is readable even when the rest is encrypted."""
+    readers: tuple[Callable[[Path], bytes], ...] = (_of_private, _of_public)
+    for reader in readers:
+        try:
+            return reader(file)
+        except (OSError, ValueError, IndexError):
+            continue
+    return None
+
+
+_MAGIC = b"openssh-key-v1\0"
+
+
+def _of_private(file: Path) -> bytes:
+    """OpenSSH's PROTOCOL.key: cipher, its options, one key; the public part stands in the clear."""
+    text = file.read_text()
+    body = b64decode("".join(line for line in text.splitlines() if not line.startswith("-----")))
+    if not body.startswith(_MAGIC):
+        raise ValueError("not in OpenSSH's own format")
+    message = paramiko.Message(body[len(_MAGIC) :])
+    for _ in ("cipher", "key derivation", "its options"):
+        message.get_binary()
+    message.get_int()
+    return message.get_binary()
+
+
+def _of_public(file: Path) -> bytes:
+    return b64decode(file.with_name(f"{file.name}.pub").read_text().split()[1])
+
+
+def _kind(public: bytes) -> str:
+    return paramiko.Message(public).get_binary().decode(errors="replace")
+
+
+def _none_taken(route: Route, offer: _Offer, *, ended: bool) -> str:
+    reasons = "".join(f". {file} {reason}" for file, reason in offer.unusable.items())
+    if not offer.tried:
+        missing = ", ".join(str(file) for file in route.identities if not file.is_file())
+        absent = f"; there is no {missing}" if missing and not reasons else ""
+        return f"no key for {route.where}: the agent has none to offer{absent}{reasons}"
+    tried = ", ".join(offer.tried)
+    if ended:
+        return (
+            f"{route.where} refused the keys {tried}, and then hung up: it takes no further tries. "
+            f"Name the right one by key_file{reasons}"
+        )
+    return (
+        f"{route.where} refused the key{'s' if len(offer.tried) > 1 else ''} {tried}{reasons}. "
+        "Put the public key there (ssh-copy-id), or name another one by key_file"
+    )

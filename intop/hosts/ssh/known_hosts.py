@@ -1,0 +1,138 @@
+"""Which host keys are known: OpenSSH's known_hosts files, read as `ssh` reads them.
+
+Names may be hashed, patterns or negated, and keys revoked. Certificate authorities are left out:
+what they sign counts as unknown.
+"""
+
+import hashlib
+import hmac
+import re
+import shlex
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SSH_PORT = 22
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key that is listed for a host, and where: `line` counts from 1."""
+
+    path: Path
+    line: int
+    kind: str
+    key: bytes
+    revoked: bool
+
+
+def known_name(hostname: str, port: int) -> str:
+    """What a host is called in known_hosts."""
+    return hostname.lower() if port == SSH_PORT else f"[{hostname.lower()}]:{port}"
+
+
+def entries(paths: Iterable[Path], name: str) -> list[Entry]:
+    """All keys listed for `name`. Files that aren't there list none; other OSErrors are raised."""
+    found: list[Entry] = []
+    for path in paths:
+        try:
+            text = path.read_text(errors="replace")
+        except FileNotFoundError:
+            continue
+        found.extend(_entries(path, text, name))
+    return found
+
+
+def kinds(paths: Sequence[Path], hostname: str, port: int) -> set[str]:
+    """The kinds of keys, such as `ssh-ed25519`, that are listed for a host."""
+    listed = entries(paths, known_name(hostname, port))
+    listed = listed or entries(paths, known_name(hostname, SSH_PORT))
+    return {entry.kind for entry in listed if not entry.revoked}
+
+
+def refusal(paths: Sequence[Path], hostname: str, port: int, kind: str, key: bytes) -> str | None:
+    """Why a host's key is not to be trusted, with the line that mends it; None when it is known.
+
+    `kind` is such as `ssh-ed25519`, `key` the public key in SSH's encoding. A key that is known for
+    the host's usual port holds at its other ports too, as with `ssh`.
+    """
+    name = known_name(hostname, port)
+    listed = entries(paths, name)
+    usual = entries(paths, known_name(hostname, SSH_PORT))
+    for entry in (*listed, *usual):
+        if entry.revoked and entry.key == key:
+            return f"its host key is marked as revoked in {entry.path}, line {entry.line}"
+    keys = [entry.key for entry in listed or usual if not entry.revoked]
+    if key in keys:
+        return None
+    if changed := [entry for entry in listed if not entry.revoked]:
+        where, line = changed[0].path, changed[0].line
+        removing = shlex.join(["ssh-keygen", "-f", str(where), "-R", name])
+        return (
+            f"its host key is not the known one ({where}, line {line}), but "
+            f"{_print_of(kind, key)}. "
+            f"If the host was really set up anew, remove the old key with: {removing}"
+        )
+    return f"its host key is not known: {_print_of(kind, key)}. {_adding(paths, name, kind, key)}"
+
+
+def _adding(paths: Sequence[Path], name: str, kind: str, key: bytes) -> str:
+    usable = [path for path in paths if str(path) != "/dev/null"]
+    if not usable:
+        return "No file of known hosts is in use: name one by known_hosts"
+    line = shlex.quote(f"{name} {kind} {b64encode(key).decode()}")
+    file = shlex.quote(str(usable[0]))
+    folder = "" if usable[0].parent.is_dir() else f"mkdir -p {shlex.quote(str(usable[0].parent))}; "
+    return (
+        "If `ssh-keygen -lf` says the same of /etc/ssh/ssh_host_*_key.pub on that host, "
+        f"add it with: {folder}echo {line} >> {file}"
+    )
+
+
+def _print_of(kind: str, key: bytes) -> str:
+    """As `ssh-keygen -l` prints it."""
+    digest = b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+    return f"SHA256:{digest} ({kind})"
+
+
+def _entries(path: Path, text: str, name: str) -> Iterator[Entry]:
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
+        if len(fields) < 3 or fields[0].startswith("#") or marker == "@cert-authority":
+            continue
+        names, kind, encoded = fields[:3]
+        if not _matches(names, name):
+            continue
+        try:
+            key = b64decode(encoded, validate=True)
+        except ValueError:
+            continue
+        yield Entry(path, number, kind, key, revoked=marker == "@revoked")
+
+
+def _matches(names: str, name: str) -> bool:
+    if names.startswith("|"):
+        return _is_hash_of(names, name)
+    patterns = names.lower().split(",")
+    if any(p.startswith("!") and _pattern(p[1:]).fullmatch(name) for p in patterns):
+        return False
+    return any(_pattern(p).fullmatch(name) for p in patterns)
+
+
+def _is_hash_of(hashed: str, name: str) -> bool:
+    """`|1|salt|HMAC-SHA1 of the name by that salt`, both in base 64."""
+    fields = hashed.split("|")
+    try:
+        salt, digest = (b64decode(field, validate=True) for field in fields[2:])
+    except ValueError:
+        return False
+    made = hmac.new(salt, name.encode(), hashlib.sha1).digest()
+    return fields[1] == "1" and hmac.compare_digest(made, digest)
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """Only `*` and `?` are special; brackets enclose the host before a port."""
+    special = {"*": ".*", "?": "."}
+    return re.compile("".join(special.get(c, re.escape(c)) for c in pattern))

@@ -1,0 +1,108 @@
+"""What is applied on hosts, and what a rollback did, as text.
+
+A line is never broken: it may hold a command to copy.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from intop.domain.answer import Answer, Rollback
+from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
+from intop.report.text import new_table
+
+
+def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
+    """A line for each host, then the keys that differ, and what else there is to know."""
+    said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
+    parts: list[RenderableType] = [Text("\n".join(_state_line(answer) for answer in answers))]
+    if any(state.changed for _, state in said):
+        table = new_table(*((name, "left") for name in ("host", "key", "before", "now")))
+        for name, state in said:
+            for change in state.changed:
+                table.add_row(*(Text(t) for t in (name, change.key, change.before, change.now)))
+        parts.append(table)
+    lines = [
+        line
+        for name, state in said
+        for line in (
+            *(_foreign(name, change) for change in state.foreign),
+            *(f"{name}: {report}" for report in state.reports),
+        )
+    ]
+    return parts + ([Text("\n".join(lines))] if lines else [])
+
+
+def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[RenderableType]:
+    """A line for each host, with what was put back and what was not below it."""
+    lines: list[str] = []
+    for answer in answers:
+        if answer.said is None:
+            lines.append(answer.error)
+        else:
+            lines.append(f"{answer.name}: {_outcome(answer.said, answer.folder)}")
+            lines += [f"  {line}" for line in _details(answer.name, answer.said.done)]
+    return [Text("\n".join(lines))]
+
+
+def at_stake(answer: Answer[HostState]) -> list[str]:
+    """What a rollback by force would take from others, a line each."""
+    if answer.said is None:
+        return []
+    session = [f"{answer.name}: {held(answer.said)}"] if answer.said.holder else []
+    return session + [_foreign(answer.name, change) for change in answer.said.foreign]
+
+
+def held(state: HostState) -> str:
+    """Such as: held by root@controller (process 812) since 2026-11-21T15:00:00Z, lease 30 s, ..."""
+    since = f" since {state.since}" if state.since else ""
+    details = [f"lease {state.lease_s:g} s"] if state.lease_s is not None else []
+    if state.silent_s is not None:
+        details.append(f"last sign of life {state.silent_s:g} s ago")
+    if state.is_watched is not None:
+        details.append("watchdog alive" if state.is_watched else "WATCHDOG DEAD")
+    return ", ".join([f"held by {state.holder}{since}", *details])
+
+
+def _state_line(answer: Answer[HostState]) -> str:
+    if answer.said is None:
+        return answer.error
+    state = answer.said
+    if state.holder:
+        return f"{answer.name}: {held(state)}"
+    # Without a holder a difference is what an interrupted restore has left.
+    left = "; not all of its values are its own: intop rollback" if state.changed else ""
+    return f"{answer.name}: not held ({answer.folder}){left}"
+
+
+def _foreign(name: str, change: ForeignChange) -> str:
+    return (
+        f"{name}: {change.key} was changed by somebody else: intop left {change.left}, it is "
+        f"{change.now} now. To have it as before, type there as root: {change.command}"
+    )
+
+
+def _outcome(found: Rollback, folder: str) -> str:
+    count = len(found.done.restored)
+    keys = f"{count} key{'' if count == 1 else 's'} put back"
+    match found.done.outcome:
+        case "restored":
+            return f"as before, {keys}"
+        case "nothing":
+            return f"nothing to roll back in {folder}"
+        case "partly":
+            return f"NOT as before, {keys}"
+        case "held":
+            holder = held(found.held) if found.held else "held"
+            return f"left alone: {holder}. End that session, or take the host from it with --force"
+
+
+def _details(name: str, done: RolledBack) -> Iterable[str]:
+    yield from (f"{key.key} = {key.value}" for key in done.restored)
+    yield from (_foreign(name, change) for change in done.foreign)
+    yield from (_unrestored(key) for key in done.unrestored)
+
+
+def _unrestored(key: Unrestored) -> str:
+    return f"{key.key} could not be set to {key.value}. Type there as root: {key.command}"

@@ -1,0 +1,112 @@
+"""intop that sends itself a signal: python signalled.py SIGNAL STEP COUNT MOMENT WORD...
+
+SIGKILL is a controller's death, SIGSTOP lets a test do something there and go on by SIGCONT. It
+comes at the COUNT-th remote command of a STEP: just before it is sent, when it is sent and its
+answer not there yet, while it is at work there, or when the answer has come. `store` is the step in
+which a trial goes to the database: before, in the transaction, or when it is committed. For `end` a
+user stops it by Ctrl-C in its first load, and the signal comes while it gives the host back.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import paramiko
+import sqlalchemy as sa
+
+from intop import cli
+from intop.hosts.ssh import SshHost
+from intop.report import progress
+from intop.store import Store
+
+STEPS = {
+    "install": "guard.sh.new &&",
+    "begin": " begin ",
+    "write": " write ",
+    "restart": "nginx-restart",
+    "settle": "tcp_metrics flush",
+    "counters": "/proc/net/netstat",
+    "load": " -s slt.lua ",
+    "renew": " renew ",
+    "end": " end ",
+}
+"""What a remote command of each step has in it."""
+
+MOMENTS = ("before", "sent", "within", "after")
+WITHIN_S = 0.4
+"""So long after it was sent a load is at work."""
+
+
+class _Current(threading.local):
+    """The step of the command that a thread sends; connecting sends some of its own."""
+
+    step = ""
+
+
+_current = _Current()
+
+
+class Point:
+    """Counts what comes by, and sends the signal when it is time."""
+
+    def __init__(self, number: signal.Signals, step: str, count: int, moment: str) -> None:
+        self._signal = number
+        if step not in {*STEPS, "store"} or moment not in MOMENTS:
+            raise ValueError(f"no such point: {step} {count} {moment}")
+        self._step, self._left, self._moment = step, count, moment
+        self._lock = threading.Lock()
+
+    def reached(self, step: str, moment: str) -> None:
+        """Send the signal, if this is the point."""
+        if self._step == "end" and (step, moment) == ("load", "sent"):
+            os.kill(os.getpid(), signal.SIGINT)
+        if step != self._step or moment != self._moment:
+            return
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+            if moment == "within":
+                time.sleep(WITHIN_S)
+            os.kill(os.getpid(), self._signal)
+
+
+def watch(point: Point) -> None:
+    """Watch the remote commands and the store."""
+    run, half_closed, add = SshHost.run, paramiko.Channel.shutdown_write, Store.add
+
+    def watched_run(host: SshHost, command: str, **options: Any) -> Any:
+        step = next((s for s, words in STEPS.items() if words in command), "")
+        _current.step = step
+        point.reached(step, "before")
+        done = run(host, command, **options)
+        _current.step = ""
+        point.reached(step, "after")
+        return done
+
+    def watched_half_close(channel: paramiko.Channel) -> None:
+        # The command and its input are on their way; all that is left is to wait.
+        half_closed(channel)
+        point.reached(_current.step, "sent")
+        point.reached(_current.step, "within")
+
+    def watched_add(store: Store, *words: Any) -> None:
+        point.reached("store", "before")
+        sa.event.listen(store._engine, "commit", lambda _: point.reached("store", "sent"))
+        add(store, *words)
+        point.reached("store", "after")
+
+    SshHost.run = watched_run  # type: ignore[method-assign]
+    paramiko.Channel.shutdown_write = watched_half_close  # type: ignore[method-assign]
+    Store.add = watched_add  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    progress.LINE_EVERY_S = 0.0
+    name, step, count, moment, *words = sys.argv[1:]
+    watch(Point(signal.Signals[name], step, int(count), moment))
+    sys.argv[:] = ["intop", *words]
+    cli.main()

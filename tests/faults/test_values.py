@@ -1,0 +1,114 @@
+"""Values that the kernel makes into others or refuses, and keys that go away meanwhile."""
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.sites import COLLECT, PROMISED_S, Site, ended, message, site
+
+FIN = "net.ipv4.tcp_fin_timeout"
+PORTS = "net.ipv4.ping_group_range"
+RTO = "net.ipv4.tcp_rto_max_ms"
+TAG = "net.ipv4.conf.gone0.tag"
+
+COMMON = """
+unit = ""
+scope = "namespace"
+risk = "low"
+mechanism = "the fault suite's"
+document = "Documentation/networking/ip-sysctl.rst"
+"""
+RANGE = """
+[[parameter]]
+key = "{key}"
+kind = "integer"
+low = {low}
+high = {high}
+scale = "linear"
+"""
+CLIPPED = f"""
+[[parameter]]
+key = "{PORTS}"
+kind = "vector"
+scale = "linear"
+components = [{{ name = "low", low = 100, high = 200 }}, {{ name = "high", low = 1, high = 50 }}]
+{COMMON}"""
+"""A range that ends before it begins: the kernel takes it, and makes it 1 0."""
+
+
+def integer(key: str, low: int, high: int) -> str:
+    return RANGE.format(key=key, low=low, high=high) + COMMON
+
+
+def catalogue(*parameters: str) -> str:
+    return "schema = 1\n" + integer(FIN, 10, 50) + "".join(parameters)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Site]:
+    with site("v", tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        (CLIPPED, rf"{PORTS} was set to '1\d\d \d+' and reads back as '1 0'"),
+        (integer(RTO, 200_000, 300_000), rf"{RTO} was set to '\d+' and reads back as '120000'"),
+    ],
+    ids=["clipped", "refused"],
+)
+def test_a_value_that_the_kernel_does_not_take(place: Site, parameter: str, words: str) -> None:
+    place.write_file(catalogue=catalogue(parameter))
+    process = place.signalled(signal.SIGKILL, "write", 3, "after")
+    ended(process, -signal.SIGKILL)
+    since = time.monotonic()
+    assert place.is_changed()  # the other key
+    assert place.given_back(since) <= PROMISED_S
+
+    _, err = place.run(*COLLECT)
+    place.assert_untouched()
+    default, *others = place.trials()
+    assert default.usable
+    assert ["failed"] * 8 == [trial.status for trial in others]
+    for trial in others:
+        assert re.search(words, trial.detail)
+        assert 1 == err.count(f"trial {trial.planned.index} failed: {trial.detail}\n")
+
+
+@pytest.fixture
+def interface(place: Site) -> None:
+    """A host with a key that can go away."""
+    place.inside("lb", "ip link add gone0 type veth peer name gone1")
+    place.write_file(lease_s=30, catalogue=catalogue(integer(TAG, 1, 100)))
+
+
+def remove(place: Site) -> None:
+    place.inside("lb", "ip link delete gone0")
+
+
+@pytest.mark.usefixtures("interface")
+def test_a_key_that_goes_away_between_probe_and_snapshot(place: Site) -> None:
+    with place.stopped("begin", 1, "before") as process:
+        remove(place)
+        process.send_signal(signal.SIGCONT)
+        _, err = ended(process, 1)
+    place.assert_untouched()
+    assert f"{place.balancer}: can't be read there: {TAG}" in message(err)
+    # The next one does without it, and says so.
+    assert "this kernel doesn't have it" in place.doctor()["refused"][TAG]
+
+
+@pytest.mark.usefixtures("interface")
+def test_a_key_that_goes_away_under_a_session(place: Site) -> None:
+    with place.stopped("write", 3, "before") as process:
+        remove(place)
+        process.send_signal(signal.SIGCONT)
+        _, err = ended(process, 1)
+    place.assert_untouched()
+    assert re.search(r"conf[./]gone0[./]tag", message(err))
+    assert place.trials()[0].usable

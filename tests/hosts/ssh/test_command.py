@@ -1,0 +1,136 @@
+"""Commands that say too much, take too long or don't listen, on a real sshd."""
+
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.errors import CommandError
+from intop.hosts.host import output
+from intop.hosts.ssh import Secret, SshHost, command, connect
+
+MB = 1 << 20
+
+
+@pytest.fixture(scope="module", params=["plain", "asks"])
+def host(request: pytest.FixtureRequest, machine: Any) -> Iterator[SshHost]:
+    """As it is, and through sudo with a password."""
+    user: str = request.param
+    sudo = "ask" if user == "asks" else False
+    opened = connect(machine.address(user, sudo=sudo), Secret(machine.password))
+    yield opened
+    opened.close()
+
+
+def test_input_and_both_outputs_of_megabytes_at_once(host: SshHost) -> None:
+    text = "".join(f"{n} a line with 'quotes' and ä\n" for n in range(100_000))
+    done = host.run("tee /dev/stderr", stdin=text, timeout_s=60)
+    assert 3 * MB < len(text)
+    assert (0, True, True) == (done.exit_code, done.stdout == text, done.stderr == text)
+
+
+def test_much_on_stderr_before_the_input_is_read(host: SshHost) -> None:
+    """Each side's window is 2 MB: whoever only writes would wait for ever."""
+    text = "x" * (5 * MB)
+    words = f"head -c {5 * MB} /dev/zero >&2; head -c {5 * MB} /dev/zero; cat | wc -c"
+    done = host.run(words, stdin=text, timeout_s=60)
+    assert (5 * MB, True) == (len(done.stderr), done.stdout.endswith(f"\0{5 * MB}\n"))
+
+
+def test_a_line_of_ten_megabytes_and_what_is_no_text(host: SshHost) -> None:
+    done = host.run(f"head -c {10 * MB} /dev/zero | tr '\\0' x; printf '\\000\\377\\n'")
+    assert 10 * MB + 3 == len(done.stdout)
+    assert done.stdout.endswith("x\0\ufffd\n")
+
+
+@pytest.mark.parametrize("where", ["", " >&2"])
+@pytest.mark.parametrize("said", ["yes", "cat /dev/urandom"])
+def test_output_without_end_is_cut_off(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch, said: str, where: str
+) -> None:
+    monkeypatch.setattr(command, "OUTPUT_LIMIT_BYTES", 6 * MB)
+    with pytest.raises(CommandError, match=rf"stopped after more than 6 MB of output: `{said}"):
+        host.run(said + where, timeout_s=60)
+    assert "still there\n" == output(host, "echo still there")
+
+
+def test_the_limit_is_generous_and_holds(host: SshHost) -> None:
+    with pytest.raises(CommandError, match=r"more than 64 MB of output: `yes`"):
+        host.run("yes", timeout_s=100)
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        "sleep 20",
+        "while echo x; do sleep 0.2; done",
+        "while echo x >&2; do sleep 0.2; done",
+        "exec >&- 2>&-; sleep 20",  # says that there will be nothing more, and goes on
+        "cat >/dev/null; sleep 20",
+    ],
+)
+def test_a_command_ends_in_time_whatever_it_says_meanwhile(host: SshHost, slow: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(CommandError, match=r"no answer within 0.5 s from `"):
+        host.run(slow, stdin="x", timeout_s=0.5)
+    assert 20 > time.monotonic() - begun
+    assert "still there\n" == output(host, "echo still there")
+
+
+def test_a_command_may_answer_after_we_were_suspended(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock:
+        looks = 0
+
+        def monotonic(self) -> float:
+            self.looks += 1
+            return time.monotonic() + (1000 if self.looks > 5 else 0)
+
+    clock = Clock()
+    monkeypatch.setattr(command, "time", clock)
+    assert "done\n" == output(host, "sleep 1; echo done", timeout_s=10)
+    assert 5 < clock.looks
+
+
+def test_a_command_that_never_reads_its_input_runs_out_of_time(host: SshHost) -> None:
+    with pytest.raises(CommandError, match=r"no answer within 0.5 s"):
+        host.run("sleep 20", stdin="x" * (9 * MB), timeout_s=0.5)
+
+
+def test_a_command_that_ends_without_reading_its_input(host: SshHost) -> None:
+    done = host.run("echo enough; exit 3", stdin="x" * (9 * MB))
+    assert (3, "enough\n", "") == (done.exit_code, done.stdout, done.stderr)
+
+
+def test_a_long_command_is_shortened_in_the_message(host: SshHost) -> None:
+    with pytest.raises(CommandError, match=r"`: x{98} \.\.\.`"):
+        host.run(f": {'x' * 5000}; sleep 20", timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "word", ["it's", "$(id)", "`id`", "a\nb", 'a"b', "\\", "\\\\ \\'", "*", "ä", "!x", "-n", ""]
+)
+def test_words_arrive_as_they_are(host: SshHost, word: str) -> None:
+
+    assert f"<{word}>" == output(host, f"printf '<%s>' {shlex.quote(word)}")
+
+
+def test_commands_do_not_wait_for_each_other(host: SshHost, machine: Any) -> None:
+    """The lease is renewed while a load runs."""
+    go: Path = machine.folder / "go"  # where that user can look
+    done: list[str] = []
+    wait = f"while [ ! -e {go} ]; do sleep 0.05; done; echo done"
+    slow = threading.Thread(target=lambda: done.append(output(host, wait, timeout_s=60)))
+    slow.start()
+    for number in range(5):
+        assert f"{number}\n" == output(host, f"echo {number}")
+    assert [] == done
+    go.touch()
+    slow.join()
+    go.unlink()
+    assert ["done\n"] == done

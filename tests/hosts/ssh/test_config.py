@@ -1,0 +1,193 @@
+"""What OpenSSH's configuration says of a host, and that a study's own words come first."""
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.errors import UnreachableError
+from intop.hosts.ssh.config import Route, by_hand, route
+
+CONFIG = """\
+Include {folder}/more/*.conf
+
+Host bal
+    HostName 10.0.0.1
+    Port 2222
+    User deploy
+    IdentityFile {folder}/%r@%n
+    IdentityFile ~/two
+    IdentitiesOnly yes
+    IdentityAgent {folder}/agent
+    UserKnownHostsFile {folder}/known {folder}/known2
+    HostKeyAlias the-balancer
+    ConnectTimeout 7
+
+Host near
+    ProxyJump me@one:2201,ssh://two:2202,[::1]:2203
+
+Host through
+    HostName inner.example
+    ProxyCommand connect --to %h:%p --as %r %%
+
+Host none
+    ProxyCommand none
+    IdentityFile none
+    IdentityAgent none
+
+Match host matched exec "test -e {folder}/go"
+    Port 2300
+
+Host *
+    ConnectTimeout 9
+"""
+
+Ask = Callable[..., Route]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.conf").write_text("Host included\n  Port 2400\n")
+    config = tmp_path / "config"
+    config.write_text(CONFIG.format(folder=tmp_path))
+
+    def asked(hostname: str, **said: object) -> Route:
+        others = {"ssh_config": str(config), **said}
+        return route(HostAddress(name="lb", role="backend", hostname=hostname, **others))  # type: ignore[arg-type]
+
+    return asked
+
+
+def test_an_alias_is_what_the_configuration_says(ask: Ask, tmp_path: Path) -> None:
+    found = ask("bal")
+    assert "deploy@10.0.0.1:2222" == found.where
+    assert (tmp_path / "deploy@bal", Path.home() / "two") == found.identities
+    assert found.only_identities
+    assert str(tmp_path / "agent") == found.agent
+    assert (tmp_path / "known", tmp_path / "known2") == found.known_hosts[:2]
+    assert "the-balancer" == found.known_as
+    assert 7 == found.timeout_s
+    assert found.jump is None
+    assert found.command is None
+
+
+def test_the_studys_own_words_come_first(ask: Ask, tmp_path: Path) -> None:
+    known = tmp_path / "mine"
+    known.touch()
+    gate = HostAddress(name="gate", role="backend", hostname="gate")
+    own = {"port": 22, "user": "me", "key_file": "~/k", "known_hosts": str(known), "jump": gate}
+    found = ask("bal", **own)
+    assert "me@10.0.0.1:22" == found.where
+    assert (Path.home() / "k",) == found.identities
+    assert (known,) == found.known_hosts
+    assert gate is found.jump
+    assert gate is ask("through", jump=gate).jump
+    assert ask("through", jump=gate).command is None
+
+
+def test_who_is_named_nowhere_is_root_at_port_22(ask: Ask) -> None:
+    found = ask("10.9.9.9")
+    assert ("root@10.9.9.9:22", 9) == (found.where, found.timeout_s)
+    assert Path.home() / ".ssh/id_ed25519" in found.identities
+    assert Path.home() / ".ssh/known_hosts" in found.known_hosts
+    assert not found.only_identities
+
+
+def test_without_openssh(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/the/agent")
+    found = ask("bal", ssh_config="none")
+    assert ("root@bal:22", "/the/agent", "bal") == (found.where, found.agent, found.known_as)
+    assert Path.home() / ".ssh/id_ed25519" in found.identities
+    assert (Path.home() / ".ssh/known_hosts",) == found.known_hosts
+    with pytest.raises(UnreachableError, match=r'lb: .*openssh-client.*ssh_config = "none"'):
+        ask("bal")
+
+
+def test_the_usual_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text("Host bal\n  Port 2500\n")
+    address = HostAddress(name="lb", role="backend", hostname="bal")
+    assert "root@bal:2500" == route(address).where
+    (tmp_path / ".ssh" / "config").unlink()
+    assert "root@bal:22" == route(address).where
+
+
+def test_files_that_are_included_and_matches(ask: Ask, tmp_path: Path) -> None:
+    assert 2400 == ask("included").port
+    assert 22 == ask("matched").port
+    (tmp_path / "go").touch()
+    assert 2300 == ask("matched").port
+
+
+def test_several_hops_each_behind_the_one_before(ask: Ask) -> None:
+    last = ask("near").jump
+    assert last is not None
+    middle = last.jump
+    assert middle is not None
+    first = middle.jump
+    assert first is not None
+    assert first.jump is None
+    # Who has no name of a user there is what ssh would be: not root.
+    me = getpass.getuser()
+    assert ("me", "one", 2201) == (first.user, first.hostname, first.port)
+    assert (me, "two", 2202) == (middle.user, middle.hostname, middle.port)
+    assert (me, "::1", 2203) == (last.user, last.hostname, last.port)
+    assert "jump host two" == middle.name
+
+
+def test_a_command_gets_what_its_tokens_stand_for(ask: Ask) -> None:
+    assert "connect --to inner.example:22 --as root %" == ask("through").command
+
+
+def test_none_is_none(ask: Ask) -> None:
+    found = ask("none")
+    assert (None, (), None) == (found.command, found.identities, found.agent)
+
+
+@pytest.mark.parametrize(
+    "hostname", ["$(touch x)", "a;b", "a`b`", "-oProxyCommand=x", "a b", "a\nb"]
+)
+@pytest.mark.parametrize("where", ["usual", "none"])
+def test_names_that_a_shell_would_take_for_more_are_refused(
+    ask: Ask, hostname: str, where: str
+) -> None:
+    config = {"ssh_config": "none"} if where == "none" else {}
+    with pytest.raises(UnreachableError):
+        ask(hostname, **config)
+    with pytest.raises(UnreachableError, match="can't be the name of a user"):
+        ask("bal", user=hostname, ssh_config="none")
+
+
+def test_a_wrong_file_is_named_with_its_line(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("Host a\n  Prot 22\n")
+    with pytest.raises(UnreachableError, match=r"(?s)lb: .*config.*line 2: .*prot.*Correct that"):
+        ask("a")
+    with pytest.raises(UnreachableError, match=r"ssh_config file .*/nowhere is not there"):
+        ask("a", ssh_config=str(tmp_path / "nowhere"))
+
+
+def test_files_in_nobodys_home(ask: Ask) -> None:
+    assert (Path("~nosuchuser/key"),) == ask("bal", key_file="~nosuchuser/key").identities
+    with pytest.raises(UnreachableError, match="known_hosts file ~nosuchuser/x can't be read"):
+        ask("bal", known_hosts="~nosuchuser/x")
+    with pytest.raises(UnreachableError, match=r"ssh_config file .*~nosuchuser/x is not there"):
+        ask("bal", ssh_config="~nosuchuser/x")
+
+
+def test_a_jump_that_is_no_host(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("Host a\n  ProxyJump ssh://\n")
+    with pytest.raises(UnreachableError, match="lb: "):
+        ask("a")
+
+
+def test_the_line_to_type_says_what_the_study_says() -> None:
+    gate = HostAddress(name="gate", role="backend", hostname="gate", user="me")
+    said = {"port": 23, "key_file": "/a key", "ssh_config": "none", "jump": gate}
+    address = HostAddress(name="lb", role="backend", hostname="bal", **said)  # type: ignore[arg-type]
+    line = "ssh -F none -i '/a key' -J me@gate:22 -p 23 -l root bal true"
+    assert line == by_hand(address, route(address))

@@ -1,0 +1,182 @@
+"""Agents, key files and certificates with a real sshd and a real ssh-agent."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.domain.cluster import HostAddress
+from intop.errors import UnreachableError
+from intop.hosts.host import output
+from intop.hosts.ssh import connect
+
+Keygen = Callable[..., Path]
+
+
+@pytest.fixture
+def encrypted(machine: Any, tmp_path: Path) -> Path:
+    """The machine's key with a passphrase, without a .pub beside it."""
+    file = tmp_path / "locked key"
+    shutil.copy(machine.key, file)
+    words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(file)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return file
+
+
+def who(address: HostAddress) -> str:
+    host = connect(address)
+    try:
+        return output(host, "id -un").strip()
+    finally:
+        host.close()
+
+
+@pytest.fixture
+def by_config(machine: Any, tmp_path: Path) -> Callable[[str], HostAddress]:
+    """An address with these lines of OpenSSH's configuration in place of a key file."""
+
+    def made(lines: str) -> HostAddress:
+        config = tmp_path / "config"
+        config.write_text(f"Host *\n{lines}\n")
+        address: HostAddress = machine.address("plain", key_file=None, ssh_config=str(config))
+        return address
+
+    return made
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+@pytest.mark.parametrize("form", ["OpenSSH", "PEM"])
+def test_kinds_of_key_files(
+    machine: Any, tmp_path: Path, keygen: Keygen, kind: str, form: str
+) -> None:
+    words = ("-m", "PEM") if form == "PEM" else ()
+    key = keygen(tmp_path / "key", "-t", kind, *words)
+    with allowed(machine, "plain", key):
+        assert "plain" == who(machine.address("plain", key_file=str(key)))
+
+
+class allowed:  # noqa: N801 - reads as a function
+    """A further key of a user."""
+
+    def __init__(self, machine: Any, user: str, key: Path) -> None:
+        self.file = machine.folder / "authorized" / user
+        self.public = Path(f"{key}.pub").read_text()
+
+    def __enter__(self) -> None:
+        self.before = self.file.read_text()
+        self.file.write_text(self.before + self.public)
+
+    def __exit__(self, *_: object) -> None:
+        self.file.write_text(self.before)
+
+
+def test_a_key_of_the_agent(
+    machine: Any, agent: Path, add: Any, by_config: Callable[[str], HostAddress]
+) -> None:
+    add(agent, machine.key)
+    assert "plain" == who(by_config("IdentityFile none"))
+
+
+def test_the_agent_that_the_configuration_names(
+    machine: Any,
+    agent: Path,
+    add: Any,
+    by_config: Callable[[str], HostAddress],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add(agent, machine.key)
+    monkeypatch.delenv("SSH_AUTH_SOCK")
+    assert "plain" == who(by_config(f"IdentityFile none\nIdentityAgent {agent}"))
+    with pytest.raises(UnreachableError, match=r"the agent has none to offer"):
+        connect(by_config("IdentityFile none\nIdentityAgent none"))
+
+
+def test_an_encrypted_key_is_the_agents_to_use(
+    machine: Any, agent: Path, add: Any, encrypted: Path
+) -> None:
+    """One that the study names; others of the agent are not shown then."""
+    address = machine.address("plain", key_file=str(encrypted))
+    with pytest.raises(UnreachableError) as caught:
+        connect(address)
+    said = str(caught.value)
+    assert f"{encrypted} is encrypted, and the agent doesn't have it" in said
+    assert f"type ssh-add '{encrypted}' first" in said
+    add(agent, machine.key)
+    assert "plain" == who(address)
+
+
+def test_an_encrypted_key_beside_one_that_is_not(
+    machine: Any, encrypted: Path, by_config: Callable[[str], HostAddress]
+) -> None:
+    assert "plain" == who(
+        by_config(f'IdentityAgent none\nIdentityFile "{encrypted}"\nIdentityFile {machine.key}')
+    )
+
+
+def test_too_many_keys_of_the_agent(
+    machine: Any,
+    agent: Path,
+    add: Any,
+    tmp_path: Path,
+    keygen: Keygen,
+    by_config: Callable[[str], HostAddress],
+) -> None:
+    """sshd here takes four tries. An identity comes first, and IdentitiesOnly leaves the rest."""
+    for number in range(6):
+        add(agent, keygen(tmp_path / f"other{number}"))
+    with pytest.raises(UnreachableError, match=r"other0 \(agent\).*hung up.*key_file"):
+        connect(by_config("IdentityFile none"))
+    only = f"IdentityFile {machine.key}\nIdentitiesOnly yes"
+    assert "plain" == who(by_config(only))
+    add(agent, machine.key)
+    assert "plain" == who(by_config(f"IdentityFile {machine.key}"))
+
+
+def test_a_certificate_and_the_key_alone(machine: Any, tmp_path: Path, keygen: Keygen) -> None:
+    """sshd trusts the authority; the key itself is in nobody's list."""
+    key = keygen(tmp_path / "key")
+    address = machine.address("plain", key_file=str(key))
+    with pytest.raises(UnreachableError, match="refused the key"):
+        connect(address)
+    sign = ["ssh-keygen", "-q", "-s", str(machine.folder / "ca"), "-I", "test", "-n", "plain"]
+    subprocess.run([*sign, f"{key}.pub"], check=True)
+    assert "plain" == who(address)
+    # One for somebody else does not keep the key itself from being tried.
+    sign[-1] = "somebody"
+    subprocess.run([*sign, f"{key}.pub"], check=True)
+    with allowed(machine, "plain", key):
+        assert "plain" == who(address)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"])
+def test_a_file_that_is_no_key(machine: Any, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(text)
+    with pytest.raises(UnreachableError, match=rf"no key for plain@.*{file} can't be used"):
+        connect(machine.address("plain", key_file=str(file)))
+
+
+def test_no_file_and_no_agent(machine: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnreachableError, match=rf"there is no {tmp_path}/key"):
+        connect(machine.address("plain", key_file=str(tmp_path / "key")))
+
+
+def test_an_agent_that_is_not_there(
+    machine: Any, tmp_path: Path, by_config: Callable[[str], HostAddress]
+) -> None:
+    lines = f"IdentityAgent {tmp_path}/gone\nIdentityFile {{}}"
+    assert "plain" == who(by_config(lines.format(machine.key)))
+    with pytest.raises(UnreachableError, match=rf"{tmp_path}/gone is no agent that answers"):
+        connect(by_config(lines.format("none")))
+
+
+def test_a_security_key_is_the_agents_to_use(machine: Any, tmp_path: Path) -> None:
+    """Only its public part is looked at; there is no such device here."""
+    public = "AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t"
+    (tmp_path / "key").write_text("whatever")
+    (tmp_path / "key.pub").write_text(f"sk-ssh-ed25519@openssh.com {public} me\n")
+    with pytest.raises(UnreachableError, match=r"sk-ssh-ed25519@openssh.com key.*ssh-add"):
+        connect(machine.address("plain", key_file=str(tmp_path / "key")))

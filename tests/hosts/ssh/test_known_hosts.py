@@ -1,0 +1,149 @@
+"""Known hosts as OpenSSH writes and reads them, its own tools being the judges."""
+
+import subprocess
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intop.hosts.ssh.known_hosts import kinds, known_name, refusal
+
+Keygen = Callable[..., Path]
+
+
+@pytest.fixture
+def key(tmp_path: Path, keygen: Keygen) -> tuple[str, bytes]:
+    return public(keygen(tmp_path / "key"))
+
+
+@pytest.fixture
+def other(tmp_path: Path, keygen: Keygen) -> tuple[str, bytes]:
+    return public(keygen(tmp_path / "other"))
+
+
+def public(file: Path) -> tuple[str, bytes]:
+    kind, encoded = Path(f"{file}.pub").read_text().split()[:2]
+    return kind, b64decode(encoded)
+
+
+def listed(tmp_path: Path, names: str, file: str = "key", marker: str = "") -> Path:
+    known = tmp_path / "known_hosts"
+    text = (tmp_path / f"{file}.pub").read_text()
+    with known.open("a") as lines:
+        lines.write(f"# a comment\n\n{marker}{names} {text}")
+    return known
+
+
+@pytest.mark.parametrize(
+    ("names", "hostname", "port"),
+    [
+        ("lb.example", "lb.example", 22),
+        ("LB.example", "lb.EXAMPLE", 22),
+        ("10.0.0.1,lb.example", "lb.example", 22),
+        ("[lb.example]:2222", "lb.example", 2222),
+        ("lb.example", "lb.example", 2222),  # as ssh: known at its usual port
+        ("*.example", "lb.example", 22),
+        ("lb?.example,!lb2.example", "lb1.example", 22),
+        ("[*.example]:2222", "lb.example", 2222),
+        ("::1", "::1", 22),
+    ],
+)
+def test_a_known_key(
+    tmp_path: Path, key: tuple[str, bytes], names: str, hostname: str, port: int
+) -> None:
+    known = listed(tmp_path, names)
+    assert refusal([tmp_path / "none", known], hostname, port, *key) is None
+    assert {"ssh-ed25519"} == kinds([known], hostname, port)
+
+
+@pytest.mark.parametrize(
+    ("names", "hostname", "port"),
+    [
+        ("other.example", "lb.example", 22),
+        ("[lb.example]:2222", "lb.example", 22),
+        ("lb?.example,!lb2.example", "lb2.example", 22),
+        ("lb.example", "lb.example.evil.org", 22),
+        ("lbxexample", "lb.example", 22),
+        ("|1|nonsense|", "lb.example", 22),
+    ],
+)
+def test_an_unknown_host(
+    tmp_path: Path, key: tuple[str, bytes], names: str, hostname: str, port: int
+) -> None:
+    known = listed(tmp_path, names)
+    assert "is not known: SHA256:" in str(refusal([known], hostname, port, *key))
+
+
+@pytest.mark.parametrize("port", [22, 2222])
+def test_hashed_names(tmp_path: Path, key: tuple[str, bytes], port: int) -> None:
+    known = listed(tmp_path, known_name("lb.example", port))
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+    assert "lb.example" not in known.read_text()
+    assert refusal([known], "lb.example", port, *key) is None
+    assert "not known" in str(refusal([known], "lb2.example", port, *key))
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+@pytest.mark.parametrize("port", [22, 2222])
+def test_the_lines_for_a_changed_and_an_unknown_key_work_as_typed(
+    tmp_path: Path, key: tuple[str, bytes], other: tuple[str, bytes], port: int, hashed: bool
+) -> None:
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    known = listed(tmp_path, known_name("lb.example", port), "other").rename(folder / "known")
+    if hashed:
+        subprocess.run(["ssh-keygen", "-H", "-f", str(known)], check=True, capture_output=True)
+    said = str(refusal([known], "lb.example", port, *key))
+    assert f"not the known one ({known}, line 3)" in said
+    type_in(said, "remove the old key with: ")
+    said = str(refusal([known], "lb.example", port, *key))
+    printed = subprocess.check_output(["ssh-keygen", "-lf", str(tmp_path / "key.pub")], text=True)
+    assert f"is not known: {printed.split()[1]} (ssh-ed25519)" in said
+    type_in(said, "add it with: ")
+    assert refusal([known], "lb.example", port, *key) is None
+    found = ["ssh-keygen", "-f", str(known), "-F", known_name("lb.example", port)]
+    assert "ssh-ed25519" in subprocess.check_output(found, text=True)
+
+
+def type_in(said: str, before: str) -> None:
+    subprocess.run(["sh", "-euc", said.split(before)[1]], check=True, capture_output=True)
+
+
+def test_a_file_whose_folder_is_missing_is_made(tmp_path: Path, key: tuple[str, bytes]) -> None:
+    known = tmp_path / "new" / "known_hosts"
+    type_in(str(refusal([known], "lb.example", 22, *key)), "add it with: ")
+    assert refusal([known], "lb.example", 22, *key) is None
+
+
+def test_a_further_key_of_the_host_is_known_too(
+    tmp_path: Path, key: tuple[str, bytes], other: tuple[str, bytes]
+) -> None:
+    known = listed(tmp_path, "lb.example", "other")
+    listed(tmp_path, "lb.example")
+    assert refusal([known], "lb.example", 22, *key) is None
+    assert refusal([known], "lb.example", 22, *other) is None
+
+
+def test_a_revoked_key_is_refused_though_it_is_listed(
+    tmp_path: Path, key: tuple[str, bytes]
+) -> None:
+    known = listed(tmp_path, "lb.example")
+    listed(tmp_path, "*", marker="@revoked ")
+    assert "marked as revoked" in str(refusal([known], "lb.example", 22, *key))
+
+
+def test_what_an_authority_signs_is_not_known(tmp_path: Path, key: tuple[str, bytes]) -> None:
+    known = listed(tmp_path, "lb.example", marker="@cert-authority ")
+    assert "not known" in str(refusal([known], "lb.example", 22, *key))
+
+
+def test_no_file_is_in_use(key: tuple[str, bytes]) -> None:
+    assert "known_hosts" in str(refusal([Path("/dev/null")], "lb.example", 22, *key))
+
+
+@pytest.mark.parametrize("line", ["", "lb", "lb ssh-rsa", "lb ssh-rsa !!!", "\x00\xff", "@revoked"])
+def test_lines_that_are_none(tmp_path: Path, line: str) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_bytes(line.encode("latin-1") + b"\n")
+    assert set() == kinds([known], "lb", 22)

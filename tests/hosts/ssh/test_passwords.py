@@ -1,0 +1,173 @@
+"""Passwords from the command line to the host: asked for at once, or taken from the environment."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STUDY = """\
+[study]
+name = "asking"
+store = "{folder}/asking.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.native]
+url = "http://127.0.0.1"
+nginx_restart = "true"
+static_paths = ["/index.html"]
+dynamic_path = "/dynamic"
+
+[cluster.native.load_generator]
+name = "generator"
+user = "plain"
+{common}
+
+[cluster.native.load_balancer]
+name = "balancer"
+user = "asks"
+sudo = "ask"
+{common}
+
+[[cluster.native.backends]]
+name = "backend"
+user = "remembers"
+sudo = "ask"
+{common}
+"""
+
+
+@pytest.fixture
+def study(machine: Any, tmp_path: Path) -> Path:
+    """Each host is reached through a program that writes down its environment."""
+    config = tmp_path / "ssh_config"
+    config.write_text(
+        f"ProxyCommand sh -c 'env > {tmp_path}/environment; exec ssh -F none -i {machine.key} "
+        f"-o UserKnownHostsFile={machine.known_hosts} -p %p -l gateway -W %h:%p %h'\n"
+        f"Port {machine.port}\nIdentityFile {machine.key}\nIdentityAgent none\n"
+        f"UserKnownHostsFile {machine.known_hosts}\n"
+    )
+    common = f'hostname = "127.0.0.1"\nssh_config = "{config}"\nstate_dir = "{tmp_path}/state"'
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.format(folder=tmp_path, common=common))
+    return file
+
+
+def words(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "intop", *map(str, arguments)]
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words(*arguments),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_password_from_the_environment_goes_no_further(
+    machine: Any, study: Path, tmp_path: Path
+) -> None:
+    done = run("doctor", "-c", study, "--json", INTOP_SUDO_PASSWORD=machine.password)
+    hosts = {h["name"]: h["facts"]["is_root"] for h in json.loads(done.stdout)[0]["hosts"]}
+    assert {"generator": False, "balancer": True, "backend": True} == hosts, done.stderr
+    # A campaign that can't be measured, since there is no such cluster; yet it has a store.
+    screened = run("screen", "-c", study, INTOP_SUDO_PASSWORD=machine.password)
+    assert 1 == screened.returncode, screened.stdout
+    environment = (tmp_path / "environment").read_text()
+    assert "PATH=" in environment
+    assert "INTOP_SUDO_PASSWORD" not in environment
+    told = done.stdout + done.stderr + screened.stdout + screened.stderr + environment
+    assert machine.password not in told
+    store = tmp_path / "asking.db"
+    kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert store in kept
+    assert [] == [f for f in kept if machine.password.encode() in f.read_bytes()]
+
+
+def test_a_wrong_password_is_one_message(machine: Any, study: Path) -> None:
+    done = run("screen", "-c", study, INTOP_SUDO_PASSWORD="no-such-word")
+    assert 1 == done.returncode
+    said = "intop: balancer: sudo did not take the password of asks. It was tried once"
+    assert said in done.stderr
+    assert "no-such-word" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_user_without_root_is_told_what_to_set(study: Path) -> None:
+    study.write_text(study.read_text().replace('sudo = "ask"', "sudo = false"))
+    done = run("screen", "-c", study)
+    assert 1 == done.returncode
+    assert "balancer: is reached by a user who isn't root" in done.stderr
+    assert "set sudo = true" in done.stderr
+
+
+@pytest.mark.parametrize("password", ["two\nlines", "x" * 300])
+def test_what_sudo_would_not_read_as_a_password(study: Path, password: str) -> None:
+    done = run("doctor", "-c", study, INTOP_SUDO_PASSWORD=password)
+    assert 2 == done.returncode
+    assert "a password for sudo is one line of at most 255 characters" in done.stderr
+    assert password not in done.stderr
+
+
+def test_nobody_is_there_to_ask(study: Path) -> None:
+    done = run("doctor", "-c", study, INTOP_SUDO_PASSWORD="")
+    assert 2 == done.returncode
+    assert 'balancer: sudo = "ask" wants a password' in done.stderr
+    assert "set INTOP_SUDO_PASSWORD" in done.stderr
+
+
+def test_a_person_is_asked_for_each_host_before_anything_else(machine: Any, study: Path) -> None:
+    answers = {
+        b"Password for sudo on balancer: ": machine.password,
+        b"Password for sudo on backend (Enter: the same): ": "",
+    }
+    said, code = at_a_terminal(words("doctor", "-c", study), answers)
+    assert 1 == code, said  # other things are wrong with this cluster
+    assert b"sudo did not" not in said
+    assert b"no SSH connection" not in said
+    assert b"x86: hosts" in said.split(b"the same): ")[1]  # cells of tables are folded
+    assert machine.password.encode() not in said
+
+
+def at_a_terminal(command: list[str], answers: dict[bytes, str]) -> tuple[bytes, int]:
+    """What it says, and its exit code; each question is answered once."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(command[0], command)
+    said = b""
+    try:
+        while True:
+            said += os.read(terminal, 4096)
+            for question in [q for q in answers if q in said]:
+                os.write(terminal, answers.pop(question).encode() + b"\n")
+    except OSError:  # it has ended
+        pass
+    finally:
+        os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert {} == answers
+    return said, os.waitstatus_to_exitcode(status)
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("screen",)])
+def test_what_ssh_finds_wrong_is_one_message(
+    study: Path, tmp_path: Path, command: tuple[str, ...], machine: Any
+) -> None:
+    (tmp_path / "ssh_config").write_text("Prot 22\n")
+    done = run(*command, "-c", study, INTOP_SUDO_PASSWORD=machine.password)
+    assert 1 == done.returncode
+    assert "Bad configuration option: prot" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,212 @@
+"""sudo on the real thing, with and without a password, and where the password could leak to."""
+
+import logging
+import pickle
+import secrets
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.errors import CommandError
+from intop.hosts.host import output
+from intop.hosts.ssh import Secret, SshHost, connect, connection, with_passwords
+from intop.hosts.ssh.sudo import Dialogue, refusal
+
+Open = Callable[..., Any]
+
+
+@contextmanager
+def opened(machine: Any, user: str, sudo: object, password: str | None = None) -> Iterator[SshHost]:
+    secret = Secret(machine.password if password is None else password)
+    host = connect(machine.address(user, sudo=sudo), secret)
+    try:
+        yield host
+    finally:
+        host.close()
+
+
+# With a real sudo ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("user", "sudo"),
+    [("free", True), ("free", "ask"), ("asks", "ask"), ("remembers", "ask")],
+)
+def test_commands_run_as_root_and_get_their_own_input(
+    machine: Any, user: str, sudo: object
+) -> None:
+    text = "first line\nsecond 'line' $(id)\n" * 5_000
+    with opened(machine, user, sudo) as host:
+        for _ in range(3):  # sudo that remembers asks the first time only
+            assert "0\n" == output(host, "id -u")
+            assert text == output(host, "cat", stdin=text)
+        done = host.run("echo out; echo err >&2; exit 7")
+    assert (7, "out\n", "err\n") == (done.exit_code, done.stdout, done.stderr)
+
+
+def test_without_a_password_the_user_stays_who_it_is(machine: Any) -> None:
+    with opened(machine, "plain", False) as host:
+        assert "plain\n" == output(host, "id -un")
+
+
+def test_many_commands_at_once_each_with_its_password(machine: Any) -> None:
+    found: dict[int, str] = {}
+    with opened(machine, "asks", "ask") as host:
+
+        def ask(number: int) -> None:
+            found[number] = output(host, "cat", stdin=f"{number}")
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {n: f"{n}" for n in range(6)} == found
+
+
+def test_a_wrong_password_is_tried_once(machine: Any) -> None:
+    before, wrong = machine.sudo_log().count("incorrect password"), secrets.token_hex(8)
+    with pytest.raises(CommandError) as caught, opened(machine, "asks", "ask", wrong):
+        pass
+    assert "the-asks: sudo did not take the password of asks" in str(caught.value)
+    assert wrong not in "".join(traceback.format_exception(caught.value))
+    log = " ".join(machine.sudo_log().split())
+    assert before + 1 == log.count("incorrect password")
+    assert "1 incorrect password attempt ;" in log
+    assert "2 incorrect" not in log
+    assert "3 incorrect" not in log
+
+
+@pytest.mark.parametrize(
+    ("user", "sudo", "said"),
+    [
+        ("asks", True, r'wants the password of asks. Set sudo = "ask".*asks ALL=\(root\) NOPASSWD'),
+        ("plain", True, r"wants the password of plain"),
+        ("plain", "ask", r"sudo refuses plain.*visudo.*plain ALL=\(root\) NOPASSWD: ALL"),
+        ("terminal", "ask", r"Defaults:terminal !requiretty"),
+    ],
+)
+def test_what_sudo_refuses_is_said_with_the_line_to_add(
+    machine: Any, user: str, sudo: object, said: str
+) -> None:
+    with pytest.raises(CommandError, match=said), opened(machine, user, sudo):
+        pass
+
+
+def test_a_sudo_that_asks_for_more_than_a_password(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECK_LIMIT_S", 1.0)
+    with (
+        pytest.raises(CommandError, match=r"within 1 s. It says: Verification code:.*NOPASSWD"),
+        opened(machine, "codes", "ask"),
+    ):
+        pass
+
+
+def test_nobody_was_asked(machine: Any) -> None:
+    with pytest.raises(CommandError, match=r"nobody was asked.*sudo = true"):
+        connect(machine.address("asks", sudo="ask"))
+
+
+def test_each_host_gets_its_own_password(machine: Any) -> None:
+    passwords = {"asks": Secret(machine.password), "remembers": Secret("another")}
+    to = with_passwords(lambda address: passwords[str(address.user)])
+    host = to(machine.address("asks", sudo="ask"))
+    host.close()
+    to(machine.address("free", sudo=True)).close()
+
+
+def test_the_password_is_nowhere_to_be_seen(
+    machine: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, everything: Any
+) -> None:
+    """Not while a command runs as root on that host, which is this machine."""
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="paramiko")
+    word, go = machine.password.encode(), tmp_path / "go"
+    with opened(machine, "asks", "ask") as host:
+        wait = (
+            f"echo here > {tmp_path}/here; while [ ! -e {go} ]; do sleep 0.05; done; env; echo $0"
+        )
+        said: list[str] = []
+        running = threading.Thread(target=lambda: said.append(output(host, wait, stdin="x")))
+        running.start()
+        try:
+            deadline = time.monotonic() + 30
+            while not (tmp_path / "here").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            seen = list(everything())
+        finally:
+            go.touch()
+            running.join()
+        with pytest.raises(CommandError) as caught:
+            output(host, "cat; exit 3", stdin="the input")
+        shown = repr(host) + repr(vars(host)) + repr(host.address)
+    assert any(b"sudo" in text and b"sleep" in text for _, text in seen)
+    assert [] == [who for who, text in seen if word in text]
+    assert said
+    told = "".join(traceback.format_exception(caught.value)) + "".join(said) + caplog.text + shown
+    assert machine.password not in told
+    assert machine.password not in machine.sudo_log()
+    assert "the input" in told
+
+
+# The parts ----------------------------------------------------------------------------------------
+
+
+def test_a_secret_shows_itself_to_nobody() -> None:
+    secret = Secret("hunter2")
+    assert "hunter2" == secret.reveal()
+    assert "hunter2" not in f"{secret!r} {secret} {[secret]} { {'a': secret} }"
+    with pytest.raises(TypeError, match="neither copied nor stored"):
+        pickle.dumps(secret)
+
+
+def _prompt(dialogue: Dialogue) -> bytes:
+    words = dialogue.wrapped("true")
+    return words.split("-p ")[1].split(" -- ")[0].strip("'").encode()
+
+
+def test_the_password_is_sent_when_it_is_asked_for_and_once() -> None:
+    dialogue = Dialogue(Secret("hunter2"))
+    assert "hunter2" not in dialogue.wrapped("true")
+    said = b"We trust you have received the usual lecture\n"
+    assert b"" == dialogue.answer(said)
+    said += _prompt(dialogue)
+    assert b"hunter2\n" == dialogue.answer(said)
+    assert b"" == dialogue.answer(said)
+    said += b"Sorry, try again.\n" + _prompt(dialogue)
+    assert dialogue.answer(said) is None
+    assert not dialogue.running
+    assert b"We trust you have received the usual lecture\nSorry, try again.\n" == dialogue.heard(
+        said
+    )
+
+
+def test_a_prompt_in_two_halves_is_one_prompt() -> None:
+    dialogue = Dialogue(Secret("hunter2"))
+    prompt = _prompt(dialogue)
+    assert b"" == dialogue.answer(prompt[:5])
+    assert b"hunter2\n" == dialogue.answer(prompt)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "meaning"),
+    [
+        ("sh: 1: sudo: not found", False, "has no sudo"),
+        ("fish: Unknown command: sudo", False, "has no sudo"),
+        ("Sorry, user me may not run sudo on lb.", True, "sudo refuses me"),
+        ("sudo: 1 incorrect password attempt", True, "tried once"),
+        ("sudo: unable to open /etc/sudoers: no\n luck", True, "does not work there: sudo: unable"),
+        ("", True, "it says nothing"),
+    ],
+)
+def test_what_sudo_says_has_a_meaning(said: str, asked: bool, meaning: str) -> None:
+    assert meaning in refusal("me", said, asked=asked)

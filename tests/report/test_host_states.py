@@ -1,0 +1,163 @@
+"""What status and rollback say, line by line."""
+
+import pytest
+
+from intop.domain.answer import Answer, Rollback
+from intop.domain.host_state import (
+    ForeignChange,
+    HostState,
+    KeyChange,
+    KeyValue,
+    RolledBack,
+    Unrestored,
+)
+from intop.report.host_states import at_stake, rollbacks, states
+from printed import cells, shown
+
+HELD = HostState(
+    holder="root@controller (process 812)",
+    since="2026-11-21T15:00:00Z",
+    lease_s=30.0,
+    silent_s=3.0,
+    is_watched=True,
+    changed=(
+        KeyChange(key="net.ipv4.tcp_rmem", before="4096 131072 6291456", now="4096 8192 8192"),
+    ),
+)
+COMMAND = "printf '%s' '60' > /proc/sys/net/ipv4/tcp_fin_timeout   # " + "long " * 40
+FOREIGN = ForeignChange(key="net.ipv4.tcp_fin_timeout", left="11", now="12", command=COMMAND)
+
+
+def said(**facts: object) -> Answer[HostState]:
+    return Answer(name="lb", folder="/var/lib/intop", said=HostState(**facts))  # type: ignore[arg-type]
+
+
+def test_a_line_for_each_host_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [
+        Answer(name="one", folder="/var/lib/intop", said=HostState()),
+        Answer(name="two", folder="/var/lib/intop", said=HELD),
+        Answer[HostState](name="three", error="three: no SSH connection to root@192.0.2.1:22"),
+    ]
+    lines = shown(capsys, *states(answers)).splitlines()
+    assert [
+        "one: not held (/var/lib/intop)",
+        (
+            "two: held by root@controller (process 812) since 2026-11-21T15:00:00Z, lease 30 s, "
+            "last sign of life 3 s ago, watchdog alive"
+        ),
+        "three: no SSH connection to root@192.0.2.1:22",
+    ] == lines[:3]
+
+
+def test_what_the_host_does_not_say_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "lb: held by x@y\n" == shown(capsys, *states([said(holder="x@y")]))
+    assert "watchdog" not in shown(capsys, *states([said(holder="x@y", silent_s=1.0)]))
+
+
+def test_a_dead_watchdog_stands_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "WATCHDOG DEAD" in shown(capsys, *states([said(holder="x@y", is_watched=False)]))
+
+
+def test_keys_that_differ_stand_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, *states([Answer(name="two", said=HELD)]))
+    assert ["host", "key", "before", "now"] == cells(out, "host")
+    (row,) = [line for line in out.splitlines() if "tcp_rmem" in line]
+    assert [
+        "two",
+        "net.ipv4.tcp_rmem",
+        *["4096", "131072", "6291456", "4096", "8192", "8192"],
+    ] == row.split()
+
+
+def test_a_host_that_nobody_holds_and_that_is_not_as_before_names_the_next_step(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, *states([said(changed=HELD.changed)]))
+    assert "lb: not held (/var/lib/intop); not all of its values are its own: intop rollback" in out
+
+
+def test_foreign_changes_and_reports_keep_their_commands_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = "2026-11-21T15:00:00Z: no sign of life from x@y; this host was restored " + "z" * 200
+    lines = shown(capsys, *states([said(foreign=(FOREIGN,), reports=(report,))])).splitlines()
+    assert [
+        (
+            "lb: net.ipv4.tcp_fin_timeout was changed by somebody else: intop left 11, it is 12 "
+            f"now. To have it as before, type there as root: {COMMAND}"
+        ),
+        f"lb: {report}",
+    ] == lines[1:]
+
+
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [
+        (HostState(), 0),
+        (HELD, 1),
+        (HostState(foreign=(FOREIGN,)), 1),
+        (HostState(reports=("x",)), 0),
+    ],
+)
+def test_at_stake_are_sessions_and_foreign_values(state: HostState, count: int) -> None:
+    assert count == len(at_stake(Answer(name="lb", said=state)))
+
+
+def test_nothing_is_at_stake_on_a_host_that_is_silent() -> None:
+    assert [] == at_stake(Answer(name="lb", error="lb: gone"))
+
+
+def rolled(done: RolledBack, held: HostState = HELD) -> list[Answer[Rollback]]:
+    return [Answer(name="lb", folder="/x", said=Rollback(done=done, held=held))]
+
+
+def test_a_rollback_lists_what_it_put_back(capsys: pytest.CaptureFixture[str]) -> None:
+    key = KeyValue(key="net.core.somaxconn", value="4096")
+    out = shown(capsys, *rollbacks(rolled(RolledBack(outcome="restored", restored=(key,)))))
+    assert "lb: as before, 1 key put back\n  net.core.somaxconn = 4096\n" == out
+
+
+def test_a_rollback_lists_what_it_could_not_do_with_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = Unrestored(key="net.core.somaxconn", value="4096", command="echo 4096 > somewhere")
+    done = RolledBack(outcome="partly", foreign=(FOREIGN,), unrestored=(lost,))
+    lines = shown(capsys, *rollbacks(rolled(done))).splitlines()
+    assert "lb: NOT as before, 0 keys put back" == lines[0]
+    assert lines[1].endswith(COMMAND)
+    assert (
+        "  net.core.somaxconn could not be set to 4096. Type there as root: echo 4096 > somewhere"
+        == lines[2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (RolledBack(outcome="nothing"), "lb: nothing to roll back in /x"),
+        (RolledBack(outcome="held"), "lb: left alone: held by root@controller (process 812) since"),
+    ],
+)
+def test_a_host_that_was_not_touched_says_why(
+    capsys: pytest.CaptureFixture[str], done: RolledBack, told: str
+) -> None:
+    assert told in shown(capsys, *rollbacks(rolled(done)))
+
+
+def test_a_host_that_could_not_be_asked_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    gone: list[Answer[Rollback]] = [Answer(name="lb", error="lb: no SSH connection")]
+    assert "lb: no SSH connection\n" == shown(capsys, *rollbacks(gone))
+
+
+@pytest.mark.parametrize(
+    ("done", "as_before"),
+    [
+        (RolledBack(outcome="restored"), True),
+        (RolledBack(outcome="nothing"), True),
+        (RolledBack(outcome="held"), False),
+        (RolledBack(outcome="partly"), False),
+        (RolledBack(outcome="restored", foreign=(FOREIGN,)), False),
+    ],
+)
+def test_a_host_is_as_before_when_nothing_is_missing(done: RolledBack, as_before: bool) -> None:
+    assert as_before is Rollback(done=done).is_as_before
