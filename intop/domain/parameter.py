@@ -1,5 +1,6 @@
 """Parameters: what can be tuned, in which range, and what must never be."""
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -123,10 +124,15 @@ class Parameter:
         return self.kind in ("integer", "vector")
 
 
+_BLANKS = re.compile(r"[ \t\n]+")
+
 MEMORY_UNITS: dict[str, int] = {"bytes": 1, "KiB": 1024, "pages": 4096}
 """Bytes in one unit of memory. A host with other pages says so itself."""
 
 
 def normalised(value: str) -> str:
-    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks."""
-    return " ".join(value.split())
+    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks.
+
+    Nothing else counts as a blank: what a value holds beyond that must read back as it was written.
+    """
+    return " ".join(part for part in _BLANKS.split(value) if part)

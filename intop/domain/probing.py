@@ -1,5 +1,6 @@
 """From the catalogue to the space that one host offers, with a reason for all that is left out."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -144,7 +145,7 @@ def _fitted(
     if reading.access != "writable":
         return "can't be written" if reading.access == "readable" else "can't be read"
     if parameter.is_numeric:
-        parts = reading.value.split()
+        parts = reading.value.split(" ")
         if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
             return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
         return _within_memory(parameter, facts)
@@ -152,7 +153,7 @@ def _fitted(
 
 
 def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return re.fullmatch(r"-?[0-9]{1,20}", text) is not None
 
 
 def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:

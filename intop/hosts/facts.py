@@ -3,6 +3,10 @@
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError
 from intop.hosts.host import Host, output
+from intop.hosts.numbers import count, decimal
+
+LONGEST = 200
+"""Characters of a fact; each goes with every trial that is stored."""
 
 FACTS = """
 echo "machine=$(uname -m)"
@@ -35,16 +39,26 @@ def facts(host: Host) -> HostFacts:
 
 def parse_facts(text: str) -> HostFacts:
     """The facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
-    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    said: dict[str, str] = {}
+    for line in text.split("\n"):
+        name, _, value = line[: LONGEST + 20].partition("=")
+        if len(value) > LONGEST or said.setdefault(name, value) != value:
+            raise ValueError(f"{name[:20]} has {len(line)} characters, or stands there twice")
     return HostFacts(
         machine=said["machine"],
         kernel=said["kernel"],
         cpu=said["cpu"] or "unknown",
-        cpus=int(said["cpus"]),
-        memory_bytes=int(said["memory_kib"]) * 1024,
-        page_bytes=int(said["page"]),
+        cpus=_positive(said["cpus"]),
+        memory_bytes=_positive(said["memory_kib"]) * 1024,
+        page_bytes=_positive(said["page"]),
         in_namespace=said["namespace"] != "first",
         is_root=said["uid"] == "0",
         nginx=said["nginx"],
-        clock_s=float(said["clock"]),
+        clock_s=decimal(said["clock"]),
     )
+
+
+def _positive(text: str) -> int:
+    if (number := count(text)) == 0:
+        raise ValueError("a quantity of zero")
+    return number

@@ -14,6 +14,7 @@ from intop.errors import CommandError, HostError
 from intop.hosts.facts import facts
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load import FIND_TOOL, PATHS_FILE, LoadTool, parse_found
+from intop.hosts.numbers import decimal
 
 T = TypeVar("T")
 
@@ -96,11 +97,17 @@ def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
 
 
 def clock_offsets(rig: Rig) -> dict[str, float]:
-    """Each host's clock minus ours, in s, to within the time that asking took."""
+    """Each host's clock minus ours, in s, to within the time that asking took.
+
+    Raises CommandError for an answer that is no time.
+    """
 
     def offset(host: Host) -> float:
         before = time.time()
-        theirs = float(output(host, "date +%s.%N"))
+        try:
+            theirs = decimal(output(host, "date +%s.%N").removesuffix("\n"))
+        except ValueError as error:
+            raise CommandError(host.address.name, f"its clock can't be read: {error}") from error
         return theirs - (before + time.time()) / 2
 
     return rig.on_all(offset)

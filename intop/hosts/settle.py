@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from intop.domain.cluster import Cluster
 from intop.errors import CommandError
 from intop.hosts.host import Host
+from intop.hosts.numbers import count
 from intop.hosts.rig import Rig
 
 RESTART_LIMIT_S = 60.0
@@ -120,13 +121,18 @@ def _restart(rig: Rig) -> tuple[Sock, ...]:
         raise CommandError(
             host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {said}"
         )
-    return parse_sockets(done.stdout.splitlines())
+    return parse_sockets(done.stdout.split("\n"))
 
 
 def _look(host: Host) -> Seen:
     done = host.run(LOOK)
-    lines = done.stdout.splitlines()
-    waiting = next((line.split()[1] for line in lines if line.startswith("waiting ")), "0")
+    lines = done.stdout.split("\n")
+    try:
+        (waiting,) = (count(line[8:]) for line in lines if line.startswith("waiting "))
+    except ValueError as error:
+        raise CommandError(
+            host.address.name, f"its sockets in TIME_WAIT can't be counted: {error}"
+        ) from error
     unseen = "unseen" in lines
     is_balancer = host.address.role == "load-balancer"
     if is_balancer and unseen:
@@ -137,7 +143,7 @@ def _look(host: Host) -> Seen:
             host.address.name,
             f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {said}",
         )
-    return Seen(int(waiting), parse_sockets(lines), unseen, done.exit_code != 0)
+    return Seen(waiting, parse_sockets(lines), unseen, done.exit_code != 0)
 
 
 def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:
