@@ -2,8 +2,8 @@
 
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError
+from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
-from intop.hosts.numbers import count, decimal
 
 LONGEST = 200
 """Characters of a fact; each goes with every trial that is stored."""
@@ -40,7 +40,7 @@ def facts(host: Host) -> HostFacts:
 def parse_facts(text: str) -> HostFacts:
     """The facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
     said: dict[str, str] = {}
-    for line in text.split("\n"):
+    for line in lines(text):
         name, _, value = line[: LONGEST + 20].partition("=")
         if len(value) > LONGEST or said.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} has {len(line)} characters, or stands there twice")

@@ -1,12 +1,12 @@
 """A host's counters before and after a load, and what happened in between."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
+from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
-from intop.hosts.numbers import count, decimal, whole
 from intop.hosts.processes import Identity, Process, foreign_ticks, parse_processes
 
 COUNTERS = """
@@ -68,9 +68,11 @@ def parse_counters(text: str) -> Counters:
     Not everybody who can name a process is to be believed: what looks like a counter counts only
     ahead of the processes.
     """
-    first, *lines, last = text.removesuffix("\n").split("\n")
-    start = next((n for n, line in enumerate(lines) if line[:1].isdigit()), len(lines))
-    named = _named(lines[:start])
+    if not text.endswith("\n"):
+        raise ValueError("they end in the middle of a line")
+    first, *tables, last = lines(text)
+    start = next((n for n, line in enumerate(tables) if line[:1].isdigit()), len(tables))
+    named = _named(tables[:start])
     title, *times = first.split(maxsplit=CPU_TIMES + 1)
     if title != "cpu":
         raise ValueError(f"{first[:40]!r} is not the time of all processors")
@@ -86,36 +88,39 @@ def parse_counters(text: str) -> Counters:
         retransmits=named["RetransSegs"],
         pressure_us=named.get("some", 0),  # there are kernels without it
         uptime_s=decimal(last),
-        processes=parse_processes(lines[start:]),
+        processes=parse_processes(tables[start:]),
     )
 
 
-def _named(lines: Iterable[str]) -> dict[str, int]:
+def _named(tables: Iterable[str]) -> dict[str, int]:
     """Counters by name. Raises ValueError or IndexError, also for one with two values."""
     named: dict[str, int] = {}
-    header: list[str] = []
-
-    def note(name: str, number: str) -> None:
-        if named.setdefault(name, count(number)) != whole(number):
+    for name, text in _pairs(tables):
+        number = count(text)
+        if named.setdefault(name, number) != number:
             raise ValueError(f"{name} stands there twice")
+    return named
 
-    for line in lines:
+
+def _pairs(tables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names and numbers, as text, of the counters that we want."""
+    header: list[str] = []
+    for line in tables:
         words = line.split()
         if line.startswith("TCP: "):
-            note("tw", words[words.index("tw") + 1])
+            yield "tw", words[words.index("tw") + 1]
         elif line.startswith(("TcpExt: ", "Tcp: ")):
+            # A line of names, then one of numbers, both begun by the name of the table.
             if words[1].lstrip("-").isdigit():
-                for name, number in zip(header, words, strict=True):
-                    if name in NAMED:
-                        note(name, number)
-                if header[0] != words[0]:
+                both = zip(header, words, strict=True)
+                if next(both) != (words[0], words[0]):
                     raise ValueError(f"{words[0]} has no names")
+                yield from (pair for pair in both if pair[0] in NAMED)
             header = words
         elif line.startswith("some "):
-            note("some", words[-1].removeprefix("total="))
-        elif line.startswith("Mem") and words[0].rstrip(":") in NAMED:
-            note(words[0].rstrip(":"), words[1])
-    return named
+            yield "some", words[-1].removeprefix("total=")
+        elif (name := line.partition(":")[0]) in NAMED:
+            yield name, words[1]
 
 
 def between(before: Counters, after: Counters, ours: Collection[str] | None = None) -> HostMetrics:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from intop.hosts.numbers import count, whole
+from intop.hosts.answers import count, whole
 
 NAME_LENGTH = 15
 """The kernel keeps that much of a program's name (TASK_COMM_LEN, less the final zero)."""

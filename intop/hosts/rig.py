@@ -11,10 +11,10 @@ from typing import TypeVar
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError, HostError
+from intop.hosts.answers import decimal, lines
 from intop.hosts.facts import facts
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load import FIND_TOOL, PATHS_FILE, LoadTool, parse_found
-from intop.hosts.numbers import decimal
 
 T = TypeVar("T")
 
@@ -105,7 +105,8 @@ def clock_offsets(rig: Rig) -> dict[str, float]:
     def offset(host: Host) -> float:
         before = time.time()
         try:
-            theirs = decimal(output(host, "date +%s.%N").removesuffix("\n"))
+            (answer,) = lines(output(host, "date +%s.%N"))
+            theirs = decimal(answer)
         except ValueError as error:
             raise CommandError(host.address.name, f"its clock can't be read: {error}") from error
         return theirs - (before + time.time()) / 2

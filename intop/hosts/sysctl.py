@@ -7,6 +7,7 @@ from typing import Literal
 from intop.domain.parameter import normalised
 from intop.domain.probing import Reading
 from intop.errors import CommandError
+from intop.hosts.answers import lines
 from intop.hosts.host import Host, output
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
@@ -28,7 +29,7 @@ def parse_values(text: str) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     several: set[str] = set()
-    for line in text.split("\n"):
+    for line in lines(text):
         if found := VALUE.fullmatch(line):
             key, value = found["path"].replace("/", "."), normalised(found["value"])
             if values.setdefault(key, value) != value:
@@ -67,8 +68,8 @@ ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")
 def probe(host: Host, keys: Iterable[str]) -> dict[str, Reading]:
     """What the host says of each key. Nothing is written. Raises CommandError."""
     asked = sorted(set(keys))
-    lines = "".join(f"{path_of(key)}\n" for key in asked)
-    found = parse_probe(output(host, PROBE, stdin=lines))
+    paths = "".join(f"{path_of(key)}\n" for key in asked)
+    found = parse_probe(output(host, PROBE, stdin=paths))
     if silent := [key for key in asked if key not in found]:
         raise CommandError(
             host.address.name, f"says nothing of {len(silent)} keys, such as {silent[0]}"
@@ -79,7 +80,7 @@ def probe(host: Host, keys: Iterable[str]) -> dict[str, Reading]:
 def parse_probe(text: str) -> dict[str, Reading]:
     """Readings by key from the lines that `PROBE` prints."""
     readings: dict[str, Reading] = {}
-    for line in text.split("\n"):
+    for line in lines(text):
         path, access, value = [*line.split("\t", 2), "", ""][:3]
         for known in ACCESS:
             if access == known:

@@ -1,7 +1,8 @@
-"""Numbers in what a host prints.
+"""What a host prints, taken apart: lines and numbers.
 
-Python's own `int` and `float` also take nan, inf, 1_000 and other scripts' digits, of any length;
-none of these is an answer to what we ask.
+Python's own ways take too much. `splitlines` ends a line at U+0085, U+2028 and others that a value
+or a program's name may hold; `int` and `float` also take nan, inf, 1_000 and other scripts' digits,
+of any length.
 """
 
 import re
@@ -10,8 +11,13 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{0,20})?")
 
 
+def lines(text: str) -> list[str]:
+    """The lines of an output. One that was cut off before its end is none."""
+    return text.split("\n")[:-1]
+
+
 def whole(text: str) -> int:
-    """A whole number as the kernel prints it, up to 64 bits. Raises ValueError for anything else."""
+    """A whole number of up to 20 digits. Raises ValueError for anything else."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"{_short(text)} is no whole number")
     return int(text)
