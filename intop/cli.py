@@ -14,6 +14,7 @@ import click
 
 from intop import __version__
 from intop.errors import IntopError, UsageError
+from intop.report.plain import inert
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -570,11 +571,11 @@ def _exit_by(verdicts: "list[Verdict]") -> None:
 
 
 def _print(text: str) -> None:
-    click.echo(text)
+    click.echo(inert(text))
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    click.echo(inert(text), err=True)
 
 
 class _Stop:
