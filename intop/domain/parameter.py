@@ -25,6 +25,8 @@ DENIED: dict[str, str] = {
     "kernel.core_pattern": "runs a program of one's choice as root",
     "kernel.modprobe": "runs a program of one's choice as root",
     "kernel.hotplug": "runs a program of one's choice as root",
+    "kernel.poweroff_cmd": "runs a program of one's choice as root",
+    "fs.binfmt_misc.*": "runs a program of one's choice in place of another",
     "kernel.panic*": "decides whether the machine survives a fault",
     "fs.suid_dumpable": "leaks the memory of privileged programs",
     "fs.protected_*": "closes link attacks in shared folders",
