@@ -1,6 +1,7 @@
 """SSH on the real thing: the sshds of an embedded lab."""
 
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,6 +41,16 @@ def test_exit_code_output_and_error(balancer: SshHost) -> None:
 def test_standard_input_arrives_whole(balancer: SshHost) -> None:
     text = "ä line with 'quotes', $dollars and \\backslashes\n" * 40_000
     assert text == output(balancer, "cat", stdin=text)
+
+
+def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None:
+    """Those that shells, sshd and sudo have taken for something else; more of them without sshd in
+    test_hostile_words.py.
+    """
+    words = ["", " ", "-e", "it's", '"', "\\", "\\n", "$(id)", "`id`", "$HOME", "~", "*", "!", "%h"]
+    words += ["a\nb", "a\r", "\x1b[2J", "\x7f", "\u2028", "é🙂", "#", "&&", "x" * 50_000]
+    said = output(balancer, shlex.join(["printf", r"%s\0", *words]))
+    assert [*words, ""] == said.split("\0")
 
 
 def test_a_command_that_fails_names_host_and_reason(balancer: SshHost) -> None:
