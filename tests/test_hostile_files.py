@@ -373,6 +373,7 @@ def test_a_url_of_a_server_is_taken(folder: Path, url: str) -> None:
         ("/var/lib/intop", "var/lib"),
         ("~/.ssh/id_ed25519", "~no-such-user/x"),
         ("~/.ssh/id_ed25519", "/a\\u0000b"),
+        ("~/.ssh/id_ed25519", "/a\\nb"),
         ('"mine.db"', '"~no-such-user/x.db"'),
         ('"mine.db"', '"a\\u0000b"'),
         ('"small.toml"', '"a\\u0000b"'),

@@ -59,7 +59,9 @@ def _server(url: str) -> str:
 
 
 def _local_path(text: str) -> str:
-    """Raises ValueError for a home folder that nobody has."""
+    """Raises ValueError for a home folder that nobody has, and for several lines."""
+    if "\n" in text:
+        raise ValueError("a path has one line")
     try:
         Path(text).expanduser()
     except RuntimeError as error:

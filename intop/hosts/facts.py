@@ -6,7 +6,7 @@ from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
 
 LONGEST = 200
-"""Characters of a fact; each goes with every trial that is stored."""
+"""Characters of a fact in words; these go with every trial that is stored."""
 
 FACTS = """
 echo "machine=$(uname -m)"
@@ -41,9 +41,12 @@ def parse_facts(text: str) -> HostFacts:
     """The facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
     said: dict[str, str] = {}
     for line in lines(text):
-        name, _, value = line[: LONGEST + 20].partition("=")
-        if len(value) > LONGEST or said.setdefault(name, value) != value:
-            raise ValueError(f"{name[:20]} has {len(line)} characters, or stands there twice")
+        name, found, value = line.partition("=")
+        if found and said.setdefault(name, value) != value:
+            raise ValueError(f"{name[:20]} stands there twice")
+    for name in ("machine", "kernel", "cpu", "nginx"):
+        if len(said[name]) > LONGEST:
+            raise ValueError(f"{name} has {len(said[name])} characters")
     return HostFacts(
         machine=said["machine"],
         kernel=said["kernel"],

@@ -29,7 +29,7 @@ def parse_values(text: str) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     several: set[str] = set()
-    for line in lines(text):
+    for line in text.split("\n"):
         if found := VALUE.fullmatch(line):
             key, value = found["path"].replace("/", "."), normalised(found["value"])
             if values.setdefault(key, value) != value:

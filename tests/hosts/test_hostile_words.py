@@ -4,7 +4,6 @@ import re
 import shlex
 import socket
 import subprocess
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,7 @@ class Shell(SshHost):
     """An SSH host but for SSH: its commands are run by a shell of this machine."""
 
     def __init__(self) -> None:
-        address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
-        super().__init__(address, None, ExitStack())  # type: ignore[arg-type]
+        self._address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         # A login shell first, which reads what sshd hands it, as on a real host.
