@@ -53,6 +53,12 @@ def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None
     assert [*words, ""] == said.split("\0")
 
 
+def test_what_is_no_text_or_has_no_end_arrives(balancer: SshHost) -> None:
+    assert "\ufffd\0\r\n" == output(balancer, r"printf '\377\000\r\n'")
+    endless = output(balancer, r"head -c 10000000 /dev/zero | tr '\000' x")
+    assert "x" * 10_000_000 == endless
+
+
 def test_a_command_that_fails_names_host_and_reason(balancer: SshHost) -> None:
     with pytest.raises(CommandError, match=rf"{NAME}-lb: exit code 3 .*no such thing"):
         output(balancer, "echo no such thing >&2; exit 3")
