@@ -203,7 +203,7 @@ def parse_status(text: str) -> HostState:
     facts = {"holder": "", "since": "", "lease_s": "", "silent_s": "", "watchdog": ""}
     changed: list[KeyChange] = []
     reports: list[str] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match line.split("\t"):
             case ["key", path, before, now]:
                 changed.append(KeyChange(key=key_of(path), before=before, now=now))
@@ -226,7 +226,7 @@ def parse_status(text: str) -> HostState:
 def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
     """What `guard.sh rollback` printed, a line of fields between tabs for each key."""
     restored: list[KeyValue] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match line.split("\t"):
             case ["restored", path, value]:
                 restored.append(KeyValue(key=key_of(path), value=value))
@@ -240,7 +240,7 @@ def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
 
 def _foreign(text: str) -> tuple[ForeignChange, ...]:
     found: list[ForeignChange] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match line.split("\t"):
             case ["foreign", path, left, now, command]:
                 found.append(ForeignChange(key=key_of(path), left=left, now=now, command=command))
@@ -249,7 +249,7 @@ def _foreign(text: str) -> tuple[ForeignChange, ...]:
 
 def _unrestored(text: str) -> tuple[Unrestored, ...]:
     found: list[Unrestored] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match line.split("\t"):
             case ["unrestored", path, value, command]:
                 found.append(Unrestored(key=key_of(path), value=value, command=command))
@@ -288,7 +288,7 @@ def _begin(
             )
         time.sleep(1)
     _check(host, done)
-    lines = done.stdout.splitlines()
+    lines = done.stdout.split("\n")
     for line in lines:
         if line.startswith(REPORT):
             say(f"{address.name} reports: {line.removeprefix(REPORT)}")

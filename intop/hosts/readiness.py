@@ -63,7 +63,7 @@ def readiness(host: Host) -> Readiness:
 
 def parse_readiness(text: str) -> Readiness:
     """From the lines that `READINESS` prints. Raises ValueError."""
-    lines = [line.partition(" ") for line in text.splitlines()]
+    lines = [line.partition(" ") for line in text.split("\n")]
 
     def told(word: str) -> tuple[str, ...]:
         return tuple(rest for first, _, rest in lines if first == word)
