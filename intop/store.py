@@ -8,7 +8,7 @@ attempt. Nothing is ever deleted: to start anew is a new campaign.
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
 from intop.errors import IntopError, UsageError
 
 T = TypeVar("T")
@@ -129,7 +129,10 @@ class Store:
         query = _campaign.select().where(_campaign.c.study == study)
         with self._engine.connect() as connection:
             row = connection.execute(query.order_by(_campaign.c.id.desc()).limit(1)).first()
-        return None if row is None else _campaign_of(row)
+        if row is None:
+            return None
+        with _as_written(f"campaign {row.id}"):
+            return _campaign_of(row)
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
@@ -165,7 +168,8 @@ class Store:
         query = _planned.select().where(*_about(_planned, subject), _planned.c.stage == stage)
         with self._engine.connect() as connection:
             rows = connection.execute(query.order_by(_planned.c.position)).all()
-        return [_planned_of(row) for row in rows]
+        with _as_written(f"plan of {stage}"):
+            return [_planned_of(row) for row in rows]
 
     def write_plan(self, subject: Subject, stage: Stage, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
@@ -221,8 +225,13 @@ class Store:
         )
         if stages:
             query = query.where(_planned.c.stage.in_(stages))
+        found: list[Trial] = []
         with self._engine.connect() as connection:
-            return [_trial_of(row._mapping) for row in connection.execute(query)]  # noqa: SLF001
+            for row in connection.execute(query):
+                mapping = row._mapping  # noqa: SLF001
+                with _as_written(f"trial {mapping[_trial.c.id]}"):
+                    found.append(_trial_of(mapping))
+        return found
 
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
@@ -247,7 +256,10 @@ class Store:
         )
         with self._engine.connect() as connection:
             text = connection.execute(query).scalar()
-        return None if text is None else TypeAdapter(kind).validate_json(text)
+        if text is None:
+            return None
+        with _as_written(f"result {kind.__name__}"):
+            return TypeAdapter(kind).validate_json(text)
 
 
 @contextmanager
@@ -271,17 +283,21 @@ def _engine(url: str) -> sa.Engine:
         folder = Path(url).expanduser().absolute().parent
         if not folder.is_dir():
             raise UsageError(f"the store can't be made: there is no folder {folder}")
-        url = f"sqlite:///{Path(url).expanduser()}"
     try:
-        sa.make_url(url)
+        # A file's name may have a question mark in it; it is no URL.
+        parsed = (
+            sa.make_url(url)
+            if "://" in url
+            else sa.URL.create("sqlite", database=str(Path(url).expanduser()))
+        )
     except (SQLAlchemyError, ValueError):
         # Not shown: what can't be taken apart may have a password anywhere.
         raise UsageError(
             "the store in [study] is no URL: write such as postgresql+psycopg://user@host/name"
         ) from None
     try:
-        engine = sa.create_engine(url)
-    except (SQLAlchemyError, ImportError) as error:
+        engine = sa.create_engine(parsed)
+    except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
         raise UsageError(f"{_shown(url)} is no store: {error}") from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _careful)
@@ -298,6 +314,7 @@ def _careful(connection: Any, _record: object) -> None:
 def _prepare(engine: sa.Engine, url: str) -> None:
     try:
         with engine.begin() as connection:
+            _check_ours(connection, url)
             _metadata.create_all(connection)
             found = connection.execute(sa.select(_meta.c.schema_version)).scalar()
             if found is None:
@@ -305,13 +322,41 @@ def _prepare(engine: sa.Engine, url: str) -> None:
             elif found == 1:
                 _add_columns(connection)
                 connection.execute(_meta.update().values(schema_version=SCHEMA))
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, TypeError, ValueError) as error:  # the latter for a URL's options
         raise UsageError(
             f"the store {_shown(url)} can't be opened: {str(error).splitlines()[0]}"
         ) from error
     if found not in (None, 1, SCHEMA):
         raise UsageError(
             f"the store {_shown(url)} has schema {found}, this intop needs {SCHEMA}: "
+            f"name another store in [study]"
+        )
+
+
+def _check_ours(connection: sa.Connection, url: str) -> None:
+    """Refuse another program's database before anything is written to it. Raises UsageError.
+
+    A store of which a kill left some tables only is still one.
+    """
+    inspector = sa.inspect(connection)
+    names = set(inspector.get_table_names())
+    ours = names & set(_metadata.tables)
+    lacking = [
+        name
+        for name in sorted(ours)
+        if {
+            c.name
+            for c in _metadata.tables[name].columns
+            if not c.nullable and not c.server_default
+        }
+        - {column["name"] for column in inspector.get_columns(name)}
+    ]
+    if (_meta.name in ours and _meta.name not in lacking) or not names:
+        return
+    # A server's database may be shared, a file is not.
+    if lacking or (not ours and connection.dialect.name == "sqlite"):
+        raise UsageError(
+            f"the store {_shown(url)} is the database of another program: "
             f"name another store in [study]"
         )
 
@@ -342,52 +387,85 @@ def _about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], .
     return tuple(table.c[name] == value for name, value in _key(subject).items())
 
 
+@contextmanager
+def _as_written(what: str) -> Iterator[None]:
+    """Name what can't be read: somebody else has written there, or a later version of intop."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise IntopError(
+            f"the store's {what} is not as this intop writes it: {said}. "
+            f"Bring back a copy of the store, or start anew with another one in [study]"
+        ) from error
+
+
+def _loaded(text: str) -> Any:
+    """JSON as we write it. Raises ValueError, also for NaN and its like, which no trial has."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no number")
+
+    return json.loads(text, parse_constant=refuse)
+
+
 def _campaign_of(row: Any) -> Campaign:
-    return Campaign(
-        id=row.id,
-        study=row.study,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        seed=row.seed,
+    return TypeAdapter(Campaign).validate_python(
+        {
+            "id": row.id,
+            "study": row.study,
+            "started_at": row.started_at,
+            "finished_at": row.finished_at,
+            "seed": row.seed,
+        }
     )
 
 
+_PLANNED = TypeAdapter(PlannedTrial)
+_TRIAL = TypeAdapter(Trial)
+
+
 def _planned_of(row: Any) -> PlannedTrial:
-    return PlannedTrial(
-        index=row.position,
-        role=row.role,
-        configuration=Configuration.from_json(row.configuration),
-        label=row.label,
+    return _PLANNED.validate_python(
+        {
+            "index": row.position,
+            "role": row.role,
+            "configuration": Configuration.from_json(row.configuration),
+            "label": row.label,
+        }
     )
 
 
 def _trial_of(row: Any) -> Trial:
     histogram = row[_trial.c.histogram]
-    return Trial(
-        planned=PlannedTrial(
-            index=row[_planned.c.position],
-            role=row[_planned.c.role],
-            configuration=Configuration.from_json(row[_planned.c.configuration]),
-            label=row[_planned.c.label],
-        ),
-        stage=row[_planned.c.stage],
-        attempt=row[_trial.c.attempt],
-        status=row[_trial.c.status],
-        detail=row[_trial.c.detail],
-        conditions=Conditions(**json.loads(row[_trial.c.conditions])),
-        started_at=row[_trial.c.started_at],
-        seconds=row[_trial.c.seconds],
-        seed=row[_trial.c.seed],
-        tool_version=row[_trial.c.tool_version],
-        histogram=None if histogram is None else Histogram.from_text(histogram),
-        achieved_rps=row[_trial.c.achieved_rps],
-        errors=json.loads(row[_trial.c.errors]),
-        metrics={
-            name: HostMetrics(**values)
-            for name, values in json.loads(row[_trial.c.metrics]).items()
-        },
-        replica=row[_trial.c.replica],
-        p99_above_ms=row[_trial.c.p99_above_ms],
+    conditions = _loaded(row[_trial.c.conditions])
+    if unknown := set(conditions) - {field.name for field in fields(Conditions)}:
+        # Left out, trials of other conditions would look alike.
+        raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
+    return _TRIAL.validate_python(
+        {
+            "planned": {
+                "index": row[_planned.c.position],
+                "role": row[_planned.c.role],
+                "configuration": Configuration.from_json(row[_planned.c.configuration]),
+                "label": row[_planned.c.label],
+            },
+            "stage": row[_planned.c.stage],
+            "attempt": row[_trial.c.attempt],
+            "status": row[_trial.c.status],
+            "detail": row[_trial.c.detail],
+            "conditions": conditions,
+            "started_at": row[_trial.c.started_at],
+            "seconds": row[_trial.c.seconds],
+            "seed": row[_trial.c.seed],
+            "tool_version": row[_trial.c.tool_version],
+            "histogram": None if histogram is None else Histogram.from_text(histogram),
+            "achieved_rps": row[_trial.c.achieved_rps],
+            "errors": _loaded(row[_trial.c.errors]),
+            "metrics": _loaded(row[_trial.c.metrics]),
+            "replica": row[_trial.c.replica],
+            "p99_above_ms": row[_trial.c.p99_above_ms],
+        }
     )
 
 

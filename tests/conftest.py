@@ -6,6 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a failure is repeated by running the test again. What a machine
+# is busy with must not fail a test, and nothing is kept between runs.
+settings.register_profile("intop", derandomize=True, deadline=None, max_examples=60, database=None)
+# To look further, by hand: pytest --hypothesis-profile=further
+settings.register_profile("further", deadline=None, max_examples=2000, database=None)
+settings.load_profile("intop")
 
 MOVING = {"fs.dentry-state", "fs.file-nr", "fs.inode-nr", "fs.inode-state"}
 MOVING |= {"kernel.ns_last_pid", "kernel.pty.nr"}

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from intop.report.plain import inert
+
 if TYPE_CHECKING:
     from intop.config.study import Study
 
@@ -74,9 +76,9 @@ def study_of(config: Path | None) -> "Study":
 
 def print_result(text: str) -> None:
     """To stdout: what was asked for."""
-    click.echo(text)
+    click.echo(inert(text))
 
 
 def say(text: str) -> None:
     """To stderr: all that is said beside the result."""
-    click.echo(text, err=True)
+    click.echo(inert(text), err=True)

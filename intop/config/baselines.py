@@ -14,6 +14,8 @@ from intop.config.source import Model, Source
 from intop.domain.baseline import RESERVED, Baseline
 from intop.errors import ConfigurationError
 
+LONGEST_VALUE = 200
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -23,7 +25,9 @@ def _value_text(value: object) -> str:
         raise ValueError('a key has to stand in quotes, such as "net.core.somaxconn" = 4096')  # noqa: TRY004
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
         raise ValueError("a value is a text or a whole number")
-    return str(value)
+    if len(text := str(value)) > LONGEST_VALUE:
+        raise ValueError(f"a value has at most {LONGEST_VALUE} characters")
+    return text
 
 
 class _BaselineModel(Model):
@@ -56,8 +60,8 @@ def load_baselines(folder: Path) -> dict[str, Baseline]:
 
 def _baseline(path: Path) -> Baseline:
     source = Source.read(path)
-    if path.stem in RESERVED:
-        source.problem((), f"a baseline can't be called {path.stem}: {RESERVED[path.stem]}")
+    if reason := RESERVED.get(path.stem.lower()):
+        source.problem((), f"a baseline can't be called {path.stem}: {reason}")
     if not _NAME.fullmatch(path.stem):
         source.problem((), "a baseline's file is named of letters, digits, dots, _ and -")
     model = source.check(lambda: _BaselineModel.model_validate(source.data), ())

@@ -45,6 +45,11 @@ class _ComponentModel(Model):
 
 Key = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")]
 
+Choice = Annotated[
+    str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.,:/-]+( [A-Za-z0-9_.,:/-]+)*$")
+]
+"""Words as the kernel prints them: no shell takes them for anything else."""
+
 
 class _PresenceModel(Model):
     since: str = ""
@@ -68,7 +73,7 @@ class _ParameterModel(Model):
     low: int | None = None
     high: int | None = None
     components: tuple[_ComponentModel, ...] = ()
-    choices: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
     scale: Scale | None = None
     choices_from: str | None = None
     choices_from_in_namespace: str | None = None

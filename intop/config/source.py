@@ -1,8 +1,9 @@
 """A TOML file and what is wrong in it, with lines."""
 
+import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -19,6 +20,13 @@ T = TypeVar("T")
 Place = tuple[str | int, ...]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
+LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
+"""In characters. The catalogue has some 100,000."""
+DEEPEST = 20
+"""Tables in tables; ours have five."""
+MOST_PROBLEMS = 50
+"""Nobody reads more of one file."""
+
 
 class Model(BaseModel):
     """A table. Types and ranges are checked here, the rest by the domain's constructors."""
@@ -33,21 +41,36 @@ class Source:
         self.path = path
         self.data = data
         self.problems: list[str] = []
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
+        self._left_out = False
 
     @classmethod
     def read(cls, path: Path) -> "Source":
-        """Raises ConfigurationError when there is no such file, or it is not TOML."""
+        """Raises ConfigurationError when there is no such file, it is not TOML, or has what no file
+        of ours needs: control characters, endless numbers, a hundred tables in each other.
+        """
         try:
-            text = path.read_text(encoding="utf-8")
-            return cls(path, text, tomllib.loads(text))
+            text = _text(path)
+            source = cls(path, text, tomllib.loads(text))
         except OSError as error:
             raise ConfigurationError([f"{path}: can't be read: {error.strerror}"]) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except RecursionError as error:
+            raise ConfigurationError([f"{path}: is nested too deeply"]) from error
+        except ValueError as error:  # also for a number that has too many digits
             raise ConfigurationError([f"{path}: is not TOML: {error}"]) from error
+        for place, what in _oddities(source.data):
+            source.problem(place, what)
+        if source.problems:
+            raise ConfigurationError(source.problems)
+        return source
 
     def problem(self, place: Place, what: str) -> None:
         """Note a problem at a place such as ("cluster", "arm", "url")."""
+        if len(self.problems) >= MOST_PROBLEMS:
+            if not self._left_out:
+                self.problems.append(f"{self.path}: and more, which are not told")
+                self._left_out = True
+            return
         line = self._line_of(place)
         where = f"{self.path}:{line}" if line else str(self.path)
         words = ".".join(str(part) for part in place)
@@ -98,6 +121,47 @@ class Source:
             if names and re.match(rf'\s*"?{re.escape(names[0])}"?\s*[=.]', line):
                 return number + 1
         return best
+
+
+def _text(path: Path) -> str:
+    """Raises OSError for what is no file, ValueError for one that is too large or not UTF-8."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # Reading a pipe would wait for ever, and a device has no end.
+        raise OSError(0, "Is not a file")
+    with path.open(encoding="utf-8") as file:
+        text = file.read(LARGEST_FILE + 1)
+    if len(text) > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE} characters")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"line {number} has more than {LONGEST_LINE} characters")
+    return text
+
+
+def _oddities(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Places of what can be written in TOML and makes no sense in any of our files."""
+    todo: list[tuple[Place, Any]] = [((), data)]
+    while todo:
+        place, value = todo.pop()
+        if len(place) > DEEPEST:
+            yield place[:3], "is nested too deeply"
+        elif isinstance(value, dict):
+            yield from ((place, f"has a name {p}") for key in value if (p := _control(key)))
+            todo += [((*place, key), value[key]) for key in reversed(value)]
+        elif isinstance(value, list):
+            todo += [((*place, n), item) for n, item in reversed([*enumerate(value)])]
+        elif isinstance(value, str) and (problem := _control(value)):
+            yield place, f"has a text {problem}"
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield place, f"must be a number, not {value}"
+        elif isinstance(value, int) and value.bit_length() > 63:
+            yield place, "is larger than 64 bits"
+
+
+def _control(text: str) -> str:
+    """Which control character is in it, "" when there is none. Line ends and tabs are none."""
+    found = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text)
+    return f"with the control character U+{ord(found[0]):04X}" if found else ""
 
 
 _UNION_TAGS = ("increasing", "less", "requires", "exclusive")

@@ -7,8 +7,10 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     Field,
     model_validator,
 )
@@ -39,7 +41,39 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
 
-UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
+
+def _one_request(path: str) -> str:
+    """Raises ValueError for what would not be the path of one request, everywhere the same."""
+    if not re.fullmatch(r"/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*", path):
+        raise ValueError("a path begins with / and has no quotes, blanks or others to be %-encoded")
+    return path
+
+
+def _server(url: str) -> str:
+    """Raises ValueError for what is no http://HOST or https://HOST:PORT."""
+    if not re.fullmatch(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?", url):
+        raise ValueError("must be http://HOST:PORT or https://HOST:PORT, without a path")
+    parts = urlsplit(url)
+    if parts.port == 0 or not parts.hostname or parts.hostname.startswith("-"):
+        raise ValueError("must have a host, and a port from 1 to 65535 if any")
+    return url
+
+
+def _local_path(text: str) -> str:
+    """Raises ValueError for a home folder that nobody has, and for several lines."""
+    if "\n" in text:
+        raise ValueError("a path has one line")
+    try:
+        Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"there is no user of that home folder: {text}") from error
+    return text
+
+
+UrlPath = Annotated[str, AfterValidator(_one_request)]
+LocalPath = Annotated[str, AfterValidator(_local_path)]
+HostName = Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]*$")]
+"""Of a host, and what we call it: in messages, file names and columns of tables."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 ShellWord = Annotated[str, Field(pattern=f"^{SHELL_WORD}$")]
 
@@ -69,15 +103,15 @@ class Study:
 
 
 class _HostModel(Model):
-    hostname: ShellWord
-    name: str | None = Field(default=None, min_length=1)
+    hostname: HostName
+    name: HostName | None = None
     port: Port | None = None
     user: ShellWord | None = None
-    key_file: str | None = None
-    known_hosts: str | None = None
-    ssh_config: str | None = Field(default=None, min_length=1)
+    key_file: LocalPath | None = None
+    known_hosts: LocalPath | None = None
+    ssh_config: LocalPath | None = Field(default=None, min_length=1)
     sudo: Literal[False, True, "ask"] = False
-    state_dir: str = Field(default="/var/lib/intop", pattern=r"^/.*[^/]$")
+    state_dir: str = Field(default="/var/lib/intop", pattern=r"^/[^\n\t]*[^/\s]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     jump: "_HostModel | None" = None
 
@@ -129,7 +163,7 @@ class _ClusterModel(Model):
     load_generator: _HostModel
     load_balancer: _HostModel
     backends: tuple[_HostModel, ...] = Field(min_length=1)
-    url: str = Field(pattern=r"^https?://[^/\s]+$")
+    url: Annotated[str, AfterValidator(_server)]
     nginx_restart: str = Field(min_length=1)
     static_paths: tuple[UrlPath, ...] = Field(min_length=1)
     dynamic_path: UrlPath
@@ -140,7 +174,8 @@ class _ClusterModel(Model):
     @model_validator(mode="after")
     def _distinct(self) -> "_ClusterModel":
         names = [h.name or h.hostname for h in self._hosts()]
-        if twice := {n for n in names if names.count(n) > 1}:
+        lower = [n.lower() for n in names]
+        if twice := {n for n in names if lower.count(n.lower()) > 1}:
             raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
         return self
 
@@ -205,7 +240,7 @@ class _BudgetModel(Model):
 
 class _StudyModel(Model):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
-    store: str = "intop.db"
+    store: LocalPath = "intop.db"
     seed: Annotated[int, Field(ge=0)] = 1
     max_risk: Risk = "medium"
     catalogue: str | None = None

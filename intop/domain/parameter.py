@@ -1,5 +1,6 @@
 """Parameters: what can be tuned, in which range, and what must never be."""
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -26,6 +27,8 @@ DENIED: dict[str, str] = {
     "kernel.core_pattern": "runs a program of one's choice as root",
     "kernel.modprobe": "runs a program of one's choice as root",
     "kernel.hotplug": "runs a program of one's choice as root",
+    "kernel.poweroff_cmd": "runs a program of one's choice as root",
+    "fs.binfmt_misc.*": "runs a program of one's choice in place of another",
     "kernel.panic*": "decides whether the machine survives a fault",
     "fs.suid_dumpable": "leaks the memory of privileged programs",
     "fs.protected_*": "closes link attacks in shared folders",
@@ -131,10 +134,15 @@ class Parameter:
         return self.kind in ("integer", "vector")
 
 
+_BLANKS = re.compile(r"[ \t\n]+")
+
 MEMORY_UNITS: dict[str, int] = {"bytes": 1, "KiB": 1024, "pages": 4096}
 """Bytes in one unit of memory. A host with other pages says so itself."""
 
 
 def normalised(value: str) -> str:
-    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks."""
-    return " ".join(value.split())
+    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks.
+
+    Nothing else counts as a blank: what a value holds beyond that must read back as it was written.
+    """
+    return " ".join(part for part in _BLANKS.split(value) if part)

@@ -1,5 +1,6 @@
 """From the catalogue to the space that one host offers, with a reason for all that is left out."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -252,7 +253,7 @@ def _fitted(
     if why := _locked(parameter.key, reading, facts):
         return f"can't be written: {why}"
     if parameter.is_numeric:
-        parts = reading.value.split()
+        parts = reading.value.split(" ")
         if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
             return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
         return _within_memory(parameter, facts)
@@ -278,7 +279,7 @@ def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
 
 
 def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return re.fullmatch(r"-?[0-9]{1,20}", text) is not None
 
 
 def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:

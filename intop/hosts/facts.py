@@ -2,7 +2,11 @@
 
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError
+from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
+
+LONGEST = 200
+"""Characters of a fact in words; these go with every trial that is stored."""
 
 FACTS = """
 echo "machine=$(uname -m)"
@@ -43,18 +47,25 @@ def facts(host: Host) -> HostFacts:
 
 def parse_facts(text: str) -> HostFacts:
     """The facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
-    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    said: dict[str, str] = {}
+    for line in lines(text):
+        name, found, value = line.partition("=")
+        if found and said.setdefault(name, value) != value:
+            raise ValueError(f"{name[:20]} stands there twice")
+    for name in ("machine", "kernel", "cpu", "nginx"):
+        if len(said[name]) > LONGEST:
+            raise ValueError(f"{name} has {len(said[name])} characters")
     return HostFacts(
         machine=said["machine"],
         kernel=said["kernel"],
         cpu=said["cpu"] or "unknown",
-        cpus=int(said["cpus"]),
-        memory_bytes=int(said["memory_kib"]) * 1024,
-        page_bytes=int(said["page"]),
+        cpus=_positive(said["cpus"]),
+        memory_bytes=_positive(said["memory_kib"]) * 1024,
+        page_bytes=_positive(said["page"]),
         in_namespace=said["namespace"] != "first",
         is_root=said["uid"] == "0",
         nginx=said["nginx"],
-        clock_s=float(said["clock"]),
+        clock_s=decimal(said["clock"]),
         in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
         mounts=_mounts(said.get("mounts", "")),
     )
@@ -66,3 +77,9 @@ def _mounts(text: str) -> dict[str, bool]:
     """
     words = text.split()
     return {place: "ro" in modes for place, modes in zip(words[::2], words[1::2], strict=True)}
+
+
+def _positive(text: str) -> int:
+    if (number := count(text)) == 0:
+        raise ValueError("a quantity of zero")
+    return number

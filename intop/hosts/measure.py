@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
-from intop.errors import CommandError, LoadKilledError
+from intop.errors import CommandError, LoadKilledError, UnreachableError
 from intop.hosts.host import Host
 from intop.hosts.load import (
     Load,
@@ -80,12 +80,14 @@ def _counters(rig: Rig) -> dict[str, Counters]:
 def _between(
     rig: Rig, before: Mapping[str, Counters], after: Mapping[str, Counters]
 ) -> dict[str, HostMetrics]:
-    return {
-        address.name: between(
-            before[address.name], after[address.name], _ours(rig.cluster, address)
-        )
-        for address in rig.cluster.hosts
-    }
+    metrics: dict[str, HostMetrics] = {}
+    for address in rig.cluster.hosts:
+        name = address.name
+        try:
+            metrics[name] = between(before[name], after[name], _ours(rig.cluster, address))
+        except ValueError as error:
+            raise UnreachableError(name, f"was started anew meanwhile: {error}") from error
+    return metrics
 
 
 def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:

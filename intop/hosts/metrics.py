@@ -1,12 +1,13 @@
 """A host's counters before and after a load, and what happened in between."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
+from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
-from intop.hosts.processes import Identity, Process, foreign_ticks, parse_process
+from intop.hosts.processes import Identity, Process, foreign_ticks, parse_processes
 
 COUNTERS = """
 read -r line < /proc/stat && echo "$line"
@@ -24,6 +25,15 @@ A process that ends while it is listed is no error: only the last line decides o
 
 TICKS_PER_S = 100
 """USER_HZ, the unit of CPU times in /proc: the same on all X86 and ARM Linux."""
+
+CPU_TIMES = 8
+"""user nice system idle iowait irq softirq steal; guest time is part of user time already."""
+
+NAMED = ("MemTotal", "MemAvailable", "ListenOverflows", "ListenDrops", "RetransSegs")
+"""What is taken from the tables that name their numbers."""
+
+GROWING = ("uptime_s", "listen_overflows", "listen_drops", "retransmits", "pressure_us")
+"""The counters that never go back while a host runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,56 +63,84 @@ def read_counters(host: Host, *, processes: bool = False) -> Counters:
 
 
 def parse_counters(text: str) -> Counters:
-    """Counters from what either command prints. Raises KeyError, ValueError or IndexError."""
-    lines = text.splitlines()
-    # user nice system idle iowait irq softirq steal; guest time is part of user time already.
-    cpu = [int(v) for v in lines[0].split()[1:9]]
-    named: dict[str, int] = {}
-    header: list[str] = []
-    processes: dict[Identity, Process] = {}
-    time_wait = pressure = 0
-    for line in lines[1:]:
-        words = line.split()
-        if line.startswith("TCP: "):
-            time_wait = int(words[words.index("tw") + 1])
-        elif line.startswith(("TcpExt: ", "Tcp: ")):
-            if words[1].lstrip("-").isdigit():
-                named |= dict(zip(header, map(int, words[1:]), strict=True))
-            header = words[1:]
-        elif line.startswith("some "):
-            pressure = int(words[-1].removeprefix("total="))
-        elif line.startswith("Mem"):
-            named[words[0].rstrip(":")] = int(words[1])
-        elif line[:1].isdigit() and " (" in line and (found := parse_process(line)):
-            processes[found[0]] = found[1]
+    """Counters from what either command prints. Raises KeyError, ValueError or IndexError.
+
+    Not everybody who can name a process is to be believed: what looks like a counter counts only
+    ahead of the processes.
+    """
+    if not text.endswith("\n"):
+        raise ValueError("they end in the middle of a line")
+    first, *tables, last = lines(text)
+    start = next((n for n, line in enumerate(tables) if line[:1].isdigit()), len(tables))
+    named = _named(tables[:start])
+    title, *times = first.split(maxsplit=CPU_TIMES + 1)
+    if title != "cpu":
+        raise ValueError(f"{first[:40]!r} is not the time of all processors")
+    cpu = [count(time) for time in times[:CPU_TIMES]]
     return Counters(
         cpu_total=sum(cpu),
         cpu_idle=cpu[3] + cpu[4],
         cpu_steal=cpu[7],
-        memory_used_kib=named["MemTotal"] - named["MemAvailable"],
-        time_wait=time_wait,
+        memory_used_kib=max(named["MemTotal"] - named["MemAvailable"], 0),
+        time_wait=named["tw"],
         listen_overflows=named["ListenOverflows"],
         listen_drops=named["ListenDrops"],
         retransmits=named["RetransSegs"],
-        pressure_us=pressure,
-        uptime_s=float(lines[-1]),
-        processes=processes,
+        pressure_us=named.get("some", 0),  # there are kernels without it
+        uptime_s=decimal(last),
+        processes=parse_processes(tables[start:]),
     )
+
+
+def _named(tables: Iterable[str]) -> dict[str, int]:
+    """Counters by name. Raises ValueError or IndexError, also for one with two values."""
+    named: dict[str, int] = {}
+    for name, text in _pairs(tables):
+        number = count(text)
+        if named.setdefault(name, number) != number:
+            raise ValueError(f"{name} stands there twice")
+    return named
+
+
+def _pairs(tables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names and numbers, as text, of the counters that we want."""
+    header: list[str] = []
+    for line in tables:
+        words = line.split()
+        if line.startswith("TCP: "):
+            yield "tw", words[words.index("tw") + 1]
+        elif line.startswith(("TcpExt: ", "Tcp: ")):
+            # A line of names, then one of numbers, both begun by the name of the table.
+            if words[1].lstrip("-").isdigit():
+                both = zip(header, words, strict=True)
+                if next(both) != (words[0], words[0]):
+                    raise ValueError(f"{words[0]} has no names")
+                yield from (pair for pair in both if pair[0] in NAMED)
+            header = words
+        elif line.startswith("some "):
+            yield "some", words[-1].removeprefix("total=")
+        elif (name := line.partition(":")[0]) in NAMED:
+            yield name, words[1]
 
 
 def between(before: Counters, after: Counters, ours: Collection[str] | None = None) -> HostMetrics:
     """The metrics of the time between two readings of one host.
 
     `ours` are the names of the programs that carry the load; None where they are not known.
+    Raises ValueError when a counter went back, as all do when a host starts anew.
     """
+    for name in GROWING:
+        if getattr(after, name) < getattr(before, name):
+            raise ValueError(f"its {name} went back from {getattr(before, name)}")
     ticks = max(after.cpu_total - before.cpu_total, 1)
     seconds = max(after.uptime_s - before.uptime_s, 1e-3)
     foreign, program = (
         (None, "") if ours is None else foreign_ticks(before.processes, after.processes, ours)
     )
     return HostMetrics(
-        cpu=1 - (after.cpu_idle - before.cpu_idle) / ticks,
-        steal=(after.cpu_steal - before.cpu_steal) / ticks,
+        # Idle and stolen time are estimates, which the kernel may take back a little of.
+        cpu=min(max(1 - (after.cpu_idle - before.cpu_idle) / ticks, 0.0), 1.0),
+        steal=min(max((after.cpu_steal - before.cpu_steal) / ticks, 0.0), 1.0),
         memory_mib=after.memory_used_kib / 1024,
         time_wait=after.time_wait,
         listen_overflows=after.listen_overflows - before.listen_overflows,

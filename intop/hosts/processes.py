@@ -1,8 +1,10 @@
 """CPU time by process, and how much of it went to programs that have no part in the load."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+from intop.hosts.answers import count, whole
 
 NAME_LENGTH = 15
 """The kernel keeps that much of a program's name (TASK_COMM_LEN, less the final zero)."""
@@ -24,21 +26,45 @@ class Process:
 
 
 _UNBORN = Process("", 0, 0, 0)
+_FEWEST_WORDS = 20
+"""Behind the name: what is read of them, and more than a name has room for."""
 
 
-def parse_process(line: str) -> tuple[Identity, Process] | None:
+def parse_processes(lines: Iterable[str]) -> dict[Identity, Process]:
+    """The processes of one /proc/PID/stat after the other, without the kernel's threads.
+
+    Raises ValueError or IndexError. Anybody on the host can give a process a name with line ends in
+    it, which the kernel prints as they are: an entry ends with its numbers, not with its line.
+    """
+    found: dict[Identity, Process] = {}
+    entry: list[str] = []
+    for line in lines:
+        entry.append(line)
+        if len(line.rpartition(") ")[2].split(" ")) < _FEWEST_WORDS:
+            continue
+        if process := parse_process("\n".join(entry)):
+            found[process[0]] = process[1]
+        entry = []
+    if entry:
+        raise ValueError(f"{entry[0][:40]!r} is no process")
+    return found
+
+
+def parse_process(text: str) -> tuple[Identity, Process] | None:
     """A process from the text of its /proc/PID/stat (see proc_pid_stat(5)); None for a kernel's
     thread, since those work for everybody. Raises ValueError or IndexError.
     """
-    # A name may have blanks and brackets in it.
-    head, _, tail = line.rpartition(") ")
+    # A name may have blanks, brackets and line ends in it.
+    head, _, tail = text.rpartition(") ")
     pid, _, name = head.partition(" (")
     words = tail.split()
-    if int(words[6]) & KERNEL_THREAD:
+    if count(words[6]) & KERNEL_THREAD:
         return None
-    user, system, children_user, children_system = map(int, words[11:15])
-    process = Process(name, int(words[1]), user + system, children_user + children_system)
-    return (int(pid), int(words[19])), process
+    user, system = map(count, words[11:13])
+    # The kernel's own sums of a child's times are signed.
+    children_user, children_system = map(whole, words[13:15])
+    process = Process(name, count(words[1]), user + system, children_user + children_system)
+    return (count(pid), count(words[19])), process
 
 
 def foreign_ticks(
@@ -66,8 +92,10 @@ def foreign_ticks(
     for process in ended.values():
         heir = process.parent
         for _ in ended:  # a bound: the list is not of one moment, and might have a circle
-            heir = ended[heir].parent if heir in ended else heir
+            if heir not in ended:
+                break
+            heir = ended[heir].parent
         if names.get(heir) not in ours:
             children -= process.own + process.children
-    ticks = own + max(children, 0)
+    ticks = max(own + max(children, 0), 0)
     return ticks, max(by_name, key=lambda name: by_name[name]) if ticks else ""

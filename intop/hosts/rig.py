@@ -11,6 +11,7 @@ from typing import TypeVar
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
 from intop.errors import CommandError, HostError
+from intop.hosts.answers import decimal, lines
 from intop.hosts.facts import facts
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load import FIND_TOOL, PATHS_FILE, LoadTool, parse_found
@@ -96,11 +97,18 @@ def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
 
 
 def clock_offsets(rig: Rig) -> dict[str, float]:
-    """Each host's clock minus ours, in s, to within the time that asking took."""
+    """Each host's clock minus ours, in s, to within the time that asking took.
+
+    Raises CommandError for an answer that is no time.
+    """
 
     def offset(host: Host) -> float:
         before = time.time()
-        theirs = float(output(host, "date +%s.%N"))
+        try:
+            (answer,) = lines(output(host, "date +%s.%N"))
+            theirs = decimal(answer)
+        except ValueError as error:
+            raise CommandError(host.address.name, f"its clock can't be read: {error}") from error
         return theirs - (before + time.time()) / 2
 
     return rig.on_all(offset)

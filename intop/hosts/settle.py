@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from intop.domain.cluster import Cluster
 from intop.errors import CommandError
+from intop.hosts.answers import count, lines
 from intop.hosts.host import Host
 from intop.hosts.rig import Rig
 
@@ -92,10 +93,10 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     return "; ".join([*problems, *kept, *_unknown(seen)])
 
 
-def parse_sockets(lines: Sequence[str]) -> tuple[Sock, ...]:
+def parse_sockets(listed: Sequence[str]) -> tuple[Sock, ...]:
     """Sockets from the lines that `ss -Htane` prints; what is no socket is left out."""
     found = []
-    for line in lines:
+    for line in listed:
         words = line.split()
         if len(words) >= 5 and words[1].isdigit() and words[2].isdigit():
             inode = next((w.removeprefix("ino:") for w in words if w.startswith("ino:")), "")
@@ -116,28 +117,33 @@ def _restart(rig: Rig) -> tuple[Sock, ...]:
     restart = rig.cluster.nginx_restart
     done = host.run(f"{SOCKETS}\n{restart}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
-        said = (done.stderr or done.stdout).strip() or "nothing"
+        said = (done.stderr or done.stdout).strip()[-500:] or "nothing"
         raise CommandError(
             host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {said}"
         )
-    return parse_sockets(done.stdout.splitlines())
+    return parse_sockets(lines(done.stdout))
 
 
 def _look(host: Host) -> Seen:
     done = host.run(LOOK)
-    lines = done.stdout.splitlines()
-    waiting = next((line.split()[1] for line in lines if line.startswith("waiting ")), "0")
-    unseen = "unseen" in lines
+    said = lines(done.stdout)
+    try:
+        (waiting,) = (count(line[8:]) for line in said if line.startswith("waiting "))
+    except ValueError as error:
+        raise CommandError(
+            host.address.name, f"its sockets in TIME_WAIT can't be counted: {error}"
+        ) from error
+    unseen = "unseen" in said
     is_balancer = host.address.role == "load-balancer"
     if is_balancer and unseen:
         raise CommandError(host.address.name, "its sockets can't be listed by `ss` (of iproute2)")
     if is_balancer and done.exit_code != 0:
-        said = done.stderr.strip() or "nothing"
+        complaint = done.stderr.strip()[-500:] or "nothing"
         raise CommandError(
             host.address.name,
-            f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {said}",
+            f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {complaint}",
         )
-    return Seen(int(waiting), parse_sockets(lines), unseen, done.exit_code != 0)
+    return Seen(waiting, parse_sockets(said), unseen, done.exit_code != 0)
 
 
 def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:

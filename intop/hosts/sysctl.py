@@ -6,11 +6,13 @@ from typing import Literal
 
 from intop.domain.parameter import normalised
 from intop.domain.probing import Reading
+from intop.errors import CommandError
+from intop.hosts.answers import lines
 from intop.hosts.host import Host, output
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 """What a key looks like; nothing else ever becomes part of a remote path."""
-VALUE = re.compile(r"(?P<path>[^\t:]+)[\t:](?P<value>.*)")
+VALUE = re.compile(r"(?P<path>[^\t:\n]+)[\t:](?P<value>[^\n]*)")
 
 
 def path_of(key: str) -> str:
@@ -26,12 +28,18 @@ def key_of(path: str) -> str:
 
 
 def parse_values(text: str) -> dict[str, str]:
-    """Values by key from lines of path, tab or colon, value, as the guard prints them."""
+    """Values by key from lines of path, tab or colon, value, as the guard prints them.
+
+    A key with several lines has no value that could be written again, and is left out.
+    """
     values: dict[str, str] = {}
-    for line in text.splitlines():
+    several: set[str] = set()
+    for line in text.split("\n"):
         if found := VALUE.fullmatch(line):
-            values[key_of(found["path"])] = normalised(found["value"])
-    return values
+            key, value = key_of(found["path"]), normalised(found["value"])
+            if values.setdefault(key, value) != value:
+                several.add(key)
+    return {key: value for key, value in values.items() if key not in several}
 
 
 PROBE = """
@@ -64,18 +72,24 @@ ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")
 
 def probe(host: Host, keys: Iterable[str]) -> dict[str, Reading]:
     """What the host says of each key. Nothing is written. Raises CommandError."""
-    lines = "".join(f"{path_of(key)}\n" for key in sorted(set(keys)))
-    return parse_probe(output(host, PROBE, stdin=lines))
+    asked = sorted(set(keys))
+    paths = "".join(f"{path_of(key)}\n" for key in asked)
+    found = parse_probe(output(host, PROBE, stdin=paths))
+    if silent := [key for key in asked if key not in found]:
+        raise CommandError(
+            host.address.name, f"says nothing of {len(silent)} keys, such as {silent[0]}"
+        )
+    return {key: found[key] for key in asked}
 
 
 def parse_probe(text: str) -> dict[str, Reading]:
     """Readings by key from the lines that `PROBE` prints."""
     readings: dict[str, Reading] = {}
-    for line in text.splitlines():
+    for line in lines(text):
         path, access, value = [*line.split("\t", 2), "", ""][:3]
         for known in ACCESS:
             if access == known:
-                readings[key_of(path)] = Reading(known, normalised(value))
+                readings.setdefault(key_of(path), Reading(known, normalised(value)))
     return readings
 
 

@@ -76,9 +76,9 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 def _escaped(text: str) -> str:
     """Without what Markdown would take for its own."""
-    for sign in "\\|*<":
+    for sign in "\\|*<[`":
         text = text.replace(sign, f"\\{sign}")
-    return text
+    return text.replace("\n", " ")
 
 
 def sections(found: Compared) -> list[Section]:

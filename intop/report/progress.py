@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from intop.report.plain import inert
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -44,7 +46,7 @@ class LineProgress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        print(text, file=self._stream, flush=True)
+        print(inert(text), file=self._stream, flush=True)
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Announce a piece of work."""
@@ -91,7 +93,7 @@ class LiveProgress:
             TextColumn("left"),
             # Of all steps so far: trials take about the same time each.
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[detail]}"),
+            TextColumn("{task.fields[detail]}", markup=False),
             console=Console(stderr=True),
             speed_estimate_period=3600,
             transient=True,
@@ -114,7 +116,9 @@ class LiveProgress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bars.console.print(
+            inert(text), markup=False, emoji=False, highlight=False, soft_wrap=True
+        )
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Show a bar."""
@@ -125,7 +129,7 @@ class LiveProgress:
     def step(self, text: str = "") -> None:
         """Move the bar."""
         if self._task is not None:
-            self._bars.update(self._task, advance=1, detail=text)
+            self._bars.update(self._task, advance=1, detail=inert(text))
 
     def end(self) -> None:
         """Take the bar away."""

@@ -1,10 +1,13 @@
 """Results as text: tables and sentences for people. Formats, and computes nothing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from rich.box import SIMPLE
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +22,7 @@ from intop.domain.results import (
     Search,
     Training,
 )
+from intop.report.plain import inert
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 NARROWEST = 120
@@ -27,13 +31,26 @@ NARROWEST = 120
 def show(*parts: RenderableType) -> None:
     """Print to stdout: coloured on a terminal, plain and never cut in a file.
 
-    A Text on its own keeps its lines, so that a command in it can be copied.
+    A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
+    said, so nothing in them is markup, and control characters are shown.
     """
-    console = Console(highlight=False)
+    as_said = partial(Console, highlight=False, markup=False, emoji=False)
+    console = as_said()
     if not console.is_terminal:
-        console = Console(highlight=False, width=max(NARROWEST, console.width), color_system=None)
+        console = as_said(width=max(NARROWEST, console.width), color_system=None)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text))
+        console.print(_Inert(part), soft_wrap=isinstance(part, Text))
+
+
+@dataclass(frozen=True)
+class _Inert:
+    """A part whose text a terminal won't obey."""
+
+    part: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.part, options):
+            yield segment if segment.control else Segment(inert(segment.text), segment.style)
 
 
 def ranking(title: str, found: Ranking) -> RenderableType:

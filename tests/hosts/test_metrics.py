@@ -120,7 +120,7 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
 def with_processes(counters: str, *lines: str) -> str:
     """The processes are listed between the counters and the clock."""
     *rest, clock = counters.splitlines()
-    return "\n".join([*rest, *lines, clock])
+    return "\n".join([*rest, *lines, clock, ""])
 
 
 def listed(pid: int, name: str, ticks: int, flags: int = 4194624) -> str:

@@ -412,9 +412,9 @@ def test_as_markdown_it_has_the_same_tables() -> None:
 
 
 def test_as_markdown_every_line_of_a_table_has_the_same_cells() -> None:
-    odd = replace(X86, conditions=replace(CONDITIONS, cpu="a|b*c<d\\e"))
+    odd = replace(X86, conditions=replace(CONDITIONS, cpu="a|b*c<d\\e[f](g)`h\ni"))
     lines = report.as_markdown(compared(comparison(sides=(odd, ARM)))).splitlines()
-    assert r"| cpu | a\|b\*c\<d\\e | - |" in lines
+    assert r"| cpu | a\|b\*c\<d\\e\[f](g)\`h i | - |" in lines
 
 
 def test_prose_between_blocks_is_separated_by_blank_lines() -> None:

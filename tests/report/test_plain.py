@@ -1,0 +1,131 @@
+"""What a host says can't talk to the terminal, however it gets there."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from intop.domain.diagnosis import Diagnosis
+from intop.report.doctor import examined
+from intop.report.machine import to_json
+from intop.report.plain import inert
+from intop.report.progress import LineProgress
+from intop.report.text import new_table, show
+
+EVIL = "a\x1b]0;title\x07b\rc\x9b2Jd\u202ee\u2028f\udcffg"
+SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"
+
+
+def test_control_characters_are_shown() -> None:
+    assert SHOWN == inert(EVIL)
+    assert "ä one\n\ttwo █ 5 µs" == inert("ä one\n\ttwo █ 5 µs")
+
+
+@given(st.text(st.characters()))
+def test_what_is_left_can_be_seen_and_written(text: str) -> None:
+    found = inert(text)
+    assert {"Cc", "Cf", "Cs", "Zl", "Zp"}.isdisjoint(
+        unicodedata.category(c) for c in found if c not in "\n\t"
+    )
+    assert isinstance(found.encode(), bytes)
+    assert found == inert(found)
+
+
+def test_messages_of_progress_are_inert() -> None:
+    told = StringIO()
+    with LineProgress(told) as progress:
+        progress.say(EVIL)
+        progress.begin("work", 1)
+        progress.step(EVIL)
+    assert 2 == told.getvalue().count(SHOWN)
+    assert "\x1b" not in told.getvalue()
+
+
+@pytest.mark.parametrize("markup", ["[red]x[/red]", "[/x]", "[link=http://evil]x", ":smile:", "[b"])
+def test_what_a_host_says_is_no_markup(markup: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = new_table((markup, "left"))
+    table.add_row(markup)
+    show(table)
+    assert 2 == capsys.readouterr().out.count(markup)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_cell_can_be_shown(text: str) -> None:
+    table = new_table(("name", "left"))
+    table.add_row(text)
+    show(table, Text(text))
+
+
+def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Diagnosis(
+        arch="x86",
+        link=EVIL,
+        load_tool=EVIL,
+        hosts=(),
+        offered=(),
+        refused={"net.core.x": EVIL},
+        problems=(EVIL,),
+    )
+    show(examined(found))
+    out = capsys.readouterr().out
+    assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(out)
+    assert r"a\u001b]0;title" in out
+    assert EVIL == json.loads(to_json(found))["link"]
+
+
+def test_json_stays_json_when_it_is_made_inert() -> None:
+    everything = "".join(map(chr, [*range(0x300), 0x2028, 0x202E, 0xDCFF, 0xE0001]))
+    assert {"x": everything} == json.loads(inert(to_json({"x": everything})))
+
+
+SHOW = """
+from intop.report.progress import progress
+from intop.report.text import bold, new_table, show
+evil = {evil!r}
+with progress() as shown:
+    shown.say(evil)
+    shown.begin("work", 2)
+    shown.step(evil)
+    shown.say(evil)
+table = new_table(("x", "left"))
+table.add_row(evil)
+show(bold("a heading"), table)
+"""
+
+
+def test_a_real_terminal_gets_no_escapes_but_ours() -> None:
+    """Bold and the bar are there, so it is the way of a terminal that is tried."""
+    controller, terminal = pty.openpty()
+    try:
+        command = [sys.executable, "-c", SHOW.format(evil=EVIL.replace("\udcff", ""))]
+        done = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+        )
+        os.close(terminal)
+        said = b""
+        while True:
+            try:
+                piece = os.read(controller, 65_536)
+            except OSError:  # how a terminal says that nobody has it open any more
+                break
+            said += piece
+        assert 0 == done.wait(timeout=60)
+    finally:
+        os.close(controller)
+    assert b"\x1b[1ma heading" in said
+    assert 4 <= said.count(rb"\u001b]0;title")
+    assert b"\x1b]" not in said
+    assert b"\x07" not in said
+    assert "\x9b" not in said.decode()

@@ -1,0 +1,248 @@
+"""A store that is something else, or in which somebody else has written: one clear error."""
+
+import json
+import os
+import sqlite3
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intop.domain.configuration import Configuration
+from intop.domain.results import Verdict
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IntopError, UsageError
+from intop.store import Store, Subject, opened
+from samples import CONDITIONS, METRICS, VERDICT, trial
+
+NAN = json.dumps({"lb": asdict(METRICS) | {"cpu": float("nan")}})
+PLAN = [PlannedTrial(index=0, role="design", configuration=Configuration({"net.core.x": "1"}))]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one plan, one trial and one result."""
+    made = tmp_path / "intop.db"
+    with opened(str(made)) as store:
+        campaign = store.begin("study", seed=1, tool_version="0.1.0")
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial(PLAN[0].configuration))
+        store.put(subject, VERDICT)
+    return made
+
+
+def read_all(store: Store) -> tuple[list[Trial], Verdict | None]:
+    campaign = store.latest("study")
+    assert campaign is not None
+    subject = Subject(campaign=campaign, arch="x86", workload="slt")
+    store.plan(subject, "collect")
+    return store.trials(subject), store.get(subject, Verdict)
+
+
+def written(path: Path, table: str, column: str, value: Any) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"update {table} set {column} = ?", (value,))
+    connection.close()
+
+
+def test_the_untouched_store_is_read(path: Path) -> None:
+    """Else all that is refused below may have been refused for something else."""
+    with opened(str(path)) as store:
+        assert ([trial(PLAN[0].configuration)], VERDICT) == read_all(store)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "named"),
+    [
+        ("campaign", "seed", "many", "campaign 1"),
+        ("planned", "configuration", "[1]", "plan of collect"),
+        ("planned", "configuration", '{"net.core.x": 7}', "plan of collect"),
+        ("planned", "configuration", "{" * 100_000, "plan of collect"),
+        ("planned", "configuration", "[" * 100_000, "plan of collect"),
+        ("planned", "role", "boss", "plan of collect"),
+        ("trial", "status", "\x1b[2J", "trial 1"),
+        ("trial", "seconds", "nan?", "trial 1"),
+        ("trial", "histogram", "SElTVEZBQUFB", "trial 1"),
+        ("trial", "histogram", "\x00", "trial 1"),
+        ("trial", "errors", "null", "trial 1"),
+        ("trial", "errors", '{"connect": "none"}', "trial 1"),
+        ("trial", "errors", '{"connect": 1e400}', "trial 1"),
+        ("trial", "metrics", "[]", "trial 1"),
+        (
+            "trial",
+            "metrics",
+            NAN,
+            "trial 1",
+        ),
+        ("trial", "metrics", '{"lb": {"cpu": 1}}', "trial 1"),
+        ("trial", "conditions", "{}", "trial 1"),
+        ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"altitude": 1}), "trial 1"),
+        ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"rate_rps": "x"}), "trial 1"),
+        ("result", "document", "{}", "result Verdict"),
+        ("result", "document", "", "result Verdict"),
+        ("result", "document", '{"pairs": "\\ud800"}', "result Verdict"),
+    ],
+    ids=lambda value: str(value)[:30].replace("\x1b", "").replace("\x00", ""),
+)
+def test_what_nobody_of_us_wrote_is_named(
+    path: Path, table: str, column: str, value: str, named: str
+) -> None:
+    written(path, table, column, value)
+    with (
+        pytest.raises(IntopError, match=rf"^the store's {named} is not as this intop writes it: "),
+        opened(str(path)) as store,
+    ):
+        read_all(store)
+
+
+COLUMNS = [
+    ("trial", c) for c in ("status", "histogram", "errors", "metrics", "conditions", "detail")
+]
+COLUMNS += [("planned", "configuration"), ("planned", "label"), ("result", "document")]
+
+COLUMNS += [
+    ("trial", "seconds"),
+    ("trial", "attempt"),
+    ("trial", "detail"),
+    ("campaign", "started_at"),
+]
+
+
+def test_any_row_is_read_or_named(path: Path) -> None:
+    """Bytes that are no text included, which SQLite stores as they come."""
+    json_like = st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=4,
+    ).map(json.dumps)
+    anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | json_like
+    anything_else = st.binary(max_size=20) | st.integers(-(2**63), 2**63 - 1) | st.floats()
+
+    with sqlite3.connect(path, isolation_level=None) as connection, opened(str(path)) as store:
+
+        @given(st.sampled_from(COLUMNS), anything | anything_else)
+        def one(place: tuple[str, str], value: object) -> None:
+            table, column = place
+            ((before,),) = connection.execute(f"select {column} from {table}").fetchall()
+            try:
+                connection.execute(f"update {table} set {column} = ?", (value,))
+            except sqlite3.IntegrityError:  # NaN is null to SQLite
+                return
+            try:
+                trials, _ = read_all(store)
+            except IntopError:
+                pass
+            else:
+                assert all(isinstance(found, Trial) for found in trials)
+            finally:
+                connection.execute(f"update {table} set {column} = ?", (before,))
+
+        one()
+    connection.close()
+
+
+def test_text_in_rows_is_data(path: Path) -> None:
+    """Quotes and statements in names do nothing in the database."""
+    evil = "'; drop table trial; --\x00\x1b[2J"
+    with opened(str(path)) as store:
+        campaign = store.begin(evil, seed=1, tool_version=evil)
+        assert campaign == store.latest(evil)
+        subject = Subject(campaign=campaign, arch=evil, workload=evil)
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial(PLAN[0].configuration))
+        assert 1 == len(store.trials(subject))
+
+
+# Something else than a store ----------------------------------------------------------------------
+
+
+def not_opened(url: str) -> str:
+    with pytest.raises(UsageError) as caught, opened(url):
+        pytest.fail("must not open")
+    assert 500 > len(str(caught.value))
+    return str(caught.value)
+
+
+def test_a_store_that_was_cut_off_is_named(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    connection.close()
+    whole = path.read_bytes()
+    for length in (10, 100, 4096, len(whole) // 2, len(whole) - 4096):
+        path.write_bytes(whole[:length])
+        with pytest.raises(IntopError, match=r"the store .*intop\.db"), opened(str(path)) as store:
+            read_all(store)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_no_store(tmp_path: Path, kind: str) -> None:
+    made = tmp_path / "odd.db"
+    if kind == "pipe":
+        os.mkfifo(made)
+    else:
+        made.mkdir()
+    assert "odd.db can't be opened" in not_opened(str(made))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "create table bookmarks (id integer)",
+        "create table trial (id integer, patient text)",
+        "create table meta (key text, value text)",
+    ],
+)
+def test_another_programs_database_is_not_written_to(tmp_path: Path, schema: str) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(schema)
+    connection.close()
+    assert "is the database of another program: name another store" in not_opened(str(path))
+    with sqlite3.connect(path) as connection:
+        assert [(schema.replace("create table", "CREATE TABLE"),)] == connection.execute(
+            "select sql from sqlite_master"
+        ).fetchall()
+    connection.close()
+
+
+def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        for table in ("meta", "trial", "planned", "result"):
+            connection.execute(f"drop table {table}")
+    connection.close()
+    with opened(str(path)) as store:
+        assert store.latest("study") is not None
+
+
+@pytest.mark.parametrize("version", ["x", "1", -1, 1.5, None])
+def test_an_odd_schema_is_refused_or_brought_up(path: Path, version: object) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("drop table meta")
+        connection.execute("create table meta (schema_version)")
+        connection.execute("insert into meta values (?)", (version,))
+    connection.close()
+    with sqlite3.connect(path) as connection:
+        before = connection.execute("select count(*) from trial").fetchone()
+    connection.close()
+    assert (1,) == before
+    if version is None:
+        with opened(str(path)) as store:
+            read_all(store)
+    else:
+        assert "name another store in [study]" in not_opened(str(path))
+
+
+@pytest.mark.parametrize("name", ["a?b=c.db", "a%20b.db", "a'b.db", "a;b.db", "a b.db", "#.db"])
+def test_a_files_name_is_no_url(tmp_path: Path, name: str) -> None:
+    with opened(str(tmp_path / name)) as store:
+        store.begin("study", seed=1, tool_version="0.1.0")
+    assert (tmp_path / name).is_file()
+
+
+@pytest.mark.parametrize("query", ["timeout=long", "uri=true&mode=nosuch"])
+def test_the_options_of_a_url_are_checked(tmp_path: Path, query: str) -> None:
+    assert "x.db" in not_opened(f"sqlite:///file:{tmp_path}/x.db?{query}")
