@@ -23,7 +23,7 @@ NOT_NGINX = {
 
 HAS = {
     "net.core.somaxconn": "4096",
-    "net.ipv4.tcp_rmem": "4096\t131072\t6291456",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
     "net.ipv4.tcp_sack": "1",
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_available_congestion_control": "reno cubic",

@@ -70,8 +70,10 @@ def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]
         link=EVIL,
         load_tool=EVIL,
         hosts=(),
-        offered=(),
+        offered=("net.core.y",),
+        ranges={"net.core.y": ()},
         refused={"net.core.x": EVIL},
+        lost={"net.core.y": {EVIL: EVIL}},
         problems=(EVIL,),
     )
     show(examined(found))
