@@ -59,6 +59,14 @@ def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None
     assert [*words, ""] == said.split("\0")
 
 
+@pytest.mark.parametrize(
+    ("command", "stdin"), [("echo a\0b", ""), ("echo \udcff", ""), ("cat", "\udcff")]
+)
+def test_what_would_not_arrive_is_not_sent(balancer: SshHost, command: str, stdin: str) -> None:
+    with pytest.raises(CommandError, match=r"^\S+-lb: .*(NUL|no text)"):
+        balancer.run(command, stdin=stdin)
+
+
 def test_what_is_no_text_or_has_no_end_arrives(balancer: SshHost) -> None:
     assert "\ufffd\0\r\n" == output(balancer, r"printf '\377\000\r\n'")
     endless = output(balancer, r"head -c 10000000 /dev/zero | tr '\000' x")
