@@ -11,6 +11,9 @@ TEXT = (ROOT / "docs" / "safety.md").read_text()
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
+INPUTS = re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "safety-inputs.md").read_text())
+
+
 def rows() -> list[list[str]]:
     """The cells of the table of faults, line by line."""
     lines = TEXT.partition("| fault |")[2].splitlines()[2:]
@@ -57,3 +60,8 @@ def test_the_tests_that_are_named_elsewhere_exist_too() -> None:
     assert 20 <= len(named)
     for name, test in named:
         assert not test or test in collected(ROOT / name)
+
+
+def test_the_files_that_the_table_of_inputs_names_exist() -> None:
+    assert INPUTS
+    assert [] == [name for name in INPUTS if not (ROOT / "tests" / name).is_file()]

@@ -109,7 +109,7 @@ class _HostModel(Model):
     user: ShellWord | None = None
     key_file: LocalPath | None = None
     known_hosts: LocalPath | None = None
-    ssh_config: LocalPath | None = None
+    ssh_config: LocalPath | None = Field(default=None, min_length=1)
     sudo: Literal[False, True, "ask"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/[^\n\t]*[^/\s]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0

@@ -37,6 +37,7 @@ from intop.errors import (
     UnreachableError,
     UsageError,
 )
+from intop.hosts.answers import lines
 from intop.hosts.host import Completed, Host, output
 from intop.hosts.sysctl import key_of, parse_values, path_of
 
@@ -99,7 +100,7 @@ class GuardedHost:
             _check_value(key, value)
         wanted = _wanted(self.snapshot, configuration.values)
         changes = {k: v for k, v in wanted.items() if self._current.get(k) != v}
-        lines = "".join(
+        written = "".join(
             f"{path_of(key)} {value}\n"
             for key, value in changes.items()
             # Its partner's value makes it zero; written, it would be refused or zero the partner.
@@ -107,7 +108,7 @@ class GuardedHost:
         )
         # Should we never hear how it went, the next call writes these again.
         self._current = {k: v for k, v in self._current.items() if k not in changes}
-        done = _call(self._host, "write", self._token, stdin=lines)
+        done = _call(self._host, "write", self._token, stdin=written)
         name = self._host.address.name
         if done.exit_code == FOREIGN:
             changed = [f"{c.key} ({c.left!r} is {c.now!r} now)" for c in _foreign(done.stdout)]
@@ -192,9 +193,7 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
     found = parse_rollback(done.stdout, outcome or "partly")
     # It says which keys are not back; another failure, as of an older guard.sh, ends with 1, too.
     if outcome is None or (outcome == "partly" and not found.foreign + found.unrestored):
-        raise HostError(
-            host.address.name, f"guard.sh ended with {done.exit_code}: {done.stderr.strip()}"
-        )
+        raise HostError(host.address.name, f"guard.sh ended with {done.exit_code}: {done.said}")
     return found
 
 
@@ -203,7 +202,7 @@ def parse_status(text: str) -> HostState:
     facts = {"holder": "", "since": "", "lease_s": "", "silent_s": "", "watchdog": ""}
     changed: list[KeyChange] = []
     reports: list[str] = []
-    for line in text.split("\n"):
+    for line in lines(text):
         match line.split("\t"):
             case ["key", path, before, now]:
                 changed.append(KeyChange(key=key_of(path), before=before, now=now))
@@ -226,7 +225,7 @@ def parse_status(text: str) -> HostState:
 def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
     """What `guard.sh rollback` printed, a line of fields between tabs for each key."""
     restored: list[KeyValue] = []
-    for line in text.split("\n"):
+    for line in lines(text):
         match line.split("\t"):
             case ["restored", path, value]:
                 restored.append(KeyValue(key=key_of(path), value=value))
@@ -240,7 +239,7 @@ def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
 
 def _foreign(text: str) -> tuple[ForeignChange, ...]:
     found: list[ForeignChange] = []
-    for line in text.split("\n"):
+    for line in lines(text):
         match line.split("\t"):
             case ["foreign", path, left, now, command]:
                 found.append(ForeignChange(key=key_of(path), left=left, now=now, command=command))
@@ -249,7 +248,7 @@ def _foreign(text: str) -> tuple[ForeignChange, ...]:
 
 def _unrestored(text: str) -> tuple[Unrestored, ...]:
     found: list[Unrestored] = []
-    for line in text.split("\n"):
+    for line in lines(text):
         match line.split("\t"):
             case ["unrestored", path, value, command]:
                 found.append(Unrestored(key=key_of(path), value=value, command=command))
@@ -280,19 +279,19 @@ def _begin(
         if done.exit_code != HELD:
             break
         if not told:
-            say(f"{address.name} is {done.stdout.strip()}; waiting for that lease to lapse")
+            say(f"{address.name} is {done.said}; waiting for that lease to lapse")
             told = True
         if time.monotonic() > deadline:
             raise HostLockedError(
-                address.name, f"{done.stdout.strip()}. End that session first, or wait for it"
+                address.name, f"{done.said}. End that session first, or wait for it"
             )
         time.sleep(1)
     _check(host, done)
-    lines = done.stdout.split("\n")
-    for line in lines:
+    said = lines(done.stdout)
+    for line in said:
         if line.startswith(REPORT):
             say(f"{address.name} reports: {line.removeprefix(REPORT)}")
-    snapshot = parse_values("\n".join(line for line in lines if not line.startswith(REPORT)))
+    snapshot = parse_values("".join(f"{line}\n" for line in said if not line.startswith(REPORT)))
     if missing := sorted(keys - set(snapshot)):
         _end(host, token)
         raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
@@ -330,7 +329,7 @@ def _end(host: Host, token: str) -> None:
     ]
     problems += [f"could not be restored: {u.command}" for u in _unrestored(done.stdout)]
     if done.exit_code == NOT_BACK:
-        said = "\n".join(problems or [done.stderr.strip()])
+        said = "\n".join(problems or [done.said])
         raise HostError(
             host.address.name, f"not everything is as it was found; as root, type there:\n{said}"
         )
@@ -352,7 +351,7 @@ def _call(host: Host, verb: str, *words: str, stdin: str = "") -> Completed:
 
 def _check(host: Host, done: Completed) -> None:
     """Raises UnreachableError when the lock is lost, HostError when the guard has failed."""
-    said = done.stderr.strip()
+    said = done.said
     if done.exit_code == NOT_OURS:
         raise UnreachableError(host.address.name, said)
     if done.exit_code == UNWRITABLE:

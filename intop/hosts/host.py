@@ -7,6 +7,9 @@ from typing import Protocol
 from intop.domain.cluster import HostAddress
 from intop.errors import CommandError
 
+SAID = 500
+"""Characters of what a command said that get into a message."""
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -15,6 +18,11 @@ class Completed:
     exit_code: int
     stdout: str
     stderr: str
+
+    @property
+    def said(self) -> str:
+        """The end of what it said, for a message, which is stored and shown: never megabytes."""
+        return (self.stderr or self.stdout).strip()[-SAID:] or "nothing"
 
 
 class Host(Protocol):
@@ -41,9 +49,9 @@ def output(host: Host, command: str, *, stdin: str = "", timeout_s: float = 30.0
     """Standard output of a command that must succeed. Raises CommandError when it doesn't."""
     completed = host.run(command, stdin=stdin, timeout_s=timeout_s)
     if completed.exit_code != 0:
-        said = (completed.stderr or completed.stdout).strip() or "nothing"
         short = command if len(command) <= 100 else command[:100] + " ..."
         raise CommandError(
-            host.address.name, f"exit code {completed.exit_code} of `{short}`, which said: {said}"
+            host.address.name,
+            f"exit code {completed.exit_code} of `{short}`, which said: {completed.said}",
         )
     return completed.stdout

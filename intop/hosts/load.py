@@ -30,6 +30,9 @@ SHARED_SCRIPT = "intop.lua"
 SCHEMA = 1
 """Of the JSON line; the scripts and this module change it together."""
 
+LARGEST = 2**63 - 1
+"""Of any count; floating point holds its ratios."""
+
 ERROR_KINDS = ("connect", "read", "write", "timeout", "status")
 MAX_SEED = 2**32 - 1
 MAX_THREADS = 1024
@@ -158,10 +161,10 @@ def identify(path: str, help_text: str) -> LoadTool:
 
     wrk2's build is called `wrk` too and gives a version of wrk; only its -R tells them apart.
     """
-    version = re.search(r"^wrk (\S+) \[", help_text, re.MULTILINE)
+    version = re.search(r"^wrk (\S{1,100}) \[", help_text, re.MULTILINE)
     if version is None or "Usage: wrk" not in help_text:
         raise LoadOutputError(f"{path} is neither wrk2 nor wrk; it printed:\n{_tail(help_text)}")
-    is_wrk2 = re.search(r"^\s*-R\b", help_text, re.MULTILINE)
+    is_wrk2 = re.search(r"^[ \t]*-R\b", help_text, re.MULTILINE)
     return LoadTool(name="wrk2" if is_wrk2 else "wrk", path=path, version=version[1])
 
 
@@ -175,7 +178,9 @@ def parse_found(text: str) -> LoadTool | None:
 
 def _found(part: str) -> LoadTool | None:
     """The tool of one part of `FIND_TOOL`'s output; None for a binary that doesn't run here."""
-    path, *lines = part.splitlines()
+    path, *lines = part.split("\n")
+    if not (path.startswith("/") and path.isprintable()):
+        return None
     try:
         return identify(path, "\n".join(line.removeprefix("| ") for line in lines))
     except LoadOutputError:
@@ -273,7 +278,10 @@ def parse_output(text: str, tool: LoadTool, load: Load) -> LoadResult:
     return replace(result, cpu_s=_cpu_s(text))
 
 
-_TIMES = re.compile(r"^(\d+)m(\d+)[.,](\d+)s (\d+)m(\d+)[.,](\d+)s$", re.MULTILINE)
+_TIMES = re.compile(
+    r"^(\d{1,9})m(\d{1,2})[.,](\d{1,9})s (\d{1,9})m(\d{1,2})[.,](\d{1,9})s$",
+    re.MULTILINE | re.ASCII,
+)
 """A line of the shell's `times`, user and system; some shells print the language's comma."""
 
 
@@ -289,12 +297,12 @@ def _cpu_s(text: str) -> float | None:
 
 def _json_line(text: str) -> dict[str, Any]:
     """The one JSON object. ValueError if there is none, more than one, or a broken one."""
-    lines = [line for line in text.splitlines() if line.startswith("{")]
+    lines = [line for line in text.split("\n") if line.startswith("{")]
     if len(lines) != 1:
         raise ValueError(f"expected one line of JSON, found {len(lines)}")
     try:
         data: dict[str, Any] = json.loads(lines[0])
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"the line of JSON is broken ({error})") from error
     return data
 
@@ -304,7 +312,7 @@ def _uncounted_s(text: str, tool: LoadTool, load: Load) -> float:
 
     A thread of wrk2 that got no answer in 10 s puts its calibration off, or never finishes it.
     """
-    calibrated = len(re.findall(r"^\s*Thread calibration:", text, re.MULTILINE))
+    calibrated = len(re.findall(r"^[ \t]*Thread calibration:", text, re.MULTILINE))
     if tool.name == "wrk2" and calibrated != load.threads:
         raise ValueError(f"wrk2 calibrated {calibrated} of {load.threads} threads")
     return calibration_s(tool, load)
@@ -314,7 +322,7 @@ def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: L
     """The result from the JSON object. ValueError if it isn't what our scripts print."""
     found = (data.get("schema"), data.get("script"))
     if found != (SCHEMA, load.script):
-        raise ValueError(f"schema and script are {found}, not {(SCHEMA, load.script)}")
+        raise ValueError(f"schema and script are {_short(found)}, not {(SCHEMA, load.script)}")
     run_requests = _whole(data, "requests")
     run_duration_s = _whole(data, "duration_us") / 1e6
     duration_s = run_duration_s - uncounted_s
@@ -340,8 +348,8 @@ def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: L
 def _whole(data: Mapping[str, Any], key: str) -> int:
     """A whole number from 0 on. ValueError naming the key if it is something else."""
     number = data.get(key)
-    if type(number) is not int or number < 0:
-        raise ValueError(f"{key} is {number!r}, not a whole number")
+    if type(number) is not int or not 0 <= number <= LARGEST:
+        raise ValueError(f"{key} is {_short(number)}, not a whole number")
     return number
 
 
@@ -349,25 +357,36 @@ def _flag(data: Mapping[str, Any], key: str) -> bool:
     """Whether a flag is set, not so where it is missing. ValueError naming another key's value."""
     flag = data.get(key, False)
     if type(flag) is not bool:
-        raise ValueError(f"{key} is {flag!r}, neither true nor false")
+        raise ValueError(f"{key} is {_short(flag)}, neither true nor false")
     return flag
 
 
 def _errors(data: object) -> dict[str, int]:
     """Errors by kind. ValueError if it isn't an object with all of them."""
     if not isinstance(data, dict):
-        raise ValueError(f"errors is {data!r}, not an object")  # noqa: TRY004 - it is input
+        raise ValueError(f"errors is {_short(data)}, not an object")  # noqa: TRY004 - it is input
     return {kind: _whole(data, kind) for kind in ERROR_KINDS}
 
 
 def _histogram(data: object) -> Histogram:
     """The histogram from a list of pairs. ValueError if it is something else."""
     if not isinstance(data, list):
-        raise ValueError(f"histogram is {data!r}, not a list")  # noqa: TRY004 - it is input
+        raise ValueError(f"histogram is {_short(data)}, not a list")  # noqa: TRY004 - it is input
     for pair in data:
         if not (isinstance(pair, list) and [type(number) for number in pair] == [int, int]):
-            raise ValueError(f"histogram has {pair!r}, not a latency and a count")
+            raise ValueError(f"histogram has {_short(pair)}, not a latency and a count")
+        if max(pair) > LARGEST:
+            raise ValueError("histogram has a number that no histogram holds")
     return Histogram.from_pairs((value, count) for value, count in data)
+
+
+def _short(value: object) -> str:
+    """For a message; `repr` of a number of thousands of digits is an error of its own."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "too much to be shown"
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def _tail(text: str, lines: int = 8, width: int = 200) -> str:

@@ -138,8 +138,7 @@ def _run(rig: Rig, tool: LoadTool, load: Load) -> str:
             f"{tool.name} was ended by signal {done.exit_code - KILLED} while it sent the load",
         )
     if done.exit_code != 0:
-        said = (done.stderr or done.stdout).strip()[-500:]
         raise CommandError(
-            rig.load_generator.address.name, f"{tool.name} ended with {done.exit_code}: {said}"
+            rig.load_generator.address.name, f"{tool.name} ended with {done.exit_code}: {done.said}"
         )
     return done.stdout

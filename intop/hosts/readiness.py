@@ -5,6 +5,7 @@ from collections.abc import Collection
 from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
+from intop.hosts.answers import count
 from intop.hosts.host import Host, output
 
 TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
@@ -63,15 +64,15 @@ def readiness(host: Host) -> Readiness:
 
 def parse_readiness(text: str) -> Readiness:
     """From the lines that `READINESS` prints. Raises ValueError."""
-    lines = [line.partition(" ") for line in text.split("\n")]
+    parts = [line.partition(" ") for line in text.split("\n")]
 
     def told(word: str) -> tuple[str, ...]:
-        return tuple(rest for first, _, rest in lines if first == word)
+        return tuple(rest for first, _, rest in parts if first == word)
 
-    free = "".join(told("free"))
+    free = next(iter(told("free")), "")
     return Readiness(
-        free_mib=int(free) // 1024 if free else None,
-        can_store=("can_store", "", "") in lines,
+        free_mib=count(free) // 1024 if free else None,
+        can_store=("can_store", "", "") in parts,
         lacks=told("lacks"),
         tuners=told("tuner"),
         schedules=told("schedule"),

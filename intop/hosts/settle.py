@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from intop.domain.cluster import Cluster
 from intop.errors import CommandError
 from intop.hosts.answers import count, lines
-from intop.hosts.host import Host
+from intop.hosts.host import SAID, Host
 from intop.hosts.rig import Rig
 
 RESTART_LIMIT_S = 60.0
@@ -117,9 +117,8 @@ def _restart(rig: Rig) -> tuple[Sock, ...]:
     restart = rig.cluster.nginx_restart
     done = host.run(f"{SOCKETS}\n{restart}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
-        said = (done.stderr or done.stdout).strip()[-500:] or "nothing"
         raise CommandError(
-            host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {said}"
+            host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {done.said}"
         )
     return parse_sockets(lines(done.stdout))
 
@@ -138,7 +137,7 @@ def _look(host: Host) -> Seen:
     if is_balancer and unseen:
         raise CommandError(host.address.name, "its sockets can't be listed by `ss` (of iproute2)")
     if is_balancer and done.exit_code != 0:
-        complaint = done.stderr.strip()[-500:] or "nothing"
+        complaint = done.stderr.strip()[-SAID:] or "nothing"
         raise CommandError(
             host.address.name,
             f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {complaint}",

@@ -133,7 +133,7 @@ def write_back(host: Host, keys: Iterable[str]) -> dict[str, str]:
 def parse_refusals(text: str) -> dict[str, str]:
     """What was said by key, from the lines that `WRITE_BACK` prints."""
     said: dict[str, str] = {}
-    for line in text.split("\n"):
+    for line in lines(text):
         path, tab, words = line.partition("\t")
         if tab:
             said[key_of(path)] = normalised(words) or "without saying why"

@@ -36,7 +36,7 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> RenderableType:
             _size(host.readiness.free_mib),
             f"{host.clock_offset_s:+.2f} s",
         )
-        table.add_row(*(_printable(cell) for cell in cells))
+        table.add_row(*(Text(cell) for cell in cells))
     lines = [f"load tool: {found.load_tool or 'none'}", f"link: {found.link}"]
     lines += [f"load balancer: a virtual machine by {found.emulation}"] if found.emulation else []
     lines += [line for host in found.hosts for line in _state(host)]
@@ -49,12 +49,7 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> RenderableType:
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
     lines += [f"WARNING  {warning}" for warning in found.warnings]
     lines += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    return Group(heading, table, Text("\n").join(_printable(line) for line in lines), "")
-
-
-def _printable(text: str) -> Text:
-    """What a host says of itself, without what a terminal would take for a command."""
-    return Text("".join(c if c.isprintable() else "?" for c in text))
+    return Group(heading, table, Text("\n".join(lines)), "")
 
 
 def _size(mib: int | None) -> str:

@@ -31,7 +31,7 @@ NARROWEST = 120
 def show(*parts: RenderableType) -> None:
     """Print to stdout: coloured on a terminal, plain and never cut in a file.
 
-    A Text on its own keeps its lines, so that a command in it can be copied. Parts hold what hosts
+    A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
     said, so nothing in them is markup, and control characters are shown.
     """
     as_said = partial(Console, highlight=False, markup=False, emoji=False)

@@ -140,6 +140,8 @@ def _configuration(address: HostAddress, default_user: str | None) -> str:
         own = _file(address.ssh_config).absolute()
         if not own.is_file():
             raise UnreachableError(address.name, f"its ssh_config file {own} is not there")
+        if '"' in str(own):
+            raise UnreachableError(address.name, f"ssh_config has a quote in it: {own}")
         files = [str(own)]
     else:
         files = [str(Path(USER_CONFIG).expanduser()), SYSTEM_CONFIG]

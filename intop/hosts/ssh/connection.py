@@ -14,7 +14,7 @@ import paramiko
 
 from intop.domain.cluster import HostAddress
 from intop.errors import CommandError, UnreachableError
-from intop.hosts.host import Completed, Connect, output
+from intop.hosts.host import SAID, Completed, Connect, output
 from intop.hosts.ssh import command as commands
 from intop.hosts.ssh import config, keys, known_hosts, sudo
 from intop.hosts.ssh.config import Route
@@ -109,6 +109,7 @@ class SshHost:
         name = self._address.name
         if not self._transport.is_active():
             raise UnreachableError(name, "the SSH connection was lost")
+        _check_text(name, command, stdin)
         short = command if len(command) <= SHOWN else f"{command[:SHOWN]} ..."
         dialogue = sudo.Dialogue(self._password) if self._password else None
         words = before + sudo.wrapped(command, dialogue, as_is=not self._address.sudo)
@@ -136,6 +137,19 @@ class SshHost:
             said = sudo.refusal(self._user, _text(err), asked=dialogue.asked)
             raise CommandError(name, said)
         return Completed(exit_code, _text(exchange.out), _text(err))
+
+
+def _check_text(name: str, command: str, stdin: str) -> None:
+    """Raises CommandError for what would not arrive as it is."""
+    if "\0" in command:
+        raise CommandError(name, "a command with a NUL is not run: sshd would run a part of it")
+    try:
+        command.encode()
+        stdin.encode()
+    except UnicodeEncodeError as error:
+        raise CommandError(
+            name, f"{command[:SHOWN]!r} or its input is no text: {error.reason}"
+        ) from error
 
 
 # Two lines, and what other shells than POSIX's take for something else within quotes.
@@ -254,7 +268,7 @@ def _spoken_to(address: HostAddress, command: str) -> Iterator[socket.socket]:
 def _last_line(said: IO[bytes]) -> str:
     said.seek(0)
     lines = said.read(1 << 16).decode(errors="replace").strip().splitlines()
-    return f". Its ProxyCommand says: {lines[-1]}" if lines else ""
+    return f". Its ProxyCommand says: {lines[-1][:SAID]}" if lines else ""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

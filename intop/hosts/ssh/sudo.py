@@ -94,4 +94,5 @@ def refusal(user: str, said: str, *, asked: bool) -> str:
     for pattern, meaning in known.items():
         if re.search(pattern, said, re.IGNORECASE):
             return meaning
-    return f"sudo does not work there: {' '.join(said.split()) or 'it says nothing'}. {nopasswd}"
+    words = " ".join(said.split())[-300:] or "it says nothing"
+    return f"sudo does not work there: {words}. {nopasswd}"

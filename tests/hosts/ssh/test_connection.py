@@ -1,6 +1,7 @@
 """SSH on the real thing: the sshds of an embedded lab, and ones with users of their own."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -46,6 +47,30 @@ def test_exit_code_output_and_error(balancer: SshHost) -> None:
 def test_standard_input_arrives_whole(balancer: SshHost) -> None:
     text = "ä line with 'quotes', $dollars and \\backslashes\n" * 40_000
     assert text == output(balancer, "cat", stdin=text)
+
+
+def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None:
+    """Those that shells, sshd and sudo have taken for something else; more of them without sshd in
+    test_hostile_words.py.
+    """
+    words = ["", " ", "-e", "it's", '"', "\\", "\\n", "$(id)", "`id`", "$HOME", "~", "*", "!", "%h"]
+    words += ["a\nb", "a\r", "\x1b[2J", "\x7f", "\u2028", "é🙂", "#", "&&", "x" * 50_000]
+    said = output(balancer, shlex.join(["printf", r"%s\0", *words]))
+    assert [*words, ""] == said.split("\0")
+
+
+@pytest.mark.parametrize(
+    ("command", "stdin"), [("echo a\0b", ""), ("echo \udcff", ""), ("cat", "\udcff")]
+)
+def test_what_would_not_arrive_is_not_sent(balancer: SshHost, command: str, stdin: str) -> None:
+    with pytest.raises(CommandError, match=r"^\S+-lb: .*(NUL|no text)"):
+        balancer.run(command, stdin=stdin)
+
+
+def test_what_is_no_text_or_has_no_end_arrives(balancer: SshHost) -> None:
+    assert "\ufffd\0\r\n" == output(balancer, r"printf '\377\000\r\n'")
+    endless = output(balancer, r"head -c 10000000 /dev/zero | tr '\000' x")
+    assert "x" * 10_000_000 == endless
 
 
 def test_a_command_that_fails_names_host_and_reason(balancer: SshHost) -> None:
