@@ -47,16 +47,6 @@ def test_a_line_of_ten_megabytes_and_what_is_no_text(host: SshHost) -> None:
     assert done.stdout.endswith("x\0\ufffd\n")
 
 
-def test_words_arrive_through_a_real_sshd_as_they_are(host: SshHost) -> None:
-    """Those that shells, sshd and sudo have taken for something else; more of them without sshd in
-    test_hostile_words.py.
-    """
-    words = ["", " ", "-e", "it's", '"', "\\", "\\n", "$(id)", "`id`", "$HOME", "~", "*", "!", "%h"]
-    words += ["a\nb", "a\r", "\x1b[2J", "\x7f", "\u2028", "é🙂", "#", "&&", "x" * 50_000]
-    said = output(host, shlex.join(["printf", r"%s\0", *words]))
-    assert [*words, ""] == said.split("\0")
-
-
 @pytest.mark.parametrize("where", ["", " >&2"])
 @pytest.mark.parametrize("said", ["yes", "cat /dev/urandom"])
 def test_output_without_end_is_cut_off(
