@@ -11,6 +11,9 @@ One number for each rate, which is taken off all of wrk2's percentiles. The colu
 is for judging only: in a quiet row it has what the tools have in common, in a stalled row it
 shows what coordinated omission would hide.
 
+The tools' runs are paired, one after the other; the difference is the median over the pairs, with
+its 95 % interval from the order of the differences (from 6 runs on).
+
 Prints two tables in Markdown; progress is on stderr. Needs nginx, wrk and a wrk2 that you built.
 """
 
@@ -31,6 +34,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from statistics import median
+
+from scipy.stats import binom
 
 from intop.domain.histogram import Histogram
 from intop.errors import LoadOutputError
@@ -302,6 +307,7 @@ def compared(
     for i, q in enumerate(PERCENTILES):
         ours, theirs = ([run.histogram.percentile_ms(q) for run in runs] for runs in (wrk, wrk2))
         less = median(theirs) - floor
+        differences = [a - (b - floor) for a, b in zip(ours, theirs, strict=True)]
         yield [
             name,
             f"P{q:g}",
@@ -309,8 +315,8 @@ def compared(
             spread(theirs, 2),
             f"{floor:.2f}",
             f"{less:.2f}",
-            f"{median(ours) - less:+.2f} ({median(ours) / less - 1:+.0%})",
-            "yes" if within(median(ours), less) else "**no**",
+            f"{median(differences):+.2f}{interval(differences)}",
+            "yes" if within(less + median(differences), less) else "**no**",
             expected(q, wrk),
             spread([run.sent_ms[i] for run in wrk2], 2),
         ]
@@ -319,6 +325,17 @@ def compared(
 def within(ours: float, theirs: float) -> bool:
     """Whether two latencies (ms) are as close as the contract asks."""
     return abs(ours - theirs) <= max(LIMIT_MS, SHARE * theirs)
+
+
+def interval(differences: Sequence[float]) -> str:
+    """The 95 % interval of their median, from the lowest of them and the highest that hold it: how
+    many lie below the median is binomial. Empty for fewer than 6, which can't hold it so often.
+    """
+    out = int(binom.ppf(0.025, len(differences), 0.5))
+    if out < 1:
+        return ""
+    ordered = sorted(differences)
+    return f" ({ordered[out - 1]:+.2f} to {ordered[-out]:+.2f})"
 
 
 def expected(q: float, runs: Sequence[Run]) -> str:

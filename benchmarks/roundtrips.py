@@ -209,7 +209,7 @@ def measured(trials: int, seconds: int, delay_s: float) -> tuple[Watch, Watch]:
 @contextmanager
 def late(address: HostAddress, delay_s: float, folder: Path) -> Iterator[HostAddress]:
     """The same host behind the proxy, where it has the same key."""
-    with closing(Delay(address.hostname, address.port, delay_s)) as proxy:
+    with closing(Delay(address.hostname, address.port or 22, delay_s)) as proxy:
         known = folder / "known_hosts"
         lines = [line.split() for line in Path(str(address.known_hosts)).read_text().splitlines()]
         known.write_text(

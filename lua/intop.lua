@@ -1,23 +1,23 @@
 -- What slt.lua and dlt.lua share: arguments, pacing, and the result as one line of JSON.
 --
--- The same files run under wrk2 (constant rate by its own -R) and under wrk (a closed loop, which
--- delay() below turns into a constant rate). The scripts load this file from their own directory.
+-- The same files run under wrk2 (constant rate by its own -R) and under wrk, a closed loop that they
+-- give a rate and a histogram from due time ("Pacing"). The scripts load this file from their own
+-- directory.
 --
 -- Arguments come after `--`, see command() in intop/hosts/load.py:
 --   --seed N       0 .. 2^32-1; each thread draws from its own sequence
 --   --threads N    as -t; threads stagger their slots and keep their URLs apart
---   --pace         under wrk only: define delay() and hold --rate
+--   --pace         under wrk only, with one connection for each thread: hold --rate
 --   --rate R       requests per second over all threads; only with --pace
 --   --late-ms L    with --late-count K, only with --pace: end the run as soon as more than K
---                  requests are certain to be sent more than L ms after they were due
+--                  requests are certain to be answered more than L ms after they were due
 --
 -- Why not under wrk2: there a request is due by the connection it goes out on, which request() is
 -- not told, so which of them are late can't be known; and the first 10 s don't count.
 --
--- Timeouts differ: wrk drops an answer that took --timeout or longer from its histogram and counts
--- it as a timeout, so a short one hides the tail; wrk2 keeps it in the histogram and adds one
--- timeout per waiting connection every 2 s. Neither counts requests that are unanswered at the end.
--- Hence a --timeout well above any latency that is of interest (10 s in load.py).
+-- Timeouts differ: wrk counts an answer that took --timeout or longer as one, wrk2 counts one for
+-- each waiting connection every 2 s. The latency is in the histogram with both. Requests that are
+-- unanswered at the end are counted by neither.
 
 local M = {}
 
@@ -103,11 +103,12 @@ local function require_options(options, names)
    end
 end
 
+local function is_wrk2() return wrk.time_us ~= nil end
+
 -- wrk without delay() would send as fast as it can; wrk2 has no delay() to call.
 local function check_pace(options)
-   local is_wrk2 = wrk.time_us ~= nil
-   if options.pace and is_wrk2 then die("--pace is for wrk; wrk2 holds its rate by -R") end
-   if not options.pace and not is_wrk2 then die("wrk needs --pace and --rate to hold a rate") end
+   if options.pace and is_wrk2() then die("--pace is for wrk; wrk2 holds its rate by -R") end
+   if not options.pace and not is_wrk2() then die("wrk needs --pace and --rate to hold a rate") end
    if options.rate and not options.pace then die("--rate needs --pace") end
    if options.pace then require_options(options, { "rate" }) end
    if options["late-ms"] or options["late-count"] then
@@ -132,50 +133,65 @@ local function monotonic_ms_clock()
    end
 end
 
--- A connection that is free takes the thread's next slot and waits for it; a slot in the past is
--- taken at once. Slots never move, so a stall is followed by its whole backlog. `too_late`, where
--- there is a limit, is told of each slot that is further in the past than that.
-local function pacer(rate, threads, id, now_ms, limit_ms, too_late)
+-- Each thread has one connection, whose requests are due at slots `step` apart that never move, as
+-- wrk2 has it. So a request that waits for the answer to the one before is late by that, and a
+-- stall is followed by its whole backlog.
+--
+-- wrk calls delay() when an answer is complete (and once before the first request), and request()
+-- when it sends. An error makes it call request() again without delay(): the slot stays, and its
+-- request's latency goes on. wrk's timers have whole milliseconds and may be early by almost two:
+-- then a latency counts from when it was sent. `took` is told of each latency, and how far (ms) the
+-- next slot is in the past.
+local function pacer(rate, threads, id, now_ms, took)
    local step = 1000 * threads / rate
-   local slot
-   limit_ms = limit_ms or math.huge
-   return function()
+   local slot, sent
+   local function delay()
       local now = now_ms()
+      local latency = slot and sent and now - math.min(slot, sent)
       slot = slot and slot + step or now + id * 1000 / rate
-      if now - slot > limit_ms then too_late(now - slot) end
+      sent = nil
+      if latency then took(latency, now - slot) end
       return math.max(0, slot - now)
    end
+   local function sending()
+      sent = sent or now_ms()
+   end
+   return delay, sending
 end
 M.pacer = pacer
 
--- Late requests ----------------------------------------------------------------------------------
+-- What threads share -----------------------------------------------------------------------------
 
--- Each thread has a Lua state of its own in one process. What they share is this array of numbers,
+-- Each thread has a Lua state of its own in one process. What they share are arrays of numbers,
 -- which the main state owns: how many late requests each thread knows of, and whether they ended
--- the run. A thread writes its own cell only.
+-- the run; and for each thread the counts of its histogram. A thread writes its own cells only.
 local ENDED = MAX_THREADS
-local function shared_cells()
+local function shared(kind, size)
    local ffi = require("ffi")
-   local cells = ffi.new("double[?]", MAX_THREADS + 1)
+   local cells = ffi.new(kind .. "[?]", size)
    return cells, tonumber(ffi.cast("uintptr_t", cells))
 end
 
-local function cells_at(address)
+local function shared_at(kind, address)
    local ffi = require("ffi")
-   return ffi.cast("double *", ffi.cast("uintptr_t", address))
+   return ffi.cast(kind .. " *", ffi.cast("uintptr_t", address))
 end
 
--- For the pacer: count the slots that are certain to be late, and call `stop` with every one of
--- them once the threads together have more than `limit_count`. With a slot that is `late_ms` in
--- the past, those that follow it and are past the limit by now are certain, too: nothing can take
--- them earlier than now.
+-- Late requests ----------------------------------------------------------------------------------
+
+-- For the pacer: count the requests that are certain to be late, and call `stop` with every one of
+-- them once the threads together have more than `limit_count`. Certain are those that were answered
+-- late, and the slots that are past the limit by now: nothing can be answered earlier than now.
 local function late_counter(cells, options, id, stop)
    local step = 1000 * options.threads / options.rate
    local limit_ms, limit_count = options["late-ms"], options["late-count"]
-   local taken = 0
-   return function(late_ms)
-      cells[id] = taken + 1 + math.floor((late_ms - limit_ms) / step)
-      taken = taken + 1
+   local answered = 0
+   return function(latency_ms, behind_ms)
+      if latency_ms > limit_ms then answered = answered + 1 end
+      local waiting = 0
+      if behind_ms > limit_ms then waiting = 1 + math.floor((behind_ms - limit_ms) / step) end
+      if answered + waiting == cells[id] then return end
+      cells[id] = answered + waiting
       local all = 0
       for i = 0, options.threads - 1 do all = all + cells[i] end
       if all > limit_count then
@@ -198,50 +214,41 @@ end
 
 -- Histogram --------------------------------------------------------------------------------------
 
--- The highest value in the HdrHistogram bucket of a value, at 3 significant digits from 1 us on:
--- exact below 2048, then 1024 buckets for each power of two. wrk2 answers with the same values.
-local function bucket_top(value)
-   if value < 2048 then return value end
+-- Buckets of an HdrHistogram at 3 significant digits from 1 us on, as wrk2 has them: exact below
+-- 2048, then 1024 for each power of two. Buckets are numbered from 0.
+local EXACT, HALF, EXPONENT = 2048, 1024, 11
+local MAX_US = 2 ^ 36 - 1 -- 19 hours
+local function bucket_of(value)
+   value = math.min(value, MAX_US)
+   if value < EXACT then return math.floor(value) end
    local _, exponent = math.frexp(value)
-   local width = 2 ^ (exponent - 11)
-   return value - value % width + width - 1
+   local doublings = exponent - EXPONENT
+   return HALF * doublings + math.floor(value / 2 ^ doublings)
+end
+M.bucket_of = bucket_of
+local BUCKETS = bucket_of(MAX_US) + 1
+
+-- The highest value in a bucket.
+local function bucket_top(bucket)
+   if bucket < EXACT then return bucket end
+   local doublings = math.floor(bucket / HALF) - 1
+   return (bucket - HALF * doublings + 1) * 2 ^ doublings - 1
 end
 M.bucket_top = bucket_top
 
--- wrk keeps one counter for each microsecond, but its Lua interface scans them all for each value:
--- quadratic, minutes for a bad run. It also skips what the correction for coordinated omission
--- added below the smallest measured value. So read the counters where they are:
--- struct { uint64_t count, limit, min, max, data[]; }, unchanged from wrk 4.0 to 4.2.
-local function read_wrk_counters(latency)
-   local cells = require("ffi").cast("uint64_t **", latency)[0]
-   local count, limit = tonumber(cells[0]), tonumber(cells[1])
-   local min, max = tonumber(cells[2]), tonumber(cells[3])
-   if min ~= latency.min or max ~= latency.max then return nil end
-   if count == 0 then return {} end
-   if max >= limit then return nil end
-   local counts, total = {}, 0
-   for value = 0, max do
-      local n = tonumber(cells[4 + value])
-      if n > 0 then
-         local top = bucket_top(value)
-         counts[top] = (counts[top] or 0) + n
-         total = total + n
-      end
-   end
-   return total == count and counts or nil
-end
-
--- The slow way, for a wrk whose counters lie elsewhere.
-local function walk_wrk(latency)
+-- All threads' latencies as counts by value.
+local function merged(of_threads)
    local counts = {}
-   for i = 1, #latency do
-      local value, n = latency(i)
-      local top = bucket_top(value)
-      counts[top] = (counts[top] or 0) + n
+   for _, cells in ipairs(of_threads) do
+      for bucket = 0, BUCKETS - 1 do
+         if cells[bucket] > 0 then
+            local top = bucket_top(bucket)
+            counts[top] = (counts[top] or 0) + cells[bucket]
+         end
+      end
    end
    return counts
 end
-M.walk_wrk = walk_wrk
 
 -- Ranks at which to cut first, so that the percentiles stay exact even when queries run out.
 local function first_cuts(total)
@@ -292,23 +299,9 @@ local function from_ranks(latency, max_queries)
 end
 M.from_ranks = from_ranks
 
--- Only wrk's latency object can be called; wrk2's is indexed by rank.
-local function histogram(latency)
-   if getmetatable(latency).__call then
-      return read_wrk_counters(latency) or walk_wrk(latency)
-   end
-   return from_ranks(latency, MAX_RANK_QUERIES)
-end
-
 -- Result -----------------------------------------------------------------------------------------
 
 local function whole(number) return string.format("%.0f", number) end
-
--- Without any value the tools answer 2^64, NaN or 0, depending on the question.
-local function statistic(number, is_empty)
-   if is_empty or number ~= number or math.abs(number) == math.huge then return "null" end
-   return string.format("%.3f", number):gsub("%.?0+$", "")
-end
 
 local function pairs_json(counts)
    local values, cells = {}, {}
@@ -328,21 +321,7 @@ local function errors_json(errors)
    return "{" .. table.concat(cells, ",") .. "}"
 end
 
--- What the tool itself says, whereas percentiles of the histogram are for the reader to compute.
-local function latency_json(latency, is_empty)
-   local cells = {}
-   for i, name in ipairs({ "min", "max", "mean", "stdev" }) do
-      cells[i] = '"' .. name .. '":' .. statistic(latency[name], is_empty)
-   end
-   for _, percentile in ipairs(PERCENTILES) do
-      local value = statistic(latency:percentile(percentile[2]), is_empty)
-      cells[#cells + 1] = '"' .. percentile[1] .. '":' .. value
-   end
-   return "{" .. table.concat(cells, ",") .. "}"
-end
-
-local function result_json(name, summary, latency, late, stopped)
-   local counts = histogram(latency)
+local function result_json(name, summary, counts, late, stopped)
    local fields = {
       '"schema":' .. SCHEMA,
       '"script":"' .. name .. '"',
@@ -352,7 +331,6 @@ local function result_json(name, summary, latency, late, stopped)
       '"late":' .. whole(late),
       '"stopped":' .. tostring(stopped),
       '"errors":' .. errors_json(summary.errors),
-      '"latency_us":' .. latency_json(latency, next(counts) == nil),
       '"histogram":' .. pairs_json(counts),
    }
    return "{" .. table.concat(fields, ",") .. "}"
@@ -370,13 +348,16 @@ function M.script(name, kinds, prepare)
 
    -- setup() and done() run in the main state, where the counters live; everything else in the
    -- thread's own.
-   local threads_seen = 0
-   local cells, address
+   local late, late_address
+   local of_threads = {}
    function setup(thread)
-      if not cells then cells, address = shared_cells() end
-      thread:set("intop_thread_id", threads_seen)
-      thread:set("intop_cells", address)
-      threads_seen = threads_seen + 1
+      if not late then late, late_address = shared("double", MAX_THREADS + 1) end
+      local id = #of_threads
+      local counts, counts_address = shared("uint32_t", BUCKETS)
+      of_threads[id + 1] = counts
+      thread:set("intop_thread_id", id)
+      thread:set("intop_late", late_address)
+      thread:set("intop_counts", counts_address)
    end
 
    function init(args)
@@ -388,19 +369,30 @@ function M.script(name, kinds, prepare)
       math.randomseed(options.seed * MAX_THREADS + id)
       request = prepare(options, id)
       if options.pace then
-         local limit_ms, too_late = options["late-ms"], nil
-         if limit_ms then
-            too_late = late_counter(cells_at(intop_cells), options, id, interrupter())
+         local counts = shared_at("uint32_t", intop_counts)
+         local count_late = function() end
+         if options["late-ms"] then
+            count_late = late_counter(shared_at("double", intop_late), options, id, interrupter())
          end
-         local clock = monotonic_ms_clock()
-         delay = pacer(options.rate, options.threads, id, clock, limit_ms, too_late)
+         local function took(latency_ms, behind_ms)
+            local bucket = bucket_of(latency_ms * 1000)
+            counts[bucket] = counts[bucket] + 1
+            count_late(latency_ms, behind_ms)
+         end
+         local next_request, sending = request, nil
+         delay, sending = pacer(options.rate, options.threads, id, monotonic_ms_clock(), took)
+         request = function()
+            sending()
+            return next_request()
+         end
       end
    end
 
    function done(summary, latency)
-      local late = 0
-      for id = 0, threads_seen - 1 do late = late + cells[id] end
-      print(result_json(name, summary, latency, late, cells[ENDED] == 1))
+      local all_late = 0
+      for id = 0, #of_threads - 1 do all_late = all_late + late[id] end
+      local counts = is_wrk2() and from_ranks(latency, MAX_RANK_QUERIES) or merged(of_threads)
+      print(result_json(name, summary, counts, all_late, late[ENDED] == 1))
    end
 end
 

@@ -40,17 +40,26 @@ METRICS = HostMetrics(
 
 
 class LocalHost:
-    """A host that runs commands here, or gives a text for an answer."""
+    """A host that runs commands here, or gives a text for an answer.
 
-    def __init__(self, answer: str | None = None) -> None:
+    With a `setup` they run in network and mount namespaces of their own, after it.
+    """
+
+    def __init__(self, answer: str | None = None, setup: str | None = None) -> None:
         self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
         self._answer = answer
+        self._inside = [] if setup is None else ["unshare", "--mount", "--net", "sh", "-c"]
+        self._inside += [] if setup is None else [f'{setup}\nexec sh -c "$0"']
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         if self._answer is not None:
             return Completed(0, self._answer, "")
         done = subprocess.run(
-            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
+            [*(self._inside or ["sh", "-c"]), command],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
         )
         return Completed(done.returncode, done.stdout, done.stderr)
 

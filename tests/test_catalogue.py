@@ -100,6 +100,27 @@ def test_every_parameter_says_what_it_does_to_nginx_and_where_it_is_described(
         assert "/" in p.document, p.key
 
 
+def test_what_is_known_of_kernels_is_data(shipped: Catalogue) -> None:
+    known = {p.key: p.presence for p in shipped.parameters}
+    assert known["kernel.sched_latency_ns"].moved_to == "/sys/kernel/debug/sched/latency_ns"
+    assert known["net.ipv4.tcp_adv_win_scale"].inert_since == "6.6"
+    conntrack = {p.module for key, p in known.items() if key.startswith("net.netfilter.nf_conn")}
+    assert {"nf_conntrack"} == conntrack
+    for key, presence in known.items():
+        if key.startswith("kernel.") and presence.until:
+            assert presence.why_missing("6.1.0").endswith(presence.moved_to)
+
+
+def test_a_key_of_old_is_no_parameter_and_says_what_became_of_it(shipped: Catalogue) -> None:
+    assert shipped.former["net.ipv4.tcp_tw_recycle"] == "no kernel has it since 4.12"
+    assert not shipped.former.keys() & {p.key for p in shipped.parameters}
+
+
+def test_keys_whose_writing_does_something_say_so(shipped: Catalogue) -> None:
+    effects = {p.key: p.effect for p in shipped.parameters if p.effect}
+    assert "memory is compacted at once" == effects["vm.compaction_proactiveness"]
+
+
 # Denied keys --------------------------------------------------------------------------------------
 
 
@@ -164,6 +185,15 @@ RANGE = [{"name": "min", "low": 1, "high": 9}]
         ({"colour": "red"}, "own.toml:13: parameter.0.colour: extra inputs are not permitted"),
         ({"ram_fraction": 0.5}, "own.toml:2: parameter.0: ram_fraction needs one of the units"),
         ({"document": None}, "own.toml:2: parameter.0.document: field required"),
+        (
+            {"presence": {"sense": "5.1"}},
+            "own.toml:13: parameter.0.presence.sense: extra inputs are not permitted",
+        ),
+        (
+            {"presence": {"since": "5", "source": "s"}},
+            "own.toml:2: parameter.0: a kernel's version is two numbers such as 5.14, got '5'",
+        ),
+        ({"presence": {"since": "5.14"}}, "own.toml:2: parameter.0: presence needs a source"),
     ],
 )
 def test_a_wrong_parameter_is_told_with_its_place(
@@ -235,6 +265,27 @@ def test_a_parameter_that_stands_there_twice_is_told(tmp_path: Path) -> None:
     assert ["own.toml:14: parameter.1.key: net.core.somaxconn stands there twice"] == problems(
         tmp_path, parameter(), parameter(low=1)
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"key": "net.core.somaxconn"},
+            "own.toml:14: former.0.key: net.core.somaxconn stands ther",
+        ),
+        ({"key": "no key"}, "own.toml:14: former.0.key: string should match pattern"),
+        ({"became": None}, "own.toml:13: former.0.became: field required"),
+        ({"source": None}, "own.toml:13: former.0.source: field required"),
+        ({"until": "4.12"}, "own.toml:17: former.0.until: extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_key_of_old_is_told_with_its_place(
+    tmp_path: Path, fields: dict[str, Any], expected: str
+) -> None:
+    good = {"key": "net.ipv4.tcp_tw_recycle", "became": "none has it", "source": "s"}
+    (found,) = problems(tmp_path, parameter(), entry("former", good | fields))
+    assert found.startswith(expected)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 from fakes import probe_of
 from intop import __version__
-from intop.cli import cli
+from intop.cli import cli, hosts
+from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.host_state import HostState
 from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
@@ -350,6 +353,37 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_exit_code_is_1(
     assert (1, "") == (done.returncode, done.stderr)
     lines = done.stdout.splitlines()
     assert ["127.0.0.1:1: ", "127.0.0.1:2: "] == [line[:13] for line in lines]
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("state", "typed", "code"),
+    [
+        (HostState(holder="root@elsewhere (process 8)"), "n\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "y\n", None),
+        (HostState(), "", None),
+    ],
+)
+def test_a_host_is_taken_from_somebody_only_when_that_is_confirmed(
+    state: HostState, typed: str, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", stderr)
+    found = [Answer(name="lb", said=state), Answer[HostState](name="gone", error="gone: gone")]
+    ended = None
+    try:
+        hosts._confirm(found)
+    except SystemExit as error:
+        ended = error.code
+    assert code == ended
+    assert bool(state.holder) == ("lb: held by root@elsewhere (process 8)" in stderr.getvalue())
+    assert (code == 1) == ("nothing was changed" in stderr.getvalue())
 
 
 # Campaigns ----------------------------------------------------------------------------------------

@@ -64,9 +64,15 @@ def test_theory_is_a_uniform_latency_over_the_stall() -> None:
 def test_what_is_compared_is_less_the_floor() -> None:
     ours, theirs = run_of(1.0), run_of(3.0, sent_ms=(0.5, 0.6, 0.7))
     rows = list(fidelity.compared("8000", [ours], [theirs], 1.5))
-    assert rows[0][4:7] == ["1.50", "1.50", "-0.50 (-33%)"]
+    assert rows[0][4:7] == ["1.50", "1.50", "-0.50"]
     assert [row[7] for row in rows] == ["yes"] * 3
     assert [row[7] for row in fidelity.compared("8000", [ours], [theirs], 0.5)] == ["**no**"] * 3
+
+
+def test_an_interval_of_the_median_needs_six_pairs() -> None:
+    assert fidelity.interval([1, 2, 3, 4, 5]) == ""
+    assert fidelity.interval([3, 1, 2, 6, 4, 5]) == " (+1.00 to +6.00)"
+    assert fidelity.interval([*range(1, 10)]) == " (+2.00 to +8.00)"
 
 
 def test_the_paced_wrk_sees_a_planted_stall_in_full(tmp_path: Path) -> None:

@@ -14,14 +14,16 @@ import click
 
 from intop import __version__
 from intop.cli import hosts, lab
-from intop.cli.options import Group as _Group
-from intop.cli.options import arch_option as _arch_option
-from intop.cli.options import config_option as _config_option
-from intop.cli.options import examples as _examples
-from intop.cli.options import json_option as _json_option
-from intop.cli.options import print_result as _print
-from intop.cli.options import say as _say
-from intop.cli.options import study_of as _study
+from intop.cli.options import (
+    Group,
+    arch_option,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    study_of,
+)
 from intop.cli.passwords import connecting
 from intop.errors import IntopError, UsageError
 
@@ -46,7 +48,7 @@ def _workload_option(command: F) -> F:
 
 
 def _stage_options(command: F) -> F:
-    return _config_option(_arch_option(_workload_option(_json_option(command))))
+    return config_option(arch_option(_workload_option(json_option(command))))
 
 
 def _samples_option(command: F) -> F:
@@ -64,9 +66,9 @@ def _new_option(command: F) -> F:
 
 
 @click.group(
-    cls=_Group,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_examples(
+    epilog=examples(
         "intop lab up && intop tune && intop lab down    the whole study on this machine",
         "intop doctor -c cluster.toml                    can my own clusters be measured?",
         "intop collect --arch arm                        one stage, one architecture",
@@ -91,36 +93,47 @@ cli.add_command(hosts.rollback)
 # -- the stages ----------------------------------------------------------------------------------
 
 
-@cli.command(epilog=_examples("intop doctor", "intop doctor --arch arm --json"))
-@_config_option
-@_arch_option
-@_json_option
-def doctor(config: Path | None, arch: str | None, as_json: bool) -> None:
+@cli.command(
+    epilog=examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
+)
+@config_option
+@arch_option
+@json_option
+@click.option(
+    "--write-test",
+    "writes",
+    is_flag=True,
+    help="Also write keys their own values, to see whether the kernel takes them.",
+)
+def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured. Changes nothing."""
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
     from intop.report.machine import to_json
 
-    study = _study(config)
+    study = study_of(config)
     archs = chosen_archs(study, arch)
     if arch is None:
-        archs = taking_part(study, archs, lambda _: False, _say)
-    clusters = [cluster for name in archs for cluster in clusters_of(study, name)]
+        archs = taking_part(study, archs, lambda _: False, say)
     connect = _connect(study, archs)
-    found = [examine(cluster, study, connect) for cluster in clusters]
+    found = [
+        one
+        for name in archs
+        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+    ]
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     else:
         from intop.report.text import show
 
-        show(*(report.examined(one) for one in found))
+        show(report.examined(*found))
     if any(one.problems for one in found):
         sys.exit(1)
 
 
 @cli.command(
-    epilog=_examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
+    epilog=examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
 )
 @_stage_options
 @_new_option
@@ -136,9 +149,7 @@ def pilot(new: bool, **options: Any) -> None:
     _run_stage(stage, text, new=new, **options)
 
 
-@cli.command(
-    epilog=_examples("intop screen", "intop screen --arch x86 --workload slt --samples 60")
-)
+@cli.command(epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"))
 @_stage_options
 @_samples_option
 @_new_option
@@ -151,9 +162,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
-        "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
-    )
+    epilog=examples("intop collect", "intop collect --arch arm", "intop collect --samples 20 --new")
 )
 @_stage_options
 @_samples_option
@@ -166,7 +175,7 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=_examples("intop train", "intop train --workload dlt --json"))
+@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
 @_stage_options
 def train(**options: Any) -> None:
     """Fit the six model families and report their held-out errors (STM, DTM)."""
@@ -176,7 +185,7 @@ def train(**options: Any) -> None:
     _run_stage(stage, text.errors, **options)
 
 
-@cli.command(epilog=_examples("intop search", "intop search --workload dlt"))
+@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
 @_stage_options
 def search(**options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
@@ -187,7 +196,7 @@ def search(**options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop verify",
         "intop verify --arch x86 --workload slt",
         "intop verify --default ubuntu-18.04",
@@ -209,7 +218,7 @@ def verify(against: str, **options: Any) -> None:
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop contest                                       all baselines",
         "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
         "intop contest --default ubuntu-18.04                the same trials, judged against that",
@@ -251,7 +260,7 @@ def contest(
 
 
 @cli.command(
-    epilog=_examples(
+    epilog=examples(
         "intop compare x86 arm",
         "intop compare x86 arm --workload slt --json",
         "intop compare x86 arm --markdown > comparison.md",
@@ -259,9 +268,9 @@ def contest(
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))
-@_config_option
+@config_option
 @_workload_option
-@_json_option
+@json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
 def compare(
@@ -294,15 +303,15 @@ def compare(
     with _context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     elif as_markdown:
-        _print(report.as_markdown(found))
+        print_result(report.as_markdown(found))
     else:
         show(report.as_text(found))
 
 
 @cli.command(
-    epilog=_examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
+    epilog=examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 )
 @_stage_options
 @_new_option
@@ -336,12 +345,12 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     with _context(**options, choose=choose) as context:
         found = stage(context, done)
         if as_json:
-            _print(to_json(found))
+            print_result(to_json(found))
         else:
-            _print("Verdicts")
+            print_result("Verdicts")
             for one in found:
-                _print(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
-            _print("")
+                print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
+            print_result("")
             _show_comparison(context)
     _exit_by([one.verdict for one in found])
 
@@ -361,14 +370,14 @@ def _context(
     from intop.report.progress import progress
     from intop.store import opened
 
-    study = _study(config)
+    study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     with opened(study.store) as store:
         # Asked before the progress display takes the terminal.
         campaign = (choose or latest_or_new)(store, study)
         if arch is None:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
-            archs = taking_part(study, archs, begun.__contains__, _say)
+            archs = taking_part(study, archs, begun.__contains__, say)
         connect = _connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -410,7 +419,7 @@ def _run_stage(
         for task in context.subjects():
             found[task.title] = stage(task)
     if as_json:
-        _print(to_json(found))
+        print_result(to_json(found))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
     return list(found.values())
@@ -428,7 +437,7 @@ def _show_comparison(context: "Context") -> None:
     try:
         show(report.as_text(stage(context, *context.archs)))
     except IncomparableError as error:
-        _say(str(error))
+        say(str(error))
 
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
@@ -444,7 +453,7 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
-    _say(told + ".")
+    say(told + ".")
     answer = click.prompt(
         "Resume it, start anew beside it, or quit?",
         type=click.Choice(["resume", "new", "quit"]),
@@ -472,7 +481,7 @@ class _Stop:
         if not self._stopping:
             self._stopping = True
             raise KeyboardInterrupt
-        _say("intop: giving the hosts back; this takes some seconds")
+        say("intop: giving the hosts back; this takes some seconds")
 
 
 def main() -> None:
@@ -488,10 +497,10 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except IntopError as error:
-        _say(f"intop: {error}")
+        say(f"intop: {error}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        _say(
+        say(
             "intop: stopped. The hosts are as they were found, and everything that was measured "
             "is stored: the same command (tune with --resume) goes on from here"
         )

@@ -81,8 +81,9 @@ def status(as_json: bool, **options: Any) -> None:
     from intop.pipeline.host_states import states
     from intop.report import host_states as report
 
-    addresses, missing = _chosen(**options)
-    found = states(addresses, connecting(addresses))
+    with _interruptible("nothing was changed"):
+        addresses, missing = _chosen(**options)
+        found = states(addresses, connecting(addresses))
     _show([*missing, *found], report.states, as_json=as_json)
     if missing or any(answer.said is None for answer in found):
         sys.exit(1)
@@ -116,7 +117,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
 
     if yes and not force:
         raise UsageError("--yes belongs to --force: nothing is asked without it")
-    with _interruptible():
+    with _interruptible("what is not rolled back yet, intop status shows"):
         addresses, missing = _chosen(**options)
         connect = connecting(addresses)
         if force and not yes:
@@ -163,12 +164,12 @@ def _confirm(found: Sequence["Answer[HostState]"]) -> None:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """What is true of a rollback that was stopped; a campaign would say something else."""
+def _interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
     try:
         yield
     except (KeyboardInterrupt, click.Abort):
-        say("intop: stopped. What is not rolled back yet, intop status shows")
+        say(f"intop: stopped; {told}")
         sys.exit(INTERRUPTED)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from intop.hosts.host import Connect
     from intop.hosts.ssh import Secret
 
+MOST_OF_A_PASSWORD = 255
 PASSWORD_VARIABLE = "INTOP_SUDO_PASSWORD"  # noqa: S105 - its name, not its value
 
 
@@ -22,10 +23,10 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
 
     Raises UsageError when nobody is there to ask.
     """
-    from intop.hosts.ssh import Secret, with_passwords
+    from intop.hosts.ssh import with_passwords
 
     # Taken away, so that no program we start inherits it.
-    given = os.environ.pop(PASSWORD_VARIABLE, None)
+    given = os.environ.pop(PASSWORD_VARIABLE, "") or None
     found: dict[tuple[object, ...], Secret] = {}
     for host in hosts:
         if host.sudo != "ask":
@@ -36,7 +37,7 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
                 f"set {PASSWORD_VARIABLE}, which holds for all hosts"
             )
         if (place := _place(host)) not in found:
-            found[place] = Secret(given) if given is not None else _asked(host, found)
+            found[place] = _asked(host, found) if given is None else _secret(given)
     return with_passwords(lambda address: found[_place(address)])
 
 
@@ -46,8 +47,6 @@ def _place(host: "HostAddress") -> tuple[object, ...]:
 
 
 def _asked(host: "HostAddress", found: "Mapping[tuple[object, ...], Secret]") -> "Secret":
-    from intop.hosts.ssh import Secret
-
     before = list(found.values())
     text = f"Password for sudo on {host.name}"
     if before:
@@ -55,4 +54,15 @@ def _asked(host: "HostAddress", found: "Mapping[tuple[object, ...], Secret]") ->
     answer: str = click.prompt(
         text, hide_input=True, err=True, default="" if before else None, show_default=False
     )
-    return Secret(answer) if answer else before[-1]
+    return _secret(answer) if answer else before[-1]
+
+
+def _secret(password: str) -> "Secret":
+    from intop.hosts.ssh import Secret
+
+    # What sudo doesn't read as the password would be left for the command.
+    if set(password) & set("\n\r\0") or len(password) > MOST_OF_A_PASSWORD:
+        raise UsageError(
+            f"a password for sudo is one line of at most {MOST_OF_A_PASSWORD} characters"
+        )
+    return Secret(password)

@@ -1,7 +1,7 @@
 """The catalogue: all parameters that intop knows, and what must hold between them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ from pydantic import (
 
 from intop.config.source import Fraction, Model, Source
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
+from intop.domain.presence import UNKNOWN, Presence
 from intop.domain.space import (
     Constraint,
     Exclusion,
@@ -25,10 +26,15 @@ from intop.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All parameters that intop knows, and what must hold between them."""
+    """All parameters that intop knows, and what must hold between them.
+
+    `former` are keys that published sets of values still name though kernels have dropped them or
+    heed them no more, and what became of each.
+    """
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
+    former: Mapping[str, str] = field(default_factory=dict)
 
 
 class _ComponentModel(Model):
@@ -38,6 +44,17 @@ class _ComponentModel(Model):
 
 
 Key = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")]
+
+
+class _PresenceModel(Model):
+    since: str = ""
+    until: str = ""
+    moved_to: str = ""
+    module: str = ""
+    option: str = ""
+    namespaced_since: str = ""
+    inert_since: str = ""
+    source: str = ""
 
 
 class _ParameterModel(Model):
@@ -55,7 +72,10 @@ class _ParameterModel(Model):
     scale: Scale | None = None
     choices_from: str | None = None
     choices_from_in_namespace: str | None = None
+    choices_module: str = ""
     ram_fraction: Fraction | None = None
+    presence: _PresenceModel | None = None
+    effect: str = ""
     note: str = ""
 
     def parameter(self) -> Parameter:
@@ -73,7 +93,13 @@ class _ParameterModel(Model):
         )
         if self.kind == "boolean":
             same["choices"] = ("0", "1")
-        return Parameter(components=tuple(components), scale=self.scale or "linear", **same)
+        presence = Presence(**self.presence.model_dump()) if self.presence else UNKNOWN
+        return Parameter(
+            components=tuple(components),
+            scale=self.scale or "linear",
+            presence=presence,
+            **same,
+        )
 
 
 _SAME_FIELDS = [
@@ -87,9 +113,17 @@ _SAME_FIELDS = [
     "choices",
     "choices_from",
     "choices_from_in_namespace",
+    "choices_module",
     "ram_fraction",
+    "effect",
     "note",
 ]
+
+
+class _FormerModel(Model):
+    key: Key
+    became: str = Field(min_length=1)
+    source: str = Field(min_length=1)
 
 
 class _IncreasingModel(Model):
@@ -131,13 +165,14 @@ def load_catalogue(path: Path) -> Catalogue:
     source = Source.read(path)
     if source.data.get("schema") != 1:
         source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
-    for unknown in sorted(set(source.data) - {"schema", "parameter", "constraint"}):
+    for unknown in sorted(set(source.data) - {"schema", "parameter", "constraint", "former"}):
         source.problem((unknown,), "is not a known table")
     parameters = _parameters(source)
     constraints = _constraints(source, parameters)
+    former = _former(source, parameters)
     if source.problems:
         raise ConfigurationError(source.problems)
-    return Catalogue(tuple(parameters.values()), constraints)
+    return Catalogue(tuple(parameters.values()), constraints, former)
 
 
 def _parameters(source: Source) -> dict[str, Parameter]:
@@ -154,6 +189,18 @@ def _parameters(source: Source) -> dict[str, Parameter]:
 
 def _parameter(entry: object) -> Parameter:
     return _ParameterModel.model_validate(entry).parameter()
+
+
+def _former(source: Source, parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    former: dict[str, str] = {}
+    for index, entry in enumerate(source.tables("former")):
+        place = ("former", index)
+        made = source.check(partial(_FormerModel.model_validate, entry), place)
+        if made is not None and (made.key in parameters or made.key in former):
+            source.problem((*place, "key"), f"{made.key} stands there twice")
+        elif made is not None:
+            former[made.key] = made.became
+    return former
 
 
 def _constraints(source: Source, parameters: Mapping[str, Parameter]) -> tuple[Constraint, ...]:

@@ -18,6 +18,7 @@ from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.source import Fraction, Model, Place, Source
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
+    SHELL_WORD,
     Cluster,
     HostAddress,
     LabKind,
@@ -40,8 +41,7 @@ Replicas = tuple[Cluster | LabSpec, ...]
 
 UrlPath = Annotated[str, Field(pattern=r"^/\S*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
-ShellWord = Annotated[str, Field(pattern=r"^[^-\s'\"`$\\;&<>|(){}][^\s'\"`$\\;&<>|(){}]*$")]
-"""A name that a shell leaves as it is, since a ProxyCommand has it in its line; as in OpenSSH."""
+ShellWord = Annotated[str, Field(pattern=f"^{SHELL_WORD}$")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,11 +15,6 @@ RESERVED: Mapping[str, str] = {
 }
 """Names that no baseline can have, since others have them beside it, and why."""
 
-GONE: Mapping[str, str] = {
-    "net.ipv4.tcp_tw_recycle": "no kernel has it since 4.12",
-}
-"""Keys that published sets still name although kernels have dropped them."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
@@ -58,10 +53,16 @@ class Refusals:
 
 
 NONE_REFUSED = Refusals()
+_NO_FORMER: Mapping[str, str] = {}
 
 
-def fitted(baseline: Baseline, probed: Probed, refusals: Refusals = NONE_REFUSED) -> Fitted:
-    """The baseline as this host can take it.
+def fitted(
+    baseline: Baseline,
+    probed: Probed,
+    refusals: Refusals = NONE_REFUSED,
+    former: Mapping[str, str] = _NO_FORMER,
+) -> Fitted:
+    """The baseline as this host can take it; `former` says what became of keys of old.
 
     A value outside of the catalogue's range stays, unless the kernel was found to refuse it: that
     range is for searching.
@@ -78,7 +79,7 @@ def fitted(baseline: Baseline, probed: Probed, refusals: Refusals = NONE_REFUSED
         elif value == normalised(probed.space.defaults.get(key, "")):
             already.append(key)
         elif parameter is None:
-            unknown = GONE.get(key, "not in the catalogue")
+            unknown = former.get(key, "not in the catalogue")
             left_out[key] = probed.refused.get(key, unknown)
         elif problem := _problem(parameter, value):
             left_out[key] = problem

@@ -27,6 +27,11 @@ def other_arch() -> str:
     return "x86" if native_arch() == "arm" else "arm"
 
 
+SHELL_WORD = r"[^-\s\x00-\x1f\x7f'\"`$\\;&<>|(){}][^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]*"
+"""A host's or user's name that a shell leaves as it is, since a ProxyCommand has it in its line; as
+OpenSSH has it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
     """How one host is reached over SSH.

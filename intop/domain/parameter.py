@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from intop.domain.presence import UNKNOWN, Presence
+
 Kind = Literal["integer", "boolean", "choice", "vector"]
 Scale = Literal["linear", "log"]
 Scope = Literal["namespace", "machine"]
@@ -79,7 +81,10 @@ class Parameter:
     Numbers (`integer`, `vector`) have `components` and a `scale`; a plain integer has one
     component without a name. `boolean` and `choice` have `choices`, texts as the kernel prints
     them. `ram_fraction` bounds a memory quantity (unit bytes, KiB or pages) by a part of the
-    host's memory. Raises ValueError when these don't fit together or the key is denied.
+    host's memory. `choices_from` is a key that lists the choices that a host has, another one
+    lists those of its namespaces; `choices_module` is the module that brings a choice, * for its
+    name. `effect` is what writing it does at once, even its own value. Raises ValueError when these
+    don't fit together or the key is denied.
     """
 
     key: str
@@ -94,7 +99,10 @@ class Parameter:
     scale: Scale = "linear"
     choices_from: str | None = None
     choices_from_in_namespace: str | None = None
+    choices_module: str = ""
     ram_fraction: float | None = None
+    presence: Presence = UNKNOWN
+    effect: str = ""
     note: str = ""
 
     def __post_init__(self) -> None:

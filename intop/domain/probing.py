@@ -1,7 +1,7 @@
 """From the catalogue to the space that one host offers, with a reason for all that is left out."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -11,10 +11,20 @@ from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_co
 
 @dataclass(frozen=True)
 class Reading:
-    """What a host says of one key: whether it can be written, and its value."""
+    """What a host says of one key: whether it can be written, going by its mode, and its value.
+
+    `refusal` is what the kernel said when that value was written back to it; "" where it was
+    taken, and where that was not tried.
+    """
 
     access: Literal["missing", "unreadable", "readable", "writable"]
     value: str
+    refusal: str = ""
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the key can be read."""
+        return self.access in ("readable", "writable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +33,9 @@ class HostFacts:
     `clock_s` its Unix time when it was asked.
 
     `in_namespace` says that its network namespace is not the kernel's first one, so that it
-    shares the rest of the kernel with a machine that is not ours to tune.
+    shares the rest of the kernel with a machine that is not ours to tune; `in_user_namespace` that
+    its root is not the machine's. `mounts` are the mounts at and below /proc that decide whether
+    keys can be written: by place, whether they are read-only.
     """
 
     machine: str
@@ -36,22 +48,35 @@ class HostFacts:
     is_root: bool
     nginx: str
     clock_s: float
+    in_user_namespace: bool = False
+    mounts: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a host said when it was asked: enough to know its space again without it."""
+    """What a host said when it was asked: enough to know its space again without it.
+
+    `replicas` are what the other replicas of its cluster said, by their names.
+    """
 
     facts: HostFacts
     readings: Mapping[str, Reading]
+    replicas: Mapping[str, "Probe"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Probed:
-    """The space that a host offers, and for every key left out the reason."""
+    """The space that a host offers, and for every key left out the reason.
+
+    What comes before a reason's first ": " is its kind; what follows, if anything, is the rest.
+    """
 
     space: Space
     refused: Mapping[str, str]
+
+
+MISSING = Reading("missing", "")
+"""What a host says of a key that it doesn't have."""
 
 
 def asked_keys(parameters: Iterable[Parameter]) -> list[str]:
@@ -69,15 +94,16 @@ def space_of(
     max_risk: Risk,
     wanted: Sequence[str] = ("*",),
 ) -> Probed:
-    """The parameters that this host can be tuned by, with its values as defaults.
+    """The parameters that this host and its replicas can be tuned by, with its values as defaults.
 
-    `wanted` are glob patterns of keys; what no pattern matches is left out.
+    What one of them lacks is left out for all, and ranges are as narrow as on the one that has
+    least memory. `wanted` are glob patterns of keys; what no pattern matches is left out.
     """
-    facts, readings = probe.facts, probe.readings
+    readings = probe.readings
     chosen: dict[str, Parameter] = {}
     refused: dict[str, str] = {}
     for parameter in parameters:
-        fitted = _fitted(parameter, facts, readings)
+        fitted = _fitted_everywhere(parameter, probe)
         if RISKS.index(parameter.risk) > RISKS.index(max_risk):
             fitted = f"its risk is {parameter.risk}: max_risk in [study] is {max_risk}"
         if not any(fnmatchcase(parameter.key, pattern) for pattern in wanted):
@@ -86,7 +112,7 @@ def space_of(
             refused[parameter.key] = fitted
         else:
             chosen[parameter.key] = fitted
-    defaults = {k: r.value for k, r in readings.items() if r.access in ("readable", "writable")}
+    defaults = {k: r.value for k, r in readings.items() if r.has_value}
     for constraint in constraints:
         if isinstance(constraint, Exclusion):
             unfit = _zeroed(constraint, chosen, defaults)
@@ -128,6 +154,79 @@ def _without_room(
     return {}
 
 
+def tried_keys(
+    parameters: Iterable[Parameter],
+    constraints: Iterable[Constraint],
+    readings: Mapping[str, Reading],
+) -> list[str]:
+    """The keys whose own values can be written back to them to see whether that is allowed.
+
+    Not those of pairs that zero each other, nor those where writing does something by itself.
+    """
+    paired = {k for c in constraints if isinstance(c, Exclusion) for k in c.keys}
+    return [
+        p.key
+        for p in parameters
+        if not p.effect
+        and p.key not in paired
+        and readings.get(p.key, MISSING).access == "writable"
+    ]
+
+
+def changes(before: Probe, now: Probe, ignored: Collection[str | None] = ()) -> list[str]:
+    """One line for each key of a host whose value, or whether it can be set, is not as it was."""
+    lines = []
+    for key, reading in before.readings.items():
+        was, is_now = _told(reading), _told(now.readings.get(key, MISSING))
+        if key not in ignored and was != is_now:
+            lines.append(f"{key}: {was} against {is_now}")
+    return lines
+
+
+def other_values(one: Probe, other: Probe, ignored: Collection[str | None] = ()) -> list[str]:
+    """One line for each key that two hosts have with different values.
+
+    What one of them lacks is no difference: it leaves the space of both.
+    """
+    lines = []
+    for key, a in one.readings.items():
+        b = other.readings.get(key, MISSING)
+        if key not in ignored and a.has_value and b.has_value and a.value != b.value:
+            lines.append(f"{key}: {a.value} against {b.value}")
+    return lines
+
+
+def _told(reading: Reading) -> str:
+    if not reading.has_value:
+        return "missing" if reading.access == "missing" else "unreadable"
+    is_settable = reading.access == "writable" and not reading.refusal
+    return (reading.value or "empty") + ("" if is_settable else ", read-only")
+
+
+def _fitted_everywhere(parameter: Parameter, probe: Probe) -> Parameter | str:
+    """The parameter as the host and all replicas of it allow it, or why one of them doesn't."""
+    fitted = _fitted(parameter, probe.facts, probe.readings)
+    for name, replica in probe.replicas.items():
+        if isinstance(fitted, str):
+            return fitted
+        other = _fitted(parameter, replica.facts, replica.readings)
+        if isinstance(other, str):
+            return f"not on all replicas: on {name}, {other}"
+        fitted = _in_common(fitted, other, name)
+    return fitted
+
+
+def _in_common(one: Parameter, other: Parameter, name: str) -> Parameter | str:
+    """What two replicas allow; their ranges begin alike, and end where memory does."""
+    if one.is_numeric:
+        pairs = zip(one.components, other.components, strict=True)
+        return replace(one, components=tuple(min(p, key=lambda c: c.high) for p in pairs))
+    choices = tuple(c for c in one.choices if c in other.choices)
+    if len(choices) < 2:
+        return f"not on all replicas: with {name} there is no choice left"
+    return replace(one, choices=choices)
+
+
 def _choice_sources(parameter: Parameter) -> tuple[str | None, str | None]:
     return (parameter.choices_from, parameter.choices_from_in_namespace)
 
@@ -136,19 +235,46 @@ def _fitted(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]
 ) -> Parameter | str:
     """The parameter as this host allows it, or why it doesn't."""
-    reading = readings.get(parameter.key, Reading("missing", ""))
+    reading = readings.get(parameter.key, MISSING)
+    presence = parameter.presence
     if facts.in_namespace and parameter.scope == "machine":
         return "belongs to the whole machine, and this host is only a namespace of it"
+    if facts.in_namespace and presence.was_machine_wide(facts.kernel):
+        since = f"each namespace has its own since kernel {presence.namespaced_since}"
+        return f"belongs to the whole machine, and this host is only a namespace of it: {since}"
     if reading.access == "missing":
-        return "this kernel doesn't have it"
-    if reading.access != "writable":
-        return "can't be written" if reading.access == "readable" else "can't be read"
+        why = presence.why_missing(facts.kernel)
+        return f"this kernel doesn't have it{': ' if why else ''}{why}"
+    if presence.is_inert(facts.kernel):
+        return f"has no effect: since kernel {presence.inert_since}"
+    if reading.access == "unreadable":
+        return "can't be read"
+    if why := _locked(parameter.key, reading, facts):
+        return f"can't be written: {why}"
     if parameter.is_numeric:
         parts = reading.value.split()
         if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
             return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
         return _within_memory(parameter, facts)
     return _available(parameter, facts, readings, reading.value)
+
+
+def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
+    """Why a key that is there can't be written, or ""."""
+    path = f"/proc/sys/{key.replace('.', '/')}/"
+    over = [place for place in facts.mounts if path.startswith(f"{place.rstrip('/')}/")]
+    nearest = max(over, key=len, default="")
+    if facts.mounts.get(nearest, False):
+        return f"{nearest} is mounted read-only, as in a container"
+    if reading.refusal:
+        return f"the kernel refuses its own value, {reading.refusal}"
+    if reading.access == "writable":
+        return ""
+    if not facts.is_root:
+        return "we are not root there"
+    if facts.in_user_namespace:
+        return "root there is not the machine's, as in a container without privileges"
+    return "the kernel has it for reading only"
 
 
 def _is_integer(text: str) -> bool:

@@ -146,16 +146,11 @@ class Trial:
         """The 99th percentile of the time from when a request was due to its answer, in ms.
 
         What everything is judged by. A request that failed counts as one that took the whole
-        timeout: quick errors are no good latency. Where the rate was missed under wrk, which
-        measures from the moment of sending, the backlog at the 99th percentile of the run is
-        added: it grows steadily from nothing to duration x (1 - achieved / asked). wrk2 has it in
-        its histogram already.
+        timeout: quick errors are no good latency.
 
-        A trial that was stopped has the latencies and the rate of the part that ran. Its backlog is
-        what it would come to if the rest went on like this, so that it compares with trials that
-        ran to their end; what was on its way when it was stopped is taken to grow as well, so it is
-        too high by up to connections / rate x (planned / ran - 1) where answers are slow but many.
-        P99 is never below what it is certainly above. Raises ValueError for a failed trial.
+        Of a trial that was stopped it is that of the part that ran, and not below what it is
+        certainly above: how bad it would have become is not known. Raises ValueError for a failed
+        trial.
         """
         if self.histogram is None:
             raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
@@ -164,11 +159,7 @@ class Trial:
         if failures:
             slowest = (self.conditions.timeout_s * 1_000_000, failures)
             all_requests = all_requests.merge(Histogram.from_pairs([slowest]))
-        backlog_ms = 0.0
-        if self.status == "overloaded" and self.conditions.load_tool.startswith("wrk "):
-            missed = max(0.0, 1 - self.achieved_rps / self.conditions.rate_rps)
-            backlog_ms = 0.99 * missed * self.conditions.duration_s * 1000
-        return max(all_requests.percentile_ms(99.0) + backlog_ms, self.p99_above_ms or 0.0)
+        return max(all_requests.percentile_ms(99.0), self.p99_above_ms or 0.0)
 
     def percentile_ms(self, percent: float) -> float:
         """A percentile of the histogram alone, in ms. Raises ValueError for a failed trial."""

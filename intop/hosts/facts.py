@@ -16,10 +16,18 @@ echo "page=$(getconf PAGESIZE 2>/dev/null || echo 4096)"
 # process 1 would not do: security modules hide it, also from root.
 [ -e /proc/sys/net/core/netdev_max_backlog ] && echo "namespace=first" || echo "namespace=child"
 echo "uid=$(id -u)"
+read -r _ _ uids < /proc/self/uid_map && echo "uids=$uids"
+place='\\(/proc\\|/proc/sys\\(/[^ ]*\\)*\\)'
+mount="s#^[^ ]* [^ ]* [^ ]* [^ ]* $place \\(r[ow]\\).* - [^ ]* [^ ]* \\(r[ow]\\).*#\\1 \\3\\4#p"
+echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
 echo "nginx=$(nginx -v 2>&1 | sed -n 's/^nginx version: *//p')"
 echo "clock=$(date +%s.%N)"
 """
+
+
+ALL_UIDS = "4294967295"
+"""How many users there are in the machine's own user namespace."""
 
 
 def facts(host: Host) -> HostFacts:
@@ -47,4 +55,14 @@ def parse_facts(text: str) -> HostFacts:
         is_root=said["uid"] == "0",
         nginx=said["nginx"],
         clock_s=float(said["clock"]),
+        in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
+        mounts=_mounts(said.get("mounts", "")),
     )
+
+
+def _mounts(text: str) -> dict[str, bool]:
+    """Whether they are read-only, by place, from PLACE and "ro" or "rw" of the mount and of what is
+    mounted, in turn. A later one at the same place lies over an earlier one.
+    """
+    words = text.split()
+    return {place: "ro" in modes for place, modes in zip(words[::2], words[1::2], strict=True)}

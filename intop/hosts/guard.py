@@ -4,6 +4,7 @@ The work is done by `guard.sh` on the host; this module holds its lease and spea
 """
 
 import getpass
+import math
 import os
 import re
 import secrets
@@ -188,11 +189,13 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
         f"[ -f {folder}/guard.sh ] || exit {NOTHING}; sh {folder}/guard.sh {folder} {words}"
     )
     outcome = OUTCOMES.get(done.exit_code)
-    if outcome is None:
+    found = parse_rollback(done.stdout, outcome or "partly")
+    # It says which keys are not back; another failure, as of an older guard.sh, ends with 1, too.
+    if outcome is None or (outcome == "partly" and not found.foreign + found.unrestored):
         raise HostError(
             host.address.name, f"guard.sh ended with {done.exit_code}: {done.stderr.strip()}"
         )
-    return parse_rollback(done.stdout, outcome)
+    return found
 
 
 def parse_status(text: str) -> HostState:
@@ -266,7 +269,7 @@ def _begin(
 ) -> dict[str, str]:
     """The values of the keys, and of those partners that the host has."""
     address = host.address
-    lease = str(int(address.lease_s))
+    lease = str(math.ceil(address.lease_s))
     owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
     paths = "".join(f"{path_of(key)}\n" for key in sorted(keys | partners))
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S

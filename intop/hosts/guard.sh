@@ -51,10 +51,10 @@ number_of() {
     case $line in '' | *[!0-9]*) return 1 ;; esac
 }
 
-# Overwrites the short file $1 by the word $2 in place: that takes no process, and no room on a
-# disk that is full meanwhile.
+# Overwrites the first line of the short file $1 by the word $2 in place: that takes no process, and
+# no room on a disk that is full meanwhile. What was longer goes on in further lines.
 overwrite() {
-    { printf '%-12s\n' "$2" 1<> "$1"; } 2>/dev/null
+    { printf '%s\n' "$2" 1<> "$1"; } 2>/dev/null
 }
 
 # Makes file $1 of the lock with the text $2.
@@ -299,7 +299,7 @@ restore() (
     # What is not back is all that is left to do.
     todo=
     all=/dev/null
-    bad=$newline$(paths_of "$wrong$newline$strange")$newline
+    bad=$newline$(paths_of "$wrong")$newline$alone$newline
     for line in $befores; do
         case $bad in *"$newline${line%%:*}$newline"*)
             todo=$todo$line$newline
@@ -544,10 +544,12 @@ arm() {
     overwrite "$lock/watchdog" "$!"
 }
 
-# Arms the watchdog anew when it is gone.
+# Arms the watchdog anew when it is gone. Said once: there may be something that ends each of them.
 keep_watched() {
     watched && return
     arm
+    [ ! -e "$lock/rearmed" ] || return 0
+    keep rearmed yes
     report "the watchdog of this host was gone, and was armed anew; look for what has ended it"
 }
 
@@ -643,7 +645,8 @@ write)
     # One whose controller has not waited for its end.
     stop_writer "$lock"
     overwrite "$lock/writer.$token" "$$" && sign_of_life || unwritable "Nothing more is set"
-    ours
+    # Whoever takes the lock away from now on ends us first.
+    [ -e "$mark" ] || lost
     keep_watched
     set -f
     IFS=$newline

@@ -1,8 +1,9 @@
 """The load generators wrk2 and wrk: which one is there, its command line, and what it printed.
 
-Both run the scripts in `lua/`, hold a constant rate and correct for coordinated omission. wrk2
-paces itself (-R) and throws its calibration away; wrk is paced by the scripts and counts from the
-start. Nothing here does input or output, except that `script_fingerprint` reads two files.
+Both run the scripts in `lua/`, hold a constant rate and count latencies from when a request was
+due. wrk2 paces itself (-R) and throws its calibration away; wrk is paced and counted by the
+scripts, from the start, and needs a thread for each connection. Nothing here does input or output,
+except that `script_fingerprint` reads two files.
 """
 
 import hashlib
@@ -56,11 +57,10 @@ class Load:
     """One run of a load generator.
 
     `rate_rps` in requests/s over all connections (whole numbers only: it is rounded);
-    `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for.
-    `timeout_s` must exceed any latency of interest, since wrk drops slower answers from its
-    histogram. With `limit_ms` the run ends as soon as it is certain that more than 1 % of its
-    requests are answered later than that after they were due; wrk2 ignores it (`lua/intop.lua`
-    says why). ValueError where a tool would silently do something else.
+    `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for;
+    `threads` are wrk2's. With `limit_ms` the run ends as soon as it is certain that more than 1 %
+    of its requests are answered later than that after they were due; wrk2 ignores it
+    (`lua/intop.lua` says why). ValueError where a tool would silently do something else.
     """
 
     script: Script
@@ -108,8 +108,7 @@ class LoadResult:
     `requests` were answered (with any status) in the counted `duration_s`, at `achieved_rps`.
     `run_requests`, `run_duration_s`, `bytes` and `errors` (by kind, see `ERROR_KINDS`) are those
     of the whole run, so with wrk2 they include the calibration: divide errors by `run_requests`.
-    `histogram` holds the counted latencies, corrected for coordinated omission. With wrk the
-    correction adds latencies, so that its total may exceed `requests`. `cpu_s` is the tool's CPU
+    `histogram` holds their latencies, from when they were due. `cpu_s` is the tool's CPU
     time over the whole run and what it computes after it, None where the shell did not say.
     `stopped_after_s` is when the limit of its load ended it, None where it ran as long as planned.
     """
@@ -129,7 +128,7 @@ class LoadResult:
     def counted_errors(self) -> dict[str, int]:
         """Errors by kind in the counted part of the run, taken as evenly spread over all of it.
 
-        Exact under wrk, which counts everything. wrk2 has no number of its own for that part, and
+        Under wrk all of the run counts. wrk2 has no number of its own for that part, and
         the errors of its 10 s of calibration would weigh on a few counted seconds.
         """
         share = self.requests / self.run_requests if self.run_requests else 1.0
@@ -186,6 +185,22 @@ def _found(part: str) -> LoadTool | None:
 # Command ------------------------------------------------------------------------------------------
 
 
+def threads_of(tool: LoadTool, load: Load) -> int:
+    """How many threads the load runs in. Under wrk the scripts count latencies, and one of them can
+    tell the requests of one connection only: it is told neither which it sends on nor gets from.
+
+    LoadOutputError when that are more threads than they have cells for.
+    """
+    if tool.name == "wrk2":
+        return load.threads
+    if load.connections > MAX_THREADS:
+        raise LoadOutputError(
+            f"{tool.path}: wrk can be paced on up to {MAX_THREADS} connections, not on "
+            f"{load.connections}. Ask for fewer, or install wrk2 on the load generator"
+        )
+    return load.connections
+
+
 def calibration_s(tool: LoadTool, load: Load) -> float:
     """Seconds at the start of a run that the tool doesn't count."""
     if tool.name == "wrk":
@@ -216,11 +231,12 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     script = f"{load.script}.lua"
     paced_by_tool = tool.name == "wrk2"
     rate = str(round(load.rate_rps))
-    words = [tool.path, "-t", str(load.threads), "-c", str(load.connections)]
+    threads = str(threads_of(tool, load))
+    words = [tool.path, "-t", threads, "-c", str(load.connections)]
     words += ["-d", str(planned_run_s(tool, load)), "--timeout", str(math.ceil(load.timeout_s))]
     words += ["-R", rate] if paced_by_tool else []
     words += ["-s", script, _with_port(load.url), "--"]
-    words += ["--seed", str(load.seed), "--threads", str(load.threads)]
+    words += ["--seed", str(load.seed), "--threads", threads]
     words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
     words += [] if paced_by_tool else ["--pace", "--rate", rate]
     if load.limit_ms is not None and not paced_by_tool:
@@ -307,18 +323,16 @@ def _result(data: Mapping[str, Any], uncounted_s: float, tool: LoadTool, load: L
     histogram = _histogram(data.get("histogram"))
     # One that was about to end anyway is a whole run.
     is_stopped = _flag(data, "stopped") and run_duration_s < planned_run_s(tool, load)
-    # wrk2's number of requests includes the calibration, its histogram does not and has exactly
-    # one latency for each answer. wrk's histogram has further ones from its correction.
-    requests = histogram.total if tool.name == "wrk2" else run_requests
     return LoadResult(
-        requests=requests,
+        # The tool's own number includes what was answered while wrk2 calibrated.
+        requests=histogram.total,
         duration_s=duration_s,
         run_requests=run_requests,
         run_duration_s=run_duration_s,
         bytes=_whole(data, "bytes"),
         errors=_errors(data.get("errors")),
         histogram=histogram,
-        achieved_rps=requests / duration_s,
+        achieved_rps=histogram.total / duration_s,
         stopped_after_s=run_duration_s if is_stopped else None,
     )
 

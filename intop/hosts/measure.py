@@ -10,7 +10,15 @@ from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError
 from intop.hosts.host import Host
-from intop.hosts.load import Load, LoadResult, LoadTool, command, parse_output, planned_run_s
+from intop.hosts.load import (
+    Load,
+    LoadResult,
+    LoadTool,
+    command,
+    parse_output,
+    planned_run_s,
+    threads_of,
+)
 from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
 from intop.hosts.rig import Rig
 
@@ -50,7 +58,7 @@ def measure(
     result = parse_output(text, tool, counted)
     metrics = _between(rig, before, after)
     name = rig.load_generator.address.name
-    load_cpu = _load_cpu(result, counted.threads, before[name], after[name])
+    load_cpu = _load_cpu(result, threads_of(tool, counted), before[name], after[name])
     metrics[name] = replace(metrics[name], load_cpu=load_cpu)
     return Measurement(result, metrics)
 

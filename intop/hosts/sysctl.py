@@ -77,3 +77,50 @@ def parse_probe(text: str) -> dict[str, Reading]:
             if access == known:
                 readings[key_of(path)] = Reading(known, normalised(value))
     return readings
+
+
+WRITE_BACK = """
+newline='
+'
+paths=$(cat)
+cd /proc/sys || exit 1
+set -f
+export LC_ALL=C
+values=$(grep -s '' $paths /dev/null)
+IFS=$newline
+for line in $values; do
+    path=${line%%:*} value=${line#*:}
+    printf '%s\\n' "$value" 2>/dev/null > "$path" && continue
+    # The shell itself does not say why.
+    said=$({ printf '%s\\n' "$value" | tee "$path" >/dev/null; } 2>&1)
+    printf '%s\\t%s\\n' "$path" "${said##*: }"
+done
+for line in $(grep -s '' $paths /dev/null | grep -vxF -e "$values"); do
+    printf '%s\\tits value is %s then\\n' "${line%%:*}" "${line#*:}"
+done
+"""
+"""Prints a line for each key whose own value is refused, or becomes another. The guard's lock must
+be held: the values must be nobody's who puts others back meanwhile."""
+
+
+def write_back(host: Host, keys: Iterable[str]) -> dict[str, str]:
+    """Write the keys' own values to them; by key what was said of those that are not taken.
+
+    Raises CommandError.
+    """
+    asked = sorted(set(keys))
+    if not asked:
+        return {}
+    paths = "".join(f"{path_of(key)}\n" for key in asked)
+    said = parse_refusals(output(host, WRITE_BACK, stdin=paths))
+    return {key: said[key] for key in asked if key in said}
+
+
+def parse_refusals(text: str) -> dict[str, str]:
+    """What was said by key, from the lines that `WRITE_BACK` prints."""
+    said: dict[str, str] = {}
+    for line in text.splitlines():
+        path, tab, words = line.partition("\t")
+        if tab:
+            said[key_of(path)] = normalised(words) or "without saying why"
+    return said

@@ -25,7 +25,8 @@ def fit(task: Task, baseline: Baseline) -> Fitted:
     probed = stored_probed(task)
     if probed is None:
         raise ResultMissingError(f"{task.title}: the host was not looked at yet")
-    return fitted(baseline, probed, _refusals(task))
+    former = task.context.study.catalogue.former
+    return fitted(baseline, probed, _refusals(task), former)
 
 
 def try_out(ready: Bench, baselines: Iterable[Baseline]) -> None:

@@ -2,14 +2,26 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from intop import __version__
+from intop.config.study import Study
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
+from intop.domain.probing import (
+    MISSING,
+    HostFacts,
+    Probe,
+    Probed,
+    Reading,
+    asked_keys,
+    changes,
+    other_values,
+    space_of,
+    tried_keys,
+)
 from intop.domain.trial import PREPARING, Conditions, PlannedTrial, Stage, Trial
 from intop.domain.validity import Validity, disturbance, judge
 from intop.errors import (
@@ -24,6 +36,7 @@ from intop.errors import (
 )
 from intop.hosts import sysctl
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
+from intop.hosts.host import Host
 from intop.hosts.load import LoadTool, script_fingerprint
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
@@ -191,12 +204,21 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
         keys = [p.key for p in offered.space.parameters]
         with guarded(rig.load_balancer, keys, say=say) as guard:
             # The lock may have had to wait for a restore: only now are the values the host's own.
-            readings |= {k: Reading("writable", v) for k, v in guard.snapshot.items()}
+            readings |= {
+                # The guard may hold partners of keys that the catalogue doesn't have.
+                key: replace(readings.get(key, Reading("writable", value)), value=value)
+                for key, value in guard.snapshot.items()
+            }
+            readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)
             conditions = _conditions(task, rig, facts, tool)
-            _check_same(task, conditions, probe)
+            before = task.store.get(task.subject, Probe)
+            name = rig.load_balancer.address.name
+            _check_same(task, conditions, probe, before if replica == 0 else _of(before, name))
             if replica == 0:
+                probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
+                _tell_left_out(task, probe)
             yield Bench(
                 task=task,
                 rig=rig,
@@ -254,17 +276,89 @@ def _in_short(paths: tuple[str, ...]) -> str:
     return paths[0] if len(paths) == 1 else f"{len(paths)} paths ({digest})"
 
 
-def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
-    """Refuse to add trials to those of another cluster, load or set of defaults."""
+def in_common(ready: Sequence[Bench]) -> list[Bench]:
+    """Replicas with the space that all of them offer, which the first stage of all finds out.
+
+    Raises IncomparableError when one offers less by now.
+    """
+    if len(ready) == 1:
+        return list(ready)
+    first, *others = ready
+    task, probe = first.task, first.probe
+    if not task.store.trials(task.subject):
+        probe = replace(probe, replicas={b.name: b.probe for b in others})
+        task.store.put(task.subject, probe)
+    probed = _probed(task, probe)
+    keys = {p.key for p in probed.space.parameters}
+    for key in sorted({p.key for p in first.probed.space.parameters} - keys):
+        task.context.progress.say(f"{task.title}: {key} is left out: {probed.refused[key]}")
+    for other in others:
+        if lacking := keys - {p.key for p in other.probed.space.parameters}:
+            raise IncomparableError(
+                f"{task.title}: {other.name} has no {', '.join(sorted(lacking))} to be tuned any "
+                "more, and the campaign has. Bring it back, or start anew with --new"
+            )
+    return [replace(b, probe=probe if b is first else b.probe, probed=probed) for b in ready]
+
+
+def _refused(
+    task: Task, host: Host, readings: Mapping[str, Reading], keys: Collection[str]
+) -> dict[str, Reading]:
+    """The readings of guarded keys that don't take their own values: those can't be restored."""
+    catalogue = task.context.study.catalogue
+    tried = tried_keys(catalogue.parameters, catalogue.constraints, readings)
+    refusals = sysctl.write_back(host, [key for key in tried if key in keys])
+    return {key: replace(readings[key], refusal=told) for key, told in refusals.items()}
+
+
+def _of(probe: Probe | None, replica: str) -> Probe | None:
+    return None if probe is None else probe.replicas.get(replica)
+
+
+def _tell_left_out(task: Task, probe: Probe) -> None:
+    """Before the first trial of all, say how much of the catalogue is left out.
+
+    What could only be seen by writing has a line of its own.
+    """
+    if task.store.trials(task.subject):
+        return
+    say, probed = task.context.progress.say, _probed(task, probe)
+    say(
+        f"{task.title}: {len(probed.space.parameters)} parameters can be tuned, and "
+        f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} says why"
+    )
+    for key in probed.refused:
+        if probe.readings.get(key, MISSING).refusal:
+            say(f"{task.title}: {key} is left out: {probed.refused[key]}")
+
+
+def _check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe | None) -> None:
+    """Refuse to add trials to those of another cluster, load or set of defaults.
+
+    `before` is what the same replica said then, None where nobody asked it.
+    """
     trials = task.store.trials(task.subject)
-    before = task.store.get(task.subject, Probe)
-    if not trials or before is None:
+    if not trials:
         return
     last = next((t for t in reversed(trials) if t.stage not in PREPARING), trials[-1])
     if task.tries_durations or last.stage in PREPARING:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     differences = last.conditions.differences(conditions)
-    if differences := differences + _other_values(task, before, probe):
+    catalogue = task.context.study.catalogue
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in catalogue.parameters}
+    ignored = set() if probe.facts.in_namespace else lists
+    if before is not None:
+        differences += changes(before, probe, ignored)
+    # What the study itself leaves out by now is another matter.
+    offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    offered = {p.key for one in (offer, _probed(task, probe)) for p in one.space.parameters}
+    tuned = {key for t in trials for key in t.planned.configuration.values}
+    differences += [
+        f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
+        for key in sorted(tuned - offered)
+    ]
+    if differences:
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "
             f"(then against now):\n  " + "\n  ".join(differences) + "\n"
@@ -275,7 +369,8 @@ def _check_same(task: Task, conditions: Conditions, probe: Probe) -> None:
 def check_alike(one: Bench, other: Bench) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
     differences = one.conditions.differences(other.conditions)
-    if differences := differences + _other_values(one.task, one.probe, other.probe):
+    differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
+    if differences:
         raise IncomparableError(
             f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
             f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
@@ -283,17 +378,10 @@ def check_alike(one: Bench, other: Bench) -> None:
         )
 
 
-def _other_values(task: Task, before: Probe, now: Probe) -> list[str]:
-    """One line for each key whose value is not what it was, with both values."""
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
-    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
-    ignored = set() if now.facts.in_namespace else lists
-    differences: list[str] = []
-    for key, reading in before.readings.items():
-        value = now.readings.get(key, Reading("missing", "")).value
-        if key not in ignored and value != reading.value:
-            differences.append(f"{key}: {reading.value or 'missing'} against {value or 'missing'}")
-    return differences
+def lists_of_choices(study: Study) -> set[str | None]:
+    """The keys that only say what others can be: replicas have in common what all of them list."""
+    parameters = study.catalogue.parameters
+    return {k for p in parameters for k in (p.choices_from, p.choices_from_in_namespace)}
 
 
 def _block(planned: PlannedTrial) -> str:

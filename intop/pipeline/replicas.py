@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
-from intop.pipeline.bench import Bench, bench, check_alike
+from intop.pipeline.bench import Bench, bench, check_alike, in_common
 from intop.pipeline.carrying import carry_out
 from intop.pipeline.context import Task
 from intop.report.text import replica_sentence
@@ -40,6 +40,7 @@ def benches(task: Task) -> Iterator[tuple[Bench, ...]]:
         ready = [stack.enter_context(bench(task, n)) for n in wanted]
         for other in ready[1:]:
             check_alike(ready[0], other)
+        ready = in_common(ready)
         if found is None and count > 1:
             found = _compared(task, ready)
             ready = [ready[n] for n in found.in_use]

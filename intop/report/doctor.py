@@ -1,25 +1,31 @@
 """What the doctor found, as text."""
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from intop.domain.diagnosis import Diagnosis
+from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.report.text import bold, few, new_table
 
 
-def examined(found: Diagnosis) -> RenderableType:
-    """One cluster: its hosts, what can be tuned, what can't and why, and what is wrong."""
+def examined(*found: Diagnosis) -> RenderableType:
+    """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong."""
+    return Group(*(_cluster(one, found[:n]) for n, one in enumerate(found)))
+
+
+def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> RenderableType:
     heading = bold(f"{found.arch}: hosts")
     table = new_table(
         *((name, "left") for name in ("host", "role", "machine", "kernel", "CPUs", "nginx")),
         ("memory", "right"),
+        ("disk free", "right"),
         ("clock off", "right"),
     )
     for host in found.hosts:
         facts = host.facts
-        table.add_row(
+        cells = (
             host.name,
             host.role,
             facts.machine,
@@ -27,20 +33,66 @@ def examined(found: Diagnosis) -> RenderableType:
             str(facts.cpus),
             facts.nginx.removeprefix("nginx/") or "none",
             f"{facts.memory_bytes / 2**30:.1f} GiB",
+            _size(host.readiness.free_mib),
             f"{host.clock_offset_s:+.2f} s",
         )
+        table.add_row(*(_printable(cell) for cell in cells))
     lines = [f"load tool: {found.load_tool or 'none'}", f"link: {found.link}"]
     lines += [f"load balancer: a virtual machine by {found.emulation}"] if found.emulation else []
-    lines += [f"{host.name}: {host.guard}" for host in found.hosts if host.guard]
+    lines += [line for host in found.hosts for line in _state(host)]
+    lines += [line for host in found.hosts for line in _tried(host)]
     lines += [f"parameters that can be tuned: {len(found.offered)}"]
-    lines += _refusals(found)
+    same = earlier and (earlier[-1].arch, earlier[-1].refused) == (found.arch, found.refused)
+    lines += ["out of bounds: the same as above"] if same else _refusals(found)
+    for key, lost in found.lost.items():
+        choices = [f"{choice} ({why})" for choice, why in lost.items()]
+        lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
+    lines += [f"WARNING  {warning}" for warning in found.warnings]
     lines += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    return Group(heading, table, Text("\n".join(lines)), "")
+    return Group(heading, table, Text("\n").join(_printable(line) for line in lines), "")
+
+
+def _printable(text: str) -> Text:
+    """What a host says of itself, without what a terminal would take for a command."""
+    return Text("".join(c if c.isprintable() else "?" for c in text))
+
+
+def _size(mib: int | None) -> str:
+    if mib is None:
+        return "unknown"
+    return f"{mib} MiB" if mib < 1024 else f"{mib / 1024:.0f} GiB"
+
+
+def _state(host: HostDiagnosis) -> Iterator[str]:
+    """Who holds a host, and what it has to report."""
+    state = host.state
+    if state.holder:
+        since = f" since {state.since}" if state.since else ""
+        changed = f", keys changed: {len(state.changed)}" if state.changed else ""
+        yield f"{host.name}: held by {state.holder}{since}{changed}"
+    for report in state.reports:
+        yield f"{host.name}: {report}"
+
+
+def _tried(host: HostDiagnosis) -> Iterator[str]:
+    """How many keys took their own values, where that was tried."""
+    tried = [key for key in host.keys.values() if key.is_tried]
+    if tried:
+        taken = sum(not key.reading.refusal for key in tried)
+        yield f"{host.name}: {taken} of {len(tried)} keys took their own values when written"
 
 
 def _refusals(found: Diagnosis) -> list[str]:
-    """The parameters that are out of bounds, by reason."""
+    """The parameters that are out of bounds, by reason, the most frequent first.
+
+    Where a reason has three parts or more, the last one is a key's own.
+    """
     keys: dict[str, list[str]] = defaultdict(list)
     for key, reason in found.refused.items():
-        keys[reason].append(key)
-    return [f"out of bounds, {len(k)}: {reason}: {few(k)}" for reason, k in keys.items()]
+        *common, own = reason.split(": ")
+        if len(common) > 1:
+            keys[": ".join(common)].append(f"{key} ({own})")
+        else:
+            keys[reason].append(key)
+    groups = sorted(keys.items(), key=lambda group: -len(group[1]))
+    return [f"out of bounds, {len(k)}: {reason}: {few(k)}" for reason, k in groups]

@@ -7,7 +7,7 @@ import pytest
 from fakes import probe_of
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
-from intop.domain.baseline import GONE, HOST, TUNED, Baseline, Fitted, Refusals, fitted
+from intop.domain.baseline import HOST, TUNED, Baseline, Fitted, Refusals, fitted
 from intop.domain.parameter import denied
 from intop.domain.probing import space_of
 
@@ -37,7 +37,8 @@ def fit(**values: str) -> Fitted:
     probed = space_of(CATALOGUE.parameters, CATALOGUE.constraints, probe_of(HAS), "medium")
     named = {key.replace("__", "."): value for key, value in values.items()}
     refusals = Refusals().with_one("net.core.somaxconn", "7", "4096")
-    return fitted(Baseline(name="b", title="t", source="s", values=named), probed, refusals)
+    baseline = Baseline(name="b", title="t", source="s", values=named)
+    return fitted(baseline, probed, refusals, CATALOGUE.former)
 
 
 def test_what_differs_is_changed_and_what_is_equal_is_not() -> None:
@@ -115,7 +116,7 @@ def test_the_sources_of_the_comparison_are_there() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_key_is_known_denied_gone_or_not_about_nginx(name: str) -> None:
-    known = {p.key for p in CATALOGUE.parameters} | GONE.keys() | NOT_NGINX
+    known = {p.key for p in CATALOGUE.parameters} | CATALOGUE.former.keys() | NOT_NGINX
     assert [] == [key for key in SHIPPED[name].values if key not in known and not denied(key)]
 
 

@@ -8,7 +8,18 @@ import pytest
 
 from intop.config.catalogue import load_catalogue
 from intop.domain.parameter import Component, Parameter, Risk
-from intop.domain.probing import HostFacts, Probe, Probed, Reading, asked_keys, space_of
+from intop.domain.presence import Presence
+from intop.domain.probing import (
+    HostFacts,
+    Probe,
+    Probed,
+    Reading,
+    asked_keys,
+    changes,
+    other_values,
+    space_of,
+    tried_keys,
+)
 from intop.domain.space import Constraint, Exclusion, Order
 
 MIB = 1 << 20
@@ -132,7 +143,11 @@ def _lows(one: Parameter) -> str:
     [
         (Reading("missing", ""), "this kernel doesn't have it"),
         (Reading("unreadable", ""), "can't be read"),
-        (Reading("readable", "128"), "can't be written"),
+        (Reading("readable", "128"), "can't be written: the kernel has it for reading only"),
+        (
+            Reading("writable", "128", "Invalid argument"),
+            "can't be written: the kernel refuses its own value, Invalid argument",
+        ),
         (Reading("writable", "1 2"), "reads as '1 2', not as 1 numbers"),
         (Reading("writable", "many"), "reads as 'many', not as 1 numbers"),
         (Reading("writable", ""), "reads as '', not as 1 numbers"),
@@ -318,3 +333,171 @@ def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None
     )
     assert () == found.space.parameters
     assert "this host has no room for net.core.a <= net.core.b" == found.refused["net.core.a"]
+
+
+# Missing, without effect, locked down -------------------------------------------------------------
+
+NEWER = Presence(since="6.15", source="s")
+INERT = Presence(inert_since="6.1", source="s")
+
+
+def test_a_missing_key_is_explained_by_the_kernels_that_have_it() -> None:
+    found = probed(parameter(presence=NEWER))
+    assert {
+        SOMAXCONN: "this kernel doesn't have it: it came later: with kernel 6.15"
+    } == found.refused
+
+
+def test_a_key_that_a_distribution_brought_to_an_older_kernel_is_offered() -> None:
+    assert SOMAXCONN == only(probed(parameter(presence=NEWER), somaxconn="128")).key
+
+
+def test_a_key_without_effect_is_no_dimension_of_the_search() -> None:
+    found = probed(parameter(presence=INERT), somaxconn="128")
+    assert {SOMAXCONN: "has no effect: since kernel 6.1"} == found.refused
+    older = replace(FACTS, kernel="5.10.0")
+    assert SOMAXCONN == only(probed(parameter(presence=INERT), facts=older, somaxconn="128")).key
+
+
+def test_what_an_older_kernel_has_once_is_not_a_namespaces_own() -> None:
+    own = parameter(presence=Presence(namespaced_since="6.8", source="s"))
+    (reason,) = probed(own, facts=CHILD).refused.values()
+    assert reason.startswith("belongs to the whole machine, and this host is only a namespace of")
+    assert reason.endswith("each namespace has its own since kernel 6.8")
+    for facts in (FACTS, replace(CHILD, kernel="6.8.0")):
+        assert SOMAXCONN == only(probed(own, facts=facts, somaxconn="128")).key
+
+
+@pytest.mark.parametrize(
+    ("changed", "access", "reason"),
+    [
+        ({"mounts": {"/proc": False, "/proc/sys": True}}, "readable", "/proc/sys is mounted read-"),
+        # Some shells take everything for writable that root asks for.
+        ({"mounts": {"/proc": False, "/proc/sys": True}}, "writable", "/proc/sys is mounted read-"),
+        ({"mounts": {"/proc": True}}, "readable", "/proc is mounted read-only, as in a container"),
+        ({"mounts": {"/proc/sys/net": True, "/proc/sys": False}}, "readable", "/proc/sys/net is "),
+        ({"is_root": False}, "readable", "we are not root there"),
+        ({"in_user_namespace": True}, "readable", "root there is not the machine's, as in a cont"),
+        ({"mounts": {"/proc/sys/net": False, "/proc/sys": True}}, "writable", ""),
+        ({"mounts": {"/proc/sys/ne": True, "/proc/sys/net/ipv4": True}}, "writable", ""),
+        ({"in_user_namespace": True, "is_root": False}, "writable", ""),
+    ],
+)
+def test_a_key_that_is_locked_down_says_by_what(
+    changed: dict[str, Any], access: Any, reason: str
+) -> None:
+    facts = replace(FACTS, **changed)
+    found = probed(parameter(), facts=facts, somaxconn=Reading(access, "128"))
+    told = found.refused.get(SOMAXCONN, "can't be written: ")
+    assert told.startswith(f"can't be written: {reason}")
+    assert bool(reason) == bool(found.refused)
+
+
+def test_only_what_is_writable_and_harmless_is_written_its_own_value() -> None:
+    some = [
+        parameter(),
+        parameter("net.core.a", effect="a table is rebuilt"),
+        parameter("net.core.b"),
+        parameter(RATIO),
+        parameter(BYTES),
+        parameter("net.core.gone"),
+    ]
+    readings = {p.key: Reading("writable", "1") for p in some[:-1]}
+    readings["net.core.b"] = Reading("readable", "1")
+    assert [SOMAXCONN] == tried_keys(some, EITHER, readings)
+
+
+# Replicas -----------------------------------------------------------------------------------------
+
+
+def of_replicas(one: Parameter, *probes: Probe) -> Probed:
+    first, *others = probes
+    named = {f"lb-{n}": probe for n, probe in enumerate(others, 2)}
+    return space_of([one], (), replace(first, replicas=named), "high")
+
+
+def says(reading: Reading | None, facts: HostFacts = FACTS, **more: str) -> Probe:
+    readings = {k.replace("__", "."): Reading("readable", v) for k, v in more.items()}
+    if reading is not None:
+        readings[CONGESTION if more else SOMAXCONN] = reading
+    return Probe(facts=facts, readings=readings)
+
+
+HAS = Reading("writable", "128")
+
+
+@pytest.mark.parametrize(
+    ("probes", "reason"),
+    [
+        ((says(HAS), says(HAS), says(HAS)), None),
+        (
+            (says(HAS), says(HAS), says(None)),
+            "not on all replicas: on lb-3, this kernel doesn't have it",
+        ),
+        (
+            (says(HAS), says(Reading("readable", "128")), says(None)),
+            "not on all replicas: on lb-2, can't be written: the kernel has it for reading only",
+        ),
+        ((says(None), says(HAS)), "this kernel doesn't have it"),
+    ],
+)
+def test_what_one_replica_lacks_is_left_out_for_all_by_name(
+    probes: tuple[Probe, ...], reason: str | None
+) -> None:
+    found = of_replicas(parameter(), *probes)
+    assert ({} if reason is None else {SOMAXCONN: reason}) == found.refused
+    assert (reason is None) == bool(found.space.parameters)
+
+
+@pytest.mark.parametrize("order", [(1024, 512, 2048), (512, 1024, 2048), (2048, 1024, 512)])
+def test_the_smallest_memory_bounds_the_ranges_of_all(order: tuple[int, ...]) -> None:
+    one = parameter(
+        components=(Component(name="", low=1024, high=1 << 40),), unit="KiB", ram_fraction=0.5
+    )
+    probes = [says(HAS, replace(FACTS, memory_bytes=mib * MIB)) for mib in order]
+    assert [256 * 1024] == [c.high for c in only(of_replicas(one, *probes)).components]
+
+
+def test_choices_are_those_of_all_replicas() -> None:
+    cubic = Reading("writable", "cubic")
+    all_three, two = (
+        says(cubic, **{AVAILABLE.replace(".", "__"): text}) for text in ("cubic reno bbr", "cubic")
+    )
+    assert ("cubic", "reno", "bbr") == only(of_replicas(congestion(), all_three, all_three)).choices
+    # The value in force is all that the other one has.
+    refused = of_replicas(congestion(), all_three, two).refused
+    assert {CONGESTION: "not on all replicas: on lb-2, the host offers only cubic"} == refused
+    here, there = (
+        says(cubic, **{AVAILABLE.replace(".", "__"): f"cubic {o}"}) for o in ("reno", "bbr")
+    )
+    assert {CONGESTION: "not on all replicas: with lb-2 there is no choice left"} == of_replicas(
+        congestion(), here, there
+    ).refused
+
+
+def test_replicas_differ_where_both_have_a_key_with_different_values() -> None:
+    one, other = says(HAS), says(Reading("writable", "4096"))
+    assert [f"{SOMAXCONN}: 128 against 4096"] == other_values(one, other)
+    assert [] == other_values(one, other, {SOMAXCONN})
+    assert [] == other_values(one, says(None))
+    assert [] == other_values(one, says(Reading("unreadable", "")))
+    assert [] == other_values(one, says(Reading("readable", "128")))
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (HAS, []),
+        (Reading("writable", "4096"), ["128 against 4096"]),
+        (Reading("readable", "128"), ["128 against 128, read-only"]),
+        (Reading("writable", "128", "Invalid argument"), ["128 against 128, read-only"]),
+        (Reading("writable", ""), ["128 against empty"]),
+        (Reading("unreadable", ""), ["128 against unreadable"]),
+        (None, ["128 against missing"]),
+    ],
+)
+def test_a_host_has_changed_where_a_value_or_its_access_has(
+    now: Reading | None, expected: list[str]
+) -> None:
+    assert [f"{SOMAXCONN}: {line}" for line in expected] == changes(says(HAS), says(now))
+    assert [] == changes(says(HAS), says(now), {SOMAXCONN})

@@ -73,3 +73,38 @@ def test_this_machine() -> None:
     assert os.sysconf("SC_PAGE_SIZE") == found.page_bytes
     assert 1 << 28 < found.memory_bytes
     assert found.cpu
+
+
+@pytest.mark.parametrize(
+    ("mounts", "expected"),
+    [
+        ("", {}),
+        ("/proc rwrw ", {"/proc": False}),
+        ("/proc rwrw /proc/sys rorw", {"/proc": False, "/proc/sys": True}),
+        ("/proc/sys rorw /proc/sys rwrw", {"/proc/sys": False}),
+        ("/proc rwro", {"/proc": True}),
+    ],
+)
+def test_where_proc_is_mounted_read_only(mounts: str, expected: dict[str, bool]) -> None:
+    assert expected == parse_facts(f"{X86}mounts={mounts}\n").mounts
+
+
+def test_mounts_that_make_no_sense_name_the_host() -> None:
+    with pytest.raises(CommandError, match=r"^lb: its description can't be read"):
+        facts(LocalHost(f"{X86}mounts=/proc\n"))
+
+
+def test_another_user_namespace_than_the_machines() -> None:
+    assert not parse_facts(f"{X86}uids=4294967295\n").in_user_namespace
+    assert parse_facts(f"{X86}uids=65536\n").in_user_namespace
+
+
+def test_namespaces_of_this_machine() -> None:
+    read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
+    found = facts(LocalHost(setup=read_only))
+    assert {"/proc": False, "/proc/sys": True} == found.mounts
+    assert found.in_namespace
+    assert not found.in_user_namespace
+    assert facts(
+        LocalHost(setup='exec unshare --user --map-root-user sh -c "$0"')
+    ).in_user_namespace

@@ -450,6 +450,13 @@ def test_where_no_session_ever_was_there_is_nothing_to_roll_back(host: Namespace
     assert NOTHING == host.script("rollback").exit_code
 
 
+def test_a_rollback_that_fails_otherwise_is_no_rollback(host: NamespaceHost) -> None:
+    """Such as by a guard.sh of an earlier version."""
+    host.put(str(host.state), {"guard.sh": 'echo "unknown verb: $2" >&2; exit 1'})
+    with pytest.raises(HostError, match=r"lb: guard\.sh ended with 1: unknown verb: rollback"):
+        rollback(host)
+
+
 def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
     host: NamespaceHost,
 ) -> None:

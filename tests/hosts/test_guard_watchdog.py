@@ -30,7 +30,7 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 
 
 def watchdog(host: NamespaceHost) -> str:
-    return (host.state / "lock" / "watchdog").read_text().strip()
+    return (host.state / "lock" / "watchdog").read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize("verb", ["renew", "write"])
@@ -81,6 +81,26 @@ def test_a_lease_of_two_seconds_is_kept_and_lapses(host: NamespaceHost) -> None:
     assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
     wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
     wait_until(lambda: before == host.values(), "the watchdog restores")
+
+
+def test_a_write_that_hangs_over_the_end_of_its_lease_writes_nothing_more(
+    host: NamespaceHost,
+) -> None:
+    """As over a link that was cut while the values were on their way."""
+    before = host.values()
+    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    guard = f"{host.state}/guard.sh"
+    words = ["ip", "netns", "exec", host._namespace, "sh", guard, str(host.state), "write"]
+    with subprocess.Popen([*words, "token-1"], stdin=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        writer.stdin.write(b"net/core/somaxconn 778\n")
+        writer.stdin.flush()
+        wait_until(lambda: writer.poll() is not None, "it is ended")
+        wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
+        wait_until(lambda: before == host.values(), "the watchdog restores")
+    assert -9 == writer.returncode
+    assert before == host.values()
 
 
 # By systemd ---------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from intop.hosts.load import (
     parse_output,
     planned_run_s,
     script_fingerprint,
+    threads_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -123,8 +124,8 @@ def executable(file: Path, body: str) -> str:
             WRK,
             "slt",
             (
-                "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /usr/bin/wrk -t 2 -c 32 -d 3 "
-                "--timeout 10 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
+                "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /usr/bin/wrk -t 32 -c 32 -d 3 "
+                "--timeout 10 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 32 "
                 "--paths paths.txt --pace --rate 1500 && times"
             ),
         ),
@@ -150,6 +151,13 @@ def executable(file: Path, body: str) -> str:
 )
 def test_command(tool: LoadTool, script: Script, expected: str) -> None:
     assert expected == command(tool, load(script=script), "/tmp/i")
+
+
+def test_wrk_has_a_thread_for_each_connection_and_not_more_than_the_scripts_can_count() -> None:
+    assert (1024, 2) == tuple(threads_of(tool, load(connections=1024)) for tool in (WRK, WRK2))
+    assert 2 == threads_of(WRK2, load(connections=2000))
+    with pytest.raises(LoadOutputError, match="up to 1024 connections, not on 2000"):
+        command(WRK, load(connections=2000), "/tmp/i")
 
 
 def test_wrk_is_told_how_many_late_requests_are_too_many() -> None:
@@ -289,13 +297,13 @@ def without_errors(**found: int) -> dict[str, int]:
     return {"connect": 0, "read": 0, "write": 0, "timeout": 0, "status": 0} | found
 
 
-@pytest.mark.parametrize("name", sorted(CAPTURED))
-def test_percentiles_are_those_that_the_tool_printed(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in sorted(CAPTURED) if "wrk2" in name])
+def test_percentiles_are_those_that_wrk2_printed(name: str) -> None:
     text, result = captured(name)
     printed = re.findall(r"^ *([\d.]+)% +([\d.]+)(us|ms|s) *$", text, re.MULTILINE)
     assert len(printed) >= 4
     for q, number, unit in printed:
-        # The tools round the rank in their own ways, and print two decimals.
+        # It rounds the rank in its own way, and prints two decimals.
         one_rank = 100 / result.histogram.total
         low = result.histogram.percentile_ms(max(0, float(q) - one_rank))
         high = result.histogram.percentile_ms(min(100, float(q) + one_rank))
@@ -332,7 +340,8 @@ def test_requests_and_seconds_of_the_whole_run_are_those_that_the_tool_printed(n
 def test_achieved_rate_is_that_of_the_counted_seconds(name: str) -> None:
     tool, its_load = CAPTURED[name]
     _, result = captured(name)
-    assert pytest.approx(its_load.rate_rps, rel=0.003) == result.achieved_rps
+    # Of wrk's threads, some end up to 0.1 s before the last one.
+    assert pytest.approx(its_load.rate_rps, rel=0.015) == result.achieved_rps
     assert pytest.approx(result.achieved_rps) == result.requests / result.duration_s
     expected_s = planned_run_s(tool, its_load) - calibration_s(tool, its_load)
     assert pytest.approx(expected_s, abs=0.11) == result.duration_s
@@ -343,7 +352,7 @@ def test_achieved_rate_is_that_of_the_counted_seconds(name: str) -> None:
     [
         ("wrk-slt.txt", without_errors()),
         ("wrk2-dlt.txt", without_errors()),
-        ("wrk-slt-errors.txt", without_errors(timeout=32, status=97)),
+        ("wrk-slt-errors.txt", without_errors(timeout=32, status=90)),
         ("wrk2-slt-errors.txt", without_errors(status=451)),
     ],
 )
@@ -357,13 +366,20 @@ def test_a_stall_of_400_ms_is_in_the_tail(name: str) -> None:
     assert 300 < histogram.percentile_ms(99) < 400 < histogram.max_ms < 420
 
 
-def test_wrk_drops_what_timed_out_from_its_histogram() -> None:
-    # A stall of 1.3 s with --timeout 1: why Load.timeout_s must exceed any latency of interest.
+def test_what_took_longer_than_the_timeout_is_in_the_histogram() -> None:
+    # A stall of 1.3 s with --timeout 1. wrk itself would have dropped these latencies.
     result = captured("wrk-slt-errors.txt")[1]
-    assert (
-        result.requests - result.histogram.total,
-        result.histogram.max_ms < 2,
-    ) == (32, True)
+    assert 1 < result.errors["timeout"]
+    assert 1250 < result.histogram.max_ms < 1400
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(CAPTURED) if "wrk2" not in name])
+def test_under_wrk_each_answer_has_one_latency(name: str) -> None:
+    tool, its_load = CAPTURED[name]
+    result = captured(name)[1]
+    assert result.requests == result.histogram.total
+    # The last answer of a thread may come when it ends.
+    assert 0 <= result.run_requests - result.requests <= threads_of(tool, its_load)
 
 
 @pytest.mark.parametrize(
@@ -491,50 +507,76 @@ def run_lua(tmp_path: Path, code: str) -> str:
 
 
 def test_lua_buckets_are_those_of_the_histogram(tmp_path: Path) -> None:
-    values = [
-        0,
-        1,
-        2047,
-        2048,
-        4095,
-        4096,
-        4097,
-        65_535,
-        65_536,
-        999_999,
-        10_000_000,
-        86_400_000_000,
-    ]
+    values = [0, 1, 2047, 2048, 4095, 4096, 4097, 65_535, 65_536, 999_999, 10_000_000]
+    values += [3_600_000_000, 2**36 - 1]
     printed = run_lua(
         tmp_path,
         f"for _, v in ipairs({{{','.join(map(str, values))}}}) do"
-        " print(string.format('%.0f', intop.bucket_top(v))) end",
+        " print(string.format('%.0f', intop.bucket_top(intop.bucket_of(v)))) end",
     )
     assert [bucket_us(value) for value in values] == [int(line) for line in printed.split()]
 
 
+def test_lua_buckets_are_without_a_gap(tmp_path: Path) -> None:
+    printed = run_lua(
+        tmp_path,
+        "local last = -1\n"
+        "for v = 0, 70000 do\n"
+        "   local bucket = intop.bucket_of(v)\n"
+        "   assert(bucket == last or bucket == last + 1)\n"
+        "   last = bucket\n"
+        "end\n"
+        "assert(intop.bucket_of(1e300) == intop.bucket_of(2 ^ 36 - 1))\n"
+        "print(last)",
+    )
+    assert 6 * 1024 + 70_000 // 64 == int(printed)
+
+
+PACED = """
+local now = 5000
+local function took(latency, behind) print('took', latency, behind) end
+local delay, sending = intop.pacer(1000, 2, 1, function() return now end, took)
+local function at(time, call) now = time return call() end
+"""
+"""A pacer whose slots are 5001, 5003, 5005, ..., and its clock."""
+
+
+def paced(tmp_path: Path, code: str) -> list[list[float]]:
+    """The numbers of each line that code with a pacer prints."""
+    lines = run_lua(tmp_path, PACED + code).replace("took", "").splitlines()
+    return [[float(number) for number in line.split()] for line in lines]
+
+
 def test_pacer_gives_each_thread_every_nth_slot_and_never_moves_slots(tmp_path: Path) -> None:
-    printed = run_lua(
-        tmp_path,
-        "local now = 5000\n"
-        "local delay = intop.pacer(1000, 2, 1, function() return now end)\n"
-        "print(delay()) print(delay()) print(delay())\n"  # slots 5001, 5003, 5005
-        "now = 5010 print(delay()) print(delay())\n"  # slots 5007, 5009: late, at once
-        "print(delay())\n",  # slot 5011
-    )
-    assert [float(line) for line in printed.split()] == [1, 3, 5, 0, 0, 1]
+    code = "for _, t in ipairs({5000, 5000, 5000, 5010, 5010, 5010}) do print(at(t, delay)) end"
+    assert [[1], [3], [5], [0], [0], [1]] == paced(tmp_path, code)
 
 
-def test_pacer_tells_of_slots_that_are_further_in_the_past_than_the_limit(tmp_path: Path) -> None:
-    printed = run_lua(
-        tmp_path,
-        "local now = 5000\n"
-        "local delay = intop.pacer(1000, 2, 0, function() return now end, 10, print)\n"
-        "delay() now = 5012 delay()\n"  # slots 5000, 5002: just within the limit
-        "now = 5015 delay() delay()\n"  # slots 5004 and 5006: the latter is 9 late
-        "now = 5030 delay()\n",  # slot 5008
+def test_latencies_count_from_when_a_request_was_due_or_sent_if_that_was_earlier(
+    tmp_path: Path,
+) -> None:
+    code = """
+    at(5000, delay) at(5001, sending) at(5002.5, delay) -- in time
+    at(5004, sending) at(5004.5, delay) -- 1 late: the slot was 5003
+    at(5004.6, sending) at(5005.5, delay) -- 0.4 early: wrk's timers may be
+    at(5017, sending) at(5018, delay) -- 10 late: so is all that waited behind it
+    at(5018, sending) at(5018.5, delay)
+    """
+    expected = [[1.5, -0.5], [1.5, -0.5], [0.9, -1.5], [11, 9], [9.5, 7.5]]
+    assert expected == [pytest.approx(line) for line in paced(tmp_path, code)]
+
+
+def test_a_latency_goes_on_over_an_error(tmp_path: Path) -> None:
+    # wrk sends again on a new connection, and asks for no delay.
+    code = "at(5000, delay) at(5001, sending) at(5004, sending) at(5006, delay)"
+    assert [[5, 3]] == paced(tmp_path, code)
+
+
+def test_a_request_before_the_first_slot_has_no_latency(tmp_path: Path) -> None:
+    # wrk asks one thread for a request to look at before it begins.
+    assert [[1], [0.5, -1.5]] == paced(
+        tmp_path, "at(4990, sending) print(at(5000, delay)) at(5001, sending) at(5001.5, delay)"
     )
-    assert [11, 22] == [float(line) for line in printed.split()]
 
 
 def late_counts(tmp_path: Path, code: str, limit_count: int) -> list[str]:
@@ -553,14 +595,22 @@ def late_counts(tmp_path: Path, code: str, limit_count: int) -> list[str]:
     return printed.replace("\t", " ").splitlines()
 
 
-def test_late_slots_that_are_not_taken_yet_count_and_none_counts_twice(tmp_path: Path) -> None:
-    # Slots are 2 ms apart. One that is 15 late has two behind it that are 13 and 11 late by now.
-    code = "one(15) show() one(13) show() one(11) show() one(11.5) show() one(14.5) show()"
-    assert ["3 0 0", "3 0 0", "3 0 0", "4 0 0", "7 0 0"] == late_counts(tmp_path, code, 100)
+def test_late_answers_and_slots_that_wait_count_and_none_counts_twice(tmp_path: Path) -> None:
+    # Slots are 2 ms apart. One that is 15 behind has two after it that are 13 and 11 behind by now.
+    code = """
+    one(10, 9) show() -- in time, with nothing that is late by now
+    one(12, 15) show() -- one is answered late, three wait
+    one(16, 13.5) show() -- the first of them is answered
+    one(14, 11.5) show()
+    one(12, -3) show()
+    one(9, 9) show() -- in time again
+    """
+    expected = ["0 0 0", "4 0 0", "4 0 0", "4 0 0", "4 0 0", "4 0 0"]
+    assert expected == late_counts(tmp_path, code, 100)
 
 
-def test_late_slots_of_all_threads_end_the_run_once_they_are_too_many(tmp_path: Path) -> None:
-    code = "one(11) two(11) two(11) show() two(11) show() one(11) show()"
+def test_late_requests_of_all_threads_end_the_run_once_they_are_too_many(tmp_path: Path) -> None:
+    code = "one(11, 0) two(11, 0) two(11, 0) show() two(11, 0) show() one(11, 0) show()"
     assert ["1 2 0", "stop", "1 3 1", "stop", "2 3 1"] == late_counts(tmp_path, code, 3)
 
 
@@ -763,30 +813,11 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     assert result.run_requests <= len(requested) == len(set(requested))
     numbers = [re.fullmatch(r"/dynamic\?r=([1-9]\d{8})(\d+)", uri) for uri in requested]
     assert all(numbers)
-    random_parts = [{found[1] for found in numbers if found and int(found[2]) % 2 == thread}
-                    for thread in (0, 1)]  # fmt: skip
-    assert all(len(part) > 100 for part in random_parts)
+    threads = threads_of(installed(name), small_load("dlt", server))
+    random_parts = [{found[1] for found in numbers if found and int(found[2]) % threads == thread}
+                    for thread in range(threads)]  # fmt: skip
+    assert all(len(part) > 200 / threads for part in random_parts)
     assert len(random_parts[0] & random_parts[1]) < 5
-
-
-def test_reading_wrks_counters_equals_walking_its_latency_object(
-    server: Server, scripts: Path
-) -> None:
-    walked = (
-        "local intop = dofile('intop.lua') dofile('slt.lua') local real = done\n"
-        "function done(summary, latency)\n"
-        "   real(summary, latency)\n"
-        "   for value, n in pairs(intop.walk_wrk(latency)) do print('walked', value, n) end\n"
-        "end\n"
-    )
-    (scripts / "walked.lua").write_text(walked)
-    its_load = small_load("slt", server)
-    text = command(installed("wrk"), its_load, str(scripts)).replace("-s slt.lua", "-s walked.lua")
-    output = subprocess.run(["sh", "-c", text], capture_output=True, text=True, timeout=30)
-    pairs = re.findall(r"^walked\t(\d+)\t(\d+)$", output.stdout, re.MULTILINE)
-    expected = Histogram.from_pairs((int(value), int(count)) for value, count in pairs)
-    assert expected.total > 100
-    assert expected == parse_output(output.stdout, WRK, its_load).histogram
 
 
 HOPELESS_MS = 100.0
@@ -807,7 +838,7 @@ def test_a_hopeless_run_is_stopped_and_has_what_it_measured_so_far(
     assert time.monotonic() - began < its_load.duration_s
     assert result.stopped_after_s == result.run_duration_s == result.duration_s
     assert HOPELESS_MS / 1000 < result.stopped_after_s < its_load.duration_s
-    assert 0 < result.requests <= result.histogram.total
+    assert 0 < result.requests == result.histogram.total <= result.run_requests
     assert pytest.approx(result.requests / result.stopped_after_s) == result.achieved_rps
     assert result.achieved_rps < 0.5 * its_load.rate_rps
     assert without_errors() == result.errors

@@ -91,7 +91,7 @@ class Stage:
 def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
     stage = Stage()
     found = measure(stage.rig, WRK, WORKLOAD, seed=7)
-    assert 4503 == found.result.requests
+    assert 4646 == found.result.requests
     assert {"lg", "lb", "b1"} == set(found.metrics)
     assert 1 - 165 / 205 == pytest.approx(found.metrics["lb"].cpu)
 
@@ -122,16 +122,16 @@ def test_what_other_programs_took_is_known_where_ours_are(
 
 @pytest.mark.parametrize(
     ("threads", "expected"),
-    [(1, 1.5 / 3.004133), (2, 1.5 / 5.1)],
+    [(1, 1.5 / 3.090841), (2, 1.5 / 5.1)],
     ids=["a processor for each thread", "no more than the host has"],
 )
 def test_the_load_tools_cpu_is_a_share_of_what_its_threads_could_use(
     threads: int, expected: float
 ) -> None:
     stage = Stage(LOADS["wrk"] + "0m0.00s 0m0.00s\n0m1.00s 0m0.50s\n")
-    # 510 ticks more: 5.1 s of processors, and the load took 3.004 s.
+    # 510 ticks more: 5.1 s of processors, and the load took 3.09 s.
     stage.hosts["lg"].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  130177")]
-    workload = replace(WORKLOAD, threads=threads)
+    workload = replace(WORKLOAD, connections=threads, threads=threads)
     found = measure(stage.rig, WRK, workload, seed=7).metrics
     assert pytest.approx(expected, rel=1e-3) == found["lg"].load_cpu
     assert {None} == {found[name].load_cpu for name in ("lb", "b1")}
@@ -172,7 +172,8 @@ def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> 
     *lines, last = LOADS["wrk"].splitlines()
     stopped = json.dumps(json.loads(last) | {"stopped": True, "late": 50, "duration_us": 500_000})
     text = "\n".join([*lines, stopped, "0m0.00s 0m0.00s", "0m0.10s 0m0.05s", ""])
-    found = measure(Stage(text).rig, WRK, WORKLOAD, seed=7, hopeless_ms=450)
+    workload = replace(WORKLOAD, connections=2, threads=2)
+    found = measure(Stage(text).rig, WRK, workload, seed=7, hopeless_ms=450)
     assert 0.5 == found.result.stopped_after_s
     assert pytest.approx(0.15 / (2 * 0.5)) == found.metrics["lg"].load_cpu
 

@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 
+import samples
 from intop.domain.cluster import HostAddress
 from intop.domain.probing import Reading
 from intop.errors import CommandError
 from intop.hosts.host import Completed
-from intop.hosts.sysctl import PROBE, parse_probe, parse_values, path_of, probe
+from intop.hosts.sysctl import (
+    PROBE,
+    WRITE_BACK,
+    parse_probe,
+    parse_refusals,
+    parse_values,
+    path_of,
+    probe,
+    write_back,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 
@@ -159,3 +169,68 @@ def test_what_can_only_be_written_cannot_be_read() -> None:
     assert Reading("unreadable", "") == found["net.ipv4.route.flush"]
     assert Reading("unreadable", "") == found["net.ipv4.conf"]
     assert "writable" == found["net.ipv4.ip_forward"].access
+
+
+# Writing own values -------------------------------------------------------------------------------
+
+KEYS = ["net.ipv4.tcp_sack", "net.ipv4.tcp_rmem", "net.ipv4.tcp_fin_timeout", "net.ipv4.nosuch"]
+OTHER_VALUES = """
+printf '%s\n' 0 > /proc/sys/net/ipv4/tcp_sack
+printf '%s\n' '4097 131072 6291456' > /proc/sys/net/ipv4/tcp_rmem
+"""
+READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
+OVER_ANOTHER = "mount --bind /proc/sys/vm/dirty_bytes /proc/sys/net/ipv4/tcp_fin_timeout"
+"""The kernel prints 0 for dirty_bytes where the ratio is in force, and does not take that back."""
+
+
+def test_keys_that_take_their_own_values_keep_them() -> None:
+    after = "grep . /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem >&2"
+    host = samples.LocalHost(setup=OTHER_VALUES)
+    assert {} == write_back(host, KEYS)
+    lines = "".join(f"{path_of(key)}\n" for key in KEYS)
+    done = host.run(f"{WRITE_BACK}\n{after}", stdin=lines)
+    assert "" == done.stdout
+    assert ["tcp_sack:0", "tcp_rmem:4097 131072 6291456"] == [
+        line.rpartition("/")[2].replace("\t", " ") for line in done.stderr.splitlines()
+    ]
+
+
+def test_the_kernel_says_why_it_refuses() -> None:
+    assert {"net.ipv4.tcp_fin_timeout": "Invalid argument"} == write_back(
+        samples.LocalHost(setup=OVER_ANOTHER), KEYS
+    )
+    assert "0" == Path("/proc/sys/vm/dirty_bytes").read_text().strip()
+
+
+def test_a_tree_that_is_mounted_read_only_refuses_all() -> None:
+    host = samples.LocalHost(setup=READ_ONLY)
+    assert dict.fromkeys(KEYS[:3], "Read-only file system") == write_back(host, KEYS)
+    assert {"readable"} == {r.access for r in probe(host, KEYS[:3]).values()}
+
+
+def test_without_keys_no_host_is_asked() -> None:
+    assert {} == write_back(LocalHost(exit_code=3), [])
+    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 3 of `.*sh: broken pipe"):
+        write_back(LocalHost(exit_code=3), KEYS)
+
+
+def test_what_is_said_of_other_keys_is_not_heard() -> None:
+    said = samples.LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
+    assert {"net.ipv4.tcp_sack": "no"} == write_back(said, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("sh: 1: Syntax error\n", {}),
+        ("net/core/x\tInvalid argument\n", {"net.core.x": "Invalid argument"}),
+        ("net/core/x\t\n", {"net.core.x": "without saying why"}),
+        (
+            "net/core/x\tits value is 1\t2 then\nnoise\n",
+            {"net.core.x": "its value is 1 2 then"},
+        ),
+    ],
+)
+def test_refusals_are_lines_of_path_tab_words(text: str, expected: dict[str, str]) -> None:
+    assert expected == parse_refusals(text)

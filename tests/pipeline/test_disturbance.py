@@ -2,15 +2,19 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from intop.config.study import Study, load_study
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import ForeignChangeError, HostError
 from intop.hosts.ssh import connect
 from intop.lab import app, processes
 from intop.pipeline.bench import Bench, bench
@@ -20,6 +24,7 @@ from intop.report.progress import LineProgress
 from intop.store import opened
 
 BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+SOMAXCONN = "net.core.somaxconn"
 LIMIT = 0.5
 """Hogs on all processors take more, unless the load itself needs half of them."""
 OURS = {"nginx", "sshd", "sshd-session", "wrk", "wrk2", app.PROGRAM}
@@ -100,3 +105,38 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
         (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
         assert 0 < load_cpu < study.budget.max_load_cpu
     assert all(t.usable for t in quiet), [t.detail for t in quiet]
+
+
+def test_somebody_who_changes_keys_meanwhile_disturbs_and_then_ends_the_measuring(
+    make_study: Callable[..., Any], tmp_path: Path
+) -> None:
+    made = make_study("x86")
+    study = load_study(made.folder / "intop.toml")
+    inside = ["ip", "netns", "exec", f"intop-{made.labs[0]}-lb"]
+
+    def set_by_somebody(value: str) -> None:
+        words = [*inside, "sysctl", "-qw", f"{SOMAXCONN}={value}"]
+        subprocess.run(words, check=True)
+
+    set_to_777 = PlannedTrial(
+        index=0, role="design", configuration=Configuration({SOMAXCONN: "777"})
+    )
+    with contexts(study, tmp_path) as context, pytest.raises(HostError) as caught:  # noqa: PT012
+        task = next(iter(context.subjects()))
+        with bench(task) as ready:
+            before = ready.guard.snapshot[SOMAXCONN]
+            meanwhile = threading.Timer(0.5, set_by_somebody, ["55"])
+            meanwhile.start()
+            disturbed = ready.trial(BASELINE, "collect", 0)
+            meanwhile.join()
+            with pytest.raises(ForeignChangeError):
+                ready.check_connections()
+            # Once it is back at its value from before, only what was measured is lost.
+            set_by_somebody(before)
+            ready.check_connections()
+            measured = ready.trial(set_to_777, "collect", 1)
+            set_by_somebody("66")
+    assert ("disturbed", False) == (disturbed.status, disturbed.usable)
+    assert f"{SOMAXCONN} ({before!r} is '55' now)" in disturbed.detail
+    assert "failed" != measured.status
+    assert str(caught.value).endswith(f"so it was left alone: sysctl -w {SOMAXCONN}={before}")

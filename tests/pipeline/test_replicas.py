@@ -58,6 +58,7 @@ def cluster(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
         monkeypatch.setattr(replicas, "bench", opened)
         monkeypatch.setattr(replicas, "check_alike", lambda _one, _other: None)
+        monkeypatch.setattr(replicas, "in_common", list)
         return made
 
     return make

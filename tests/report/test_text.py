@@ -6,10 +6,8 @@ import pytest
 
 from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
-from intop.domain.probing import HostFacts
 from intop.domain.replicates import Noise
 from intop.domain.results import (
     Collected,
@@ -22,7 +20,7 @@ from intop.domain.results import (
 )
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Status, Trial
-from intop.report import doctor, text
+from intop.report import text
 from printed import cells, shown
 from samples import CONDITIONS, VERDICT
 
@@ -228,56 +226,6 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
 )
 def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
     assert expected == text.drift_sentence(found)
-
-
-def test_a_diagnosis_of_hosts_with_long_names_is_not_cut(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    facts = HostFacts(
-        machine="aarch64",
-        kernel="5.15.0-1051-azure-fde",
-        cpu="Neoverse",
-        cpus=64,
-        memory_bytes=256 << 30,
-        page_bytes=4096,
-        in_namespace=False,
-        is_root=True,
-        nginx="nginx/1.26.2",
-        clock_s=0.0,
-    )
-    host = HostDiagnosis(
-        name="balancer-07.prod.eu-west.example.com",
-        role="load-balancer",
-        facts=facts,
-        clock_offset_s=-0.004,
-        guard="held by somebody",
-    )
-    found = Diagnosis(
-        arch="arm",
-        link="10 Gbit/s",
-        load_tool="wrk2 4.0.0",
-        hosts=(host,),
-        offered=("net.core.somaxconn",),
-        refused={f"vm.key{n}": "can't be written" for n in range(6)},
-        problems=("b1: its clock is +9.0 s off ours",),
-        emulation="TCG on x86_64",
-    )
-    out = shown(capsys, doctor.examined(found))
-    assert "load balancer: a virtual machine by TCG on x86_64" in out
-    without = shown(capsys, doctor.examined(replace(found, emulation="")))
-    assert "virtual machine" not in without
-    # A name may be folded within its column, but every piece of it is there.
-    lines = out.splitlines()
-    (header,) = [line for line in lines if "role" in line]
-    rows = lines[lines.index(header) + 2 : lines.index("load tool: wrk2 4.0.0")]
-    assert host.name == "".join(row[: header.index("role")].strip() for row in rows)
-    assert "load tool: wrk2 4.0.0" in out
-    assert "parameters that can be tuned: 1" in out
-    assert (
-        "out of bounds, 6: can't be written: vm.key0, vm.key1, vm.key2, vm.key3 and 2 more" in out
-    )
-    assert "PROBLEM  b1: its clock is +9.0 s off ours" in out
-    assert f"{host.name}: held by somebody" in out
 
 
 # Verdicts -----------------------------------------------------------------------------------------

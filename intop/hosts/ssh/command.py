@@ -19,6 +19,8 @@ WAKE_S = 0.1
 """How long to sleep at most: paramiko may, though rarely, forget to wake us."""
 WINDOW_S = 0.005
 """How long to sleep while the other side has no room for what we send."""
+STEP_S = 1.0
+"""What counts at most between two looks at the clock, which are WAKE_S apart."""
 
 
 class TooMuchError(Exception):
@@ -45,7 +47,7 @@ class Exchange:
 
         Raises TimeoutError, TooMuchError, or what paramiko raises for a connection that is lost.
         """
-        deadline = time.monotonic() + timeout_s
+        patience = _Patience(timeout_s)
         with _started(transport, words, timeout_s) as channel:
             poller = select.poll()
             poller.register(channel.fileno(), select.POLLIN)
@@ -57,10 +59,10 @@ class Exchange:
                 if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
                     break
                 is_waiting = self._write(channel)
-                _check(deadline)
+                patience.check()
                 poller.poll(1000 * (WINDOW_S if is_waiting else WAKE_S))
-            if not channel.status_event.wait(max(deadline - time.monotonic(), 0)):
-                raise TimeoutError
+            while not channel.status_event.wait(WAKE_S):
+                patience.check()
             return channel.recv_exit_status()
 
     def _read(self, channel: paramiko.Channel) -> None:
@@ -101,9 +103,22 @@ class Exchange:
             self._is_last = True
 
 
-def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise TimeoutError
+class _Patience:
+    """A time limit that does not count the time for which we were stopped ourselves.
+
+    Else, after a suspension, an answer that has long been there would come too late.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._left_s = limit_s
+        self._looked = time.monotonic()
+
+    def check(self) -> None:
+        now = time.monotonic()
+        self._left_s -= min(now - self._looked, STEP_S)
+        self._looked = now
+        if self._left_s <= 0:
+            raise TimeoutError
 
 
 @contextmanager
@@ -111,17 +126,17 @@ def _started(
     transport: paramiko.Transport, words: str, timeout_s: float
 ) -> Iterator[paramiko.Channel]:
     """A channel on which the command runs; closed at the end."""
-    deadline = time.monotonic() + timeout_s
     channel = transport.open_session(timeout=timeout_s)
     try:
         # paramiko waits for the answer for ever, unless the channel is closed meanwhile.
-        timer = threading.Timer(max(deadline - time.monotonic(), 0), channel.close)
+        timer = threading.Timer(timeout_s, channel.close)
         timer.daemon = True
         timer.start()
         try:
             channel.exec_command(words)
         except paramiko.SSHException:
-            _check(deadline)
+            if transport.is_active() and not timer.is_alive():
+                raise TimeoutError from None
             raise
         finally:
             timer.cancel()

@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from intop.domain.cluster import HostAddress
+from intop.domain.cluster import SHELL_WORD, HostAddress
 from intop.errors import UnreachableError
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
@@ -24,8 +24,6 @@ DEFAULT_USER = "root"
 CONNECT_TIMEOUT_S = 15.0
 ASK_LIMIT_S = 20
 IDENTITIES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
-CLEAN = re.compile(r"(?!-)[^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]+")
-"""Host and user names that mean nothing to a shell: a ProxyCommand has them in its line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ def route(address: HostAddress) -> Route:
     port = address.port or int(_last(said, "port") or 22)
     user = address.user or _last(said, "user") or DEFAULT_USER
     for what, value in (("host", hostname), ("user", user)):
-        if not CLEAN.fullmatch(value):
+        if not re.fullmatch(SHELL_WORD, value):
             raise UnreachableError(address.name, f"{value!r} can't be the name of a {what}")
     timeout = _last(said, "connecttimeout")
     tokens = _tokens(address.hostname, hostname, port, user)
@@ -72,7 +70,7 @@ def route(address: HostAddress) -> Route:
         hostname=hostname,
         port=port,
         user=user,
-        identities=(Path(own_key).expanduser(),) if own_key else _identities(said, tokens),
+        identities=(_file(own_key),) if own_key else _identities(said, tokens),
         only_identities=bool(own_key) or _last(said, "identitiesonly") == "yes",
         agent=_agent(_last(said, "identityagent"), tokens),
         known_hosts=_own_known_hosts(address.name, own_known)
@@ -139,7 +137,7 @@ def _asked(address: HostAddress, default_user: str | None) -> dict[str, list[str
 def _configuration(address: HostAddress, default_user: str | None) -> str:
     """The files, and our default behind them: of two values OpenSSH takes the first."""
     if address.ssh_config:
-        own = Path(address.ssh_config).expanduser().absolute()
+        own = _file(address.ssh_config).absolute()
         if not own.is_file():
             raise UnreachableError(address.name, f"its ssh_config file {own} is not there")
         files = [str(own)]
@@ -177,7 +175,14 @@ def _expanded(text: str, tokens: dict[str, str]) -> str:
 
 def _path(text: str, tokens: dict[str, str]) -> Path:
     variables = re.sub(r"\$\{(\w+)\}", lambda m: os.environ.get(m[1], m[0]), text)
-    return Path(_expanded(variables, tokens)).expanduser()
+    return _file(_expanded(variables, tokens))
+
+
+def _file(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody's home; whoever opens it says that it isn't there
+        return Path(text)
 
 
 def _identities(said: dict[str, list[str]], tokens: dict[str, str]) -> tuple[Path, ...]:
@@ -200,7 +205,7 @@ def _known_hosts(said: dict[str, list[str]], tokens: dict[str, str]) -> tuple[Pa
 
 
 def _own_known_hosts(name: str, file: str) -> tuple[Path, ...]:
-    path = Path(file).expanduser()
+    path = _file(file)
     try:
         path.open("rb").close()
     except OSError as error:

@@ -116,6 +116,9 @@ class SshHost:
         try:
             exit_code = exchange.run(self._transport, words, timeout_s)
         except TimeoutError as error:
+            if dialogue and not dialogue.running:
+                said = sudo.unfinished(_text(dialogue.heard(exchange.err)), timeout_s)
+                raise CommandError(name, said) from error
             raise CommandError(name, f"no answer within {timeout_s:g} s from `{short}`") from error
         except commands.TooMuchError as error:
             limit = commands.OUTPUT_LIMIT_BYTES >> 20

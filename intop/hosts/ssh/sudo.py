@@ -42,7 +42,10 @@ class Dialogue:
             return b""
         self._asked += 1
         # The second time it was wrong. Asked for a third, sudo may lock the account.
-        return f"{self._password.reveal()}\n".encode() if self._asked == 1 else None
+        if self._asked > 1:
+            return None
+        # One from the environment may be no UTF-8, and is then sent as it was.
+        return f"{self._password.reveal()}\n".encode(errors="surrogateescape")
 
     def heard(self, said: bytes | bytearray) -> bytes | bytearray:
         """Of standard error, what is the command's; else what is sudo's, without our prompt."""
@@ -55,6 +58,15 @@ def wrapped(command: str, dialogue: Dialogue | None, *, as_is: bool) -> str:
     if dialogue is not None:
         return dialogue.wrapped(command)
     return f"{'' if as_is else 'sudo -n -- '}sh -c {shlex.quote(command)}"
+
+
+def unfinished(said: str, timeout_s: float) -> str:
+    """What there is to say of a sudo that neither refused nor began."""
+    return (
+        f"sudo does not get on within {timeout_s:g} s. It says: "
+        f"{' '.join(said.split()) or 'nothing'}. It can be given a password and no more: use "
+        "sudo = true, with NOPASSWD in sudoers"
+    )
 
 
 def refusal(user: str, said: str, *, asked: bool) -> str:

@@ -21,9 +21,16 @@ import pytest
 from intop.domain.cluster import HostAddress
 
 UID = 61_000
-SHELLS = {"noisy": "echo Welcome\nexec /bin/sh", "gateway": "echo no login >&2; exit 1 #"}
-USERS = ("asks", "remembers", "free", "plain", "terminal", "noisy", "gateway")
-"""What sudo makes of them is in SUDOERS; the last two are not in it."""
+SHELLS = {
+    "noisy": "echo Welcome\nexec /bin/sh",
+    "gateway": "echo no login >&2; exit 1 #",
+    "codes": 'PATH="${0%/*}/fake:$PATH" exec /bin/sh',
+}
+FAKE_SUDO = "#!/bin/sh\nprintf 'Verification code: ' >&2\nread code\n"
+"""With a second factor, as PAM asks for it; a real one would be a package of its own."""
+
+USERS = ("asks", "remembers", "free", "plain", "terminal", *SHELLS)
+"""What sudo makes of them is in SUDOERS; those with shells of their own are not in it."""
 
 SUDOERS = """\
 Defaults use_pty, timestampdir={0}/ts, lecture_status_dir={0}/lectured, logfile={0}/sudo.log
@@ -35,6 +42,7 @@ asks,remembers,terminal ALL=(root) ALL
 free ALL=(root) NOPASSWD: ALL
 """
 
+# MaxSessions: a command that was given up on keeps its session until it ends.
 SSHD = """\
 Port {port}
 ListenAddress 127.0.0.1
@@ -47,6 +55,7 @@ KbdInteractiveAuthentication no
 StrictModes no
 UsePAM no
 MaxAuthTries 4
+MaxSessions 40
 """
 
 START = """
@@ -134,16 +143,16 @@ def _machine() -> Iterator[Machine]:
 
 def _write(made: Machine) -> None:
     folder = made.folder
-    for name in ("etc", "authorized", "ts", "lectured", "home"):
+    for name in ("etc", "authorized", "ts", "lectured", "home", "fake"):
         (folder / name).mkdir()
     new_key(folder / "hostkey")
     new_key(made.key)
     new_key(folder / "ca")
     shutil.copy(folder / "ca.pub", folder / "authorized" / "ca.pub")
-    for name, script in SHELLS.items():
-        shell = folder / name
-        shell.write_text(f'#!/bin/sh\n{script} "$@"\n')
-        shell.chmod(0o755)
+    programs = {name: f'#!/bin/sh\n{script} "$@"\n' for name, script in SHELLS.items()}
+    for name, script in {**programs, "fake/sudo": FAKE_SUDO}.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
     own = {name: Path("/etc", name).read_text() for name in ("passwd", "shadow", "group")}
     for number, user in enumerate(USERS, UID):
         shell = folder / user if user in SHELLS else Path("/bin/sh")

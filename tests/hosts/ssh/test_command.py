@@ -81,6 +81,22 @@ def test_a_command_ends_in_time_whatever_it_says_meanwhile(host: SshHost, slow: 
     assert "still there\n" == output(host, "echo still there")
 
 
+def test_a_command_may_answer_after_we_were_suspended(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock:
+        looks = 0
+
+        def monotonic(self) -> float:
+            self.looks += 1
+            return time.monotonic() + (1000 if self.looks > 5 else 0)
+
+    clock = Clock()
+    monkeypatch.setattr(command, "time", clock)
+    assert "done\n" == output(host, "sleep 1; echo done", timeout_s=10)
+    assert 5 < clock.looks
+
+
 def test_a_command_that_never_reads_its_input_runs_out_of_time(host: SshHost) -> None:
     with pytest.raises(CommandError, match=r"no answer within 0.5 s"):
         host.run("sleep 20", stdin="x" * (9 * MB), timeout_s=0.5)

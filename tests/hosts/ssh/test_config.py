@@ -171,6 +171,14 @@ def test_a_wrong_file_is_named_with_its_line(ask: Ask, tmp_path: Path) -> None:
         ask("a", ssh_config=str(tmp_path / "nowhere"))
 
 
+def test_files_in_nobodys_home(ask: Ask) -> None:
+    assert (Path("~nosuchuser/key"),) == ask("bal", key_file="~nosuchuser/key").identities
+    with pytest.raises(UnreachableError, match="known_hosts file ~nosuchuser/x can't be read"):
+        ask("bal", known_hosts="~nosuchuser/x")
+    with pytest.raises(UnreachableError, match=r"ssh_config file .*~nosuchuser/x is not there"):
+        ask("bal", ssh_config="~nosuchuser/x")
+
+
 def test_a_jump_that_is_no_host(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Host a\n  ProxyJump ssh://\n")
     with pytest.raises(UnreachableError, match="lb: "):

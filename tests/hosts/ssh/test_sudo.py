@@ -15,7 +15,7 @@ import pytest
 
 from intop.errors import CommandError
 from intop.hosts.host import output
-from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
+from intop.hosts.ssh import Secret, SshHost, connect, connection, with_passwords
 from intop.hosts.ssh.sudo import Dialogue, refusal
 
 Open = Callable[..., Any]
@@ -96,6 +96,17 @@ def test_what_sudo_refuses_is_said_with_the_line_to_add(
     machine: Any, user: str, sudo: object, said: str
 ) -> None:
     with pytest.raises(CommandError, match=said), opened(machine, user, sudo):
+        pass
+
+
+def test_a_sudo_that_asks_for_more_than_a_password(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECK_LIMIT_S", 1.0)
+    with (
+        pytest.raises(CommandError, match=r"within 1 s. It says: Verification code:.*NOPASSWD"),
+        opened(machine, "codes", "ask"),
+    ):
         pass
 
 

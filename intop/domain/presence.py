@@ -1,0 +1,71 @@
+"""Which kernels have a key, and why one that could be there is missing."""
+
+import re
+from dataclasses import dataclass
+
+VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
+"""How a kernel's version begins; what follows is of no importance here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Presence:
+    """What is known of the kernels that have a key; "" is what is not.
+
+    Versions are mainline's, such as "5.14": a distribution may have brought a key to an older
+    kernel, so they only ever explain what was seen. `since` is the first with the key, `until` the
+    last, `moved_to` where it is now; `module` has to be loaded for it, `option` chosen when the
+    kernel was built. From `namespaced_since` on each network namespace has its own, from
+    `inert_since` on writing it changes nothing. `source` says where all this is from.
+    """
+
+    since: str = ""
+    until: str = ""
+    moved_to: str = ""
+    module: str = ""
+    option: str = ""
+    namespaced_since: str = ""
+    inert_since: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        versions = (self.since, self.until, self.namespaced_since, self.inert_since)
+        for text in filter(None, versions):
+            if not VERSION.fullmatch(text):
+                raise ValueError(f"a kernel's version is two numbers such as 5.14, got {text!r}")
+        told = (*versions, self.moved_to, self.module, self.option)
+        if any(told) != bool(self.source):
+            raise ValueError("presence needs a source, and something that this says")
+
+    def why_missing(self, kernel: str) -> str:
+        """Why this kernel (`uname -r`) may not have the key, and what to do, or ""."""
+        if self.until and _is_after(kernel, self.until):
+            return f"none after {self.until} does" + (
+                f", and what there may be instead is no sysctl: {self.moved_to}"
+                if self.moved_to
+                else ""
+            )
+        if self.since and _is_after(self.since, kernel):
+            return f"it came later: with kernel {self.since}"
+        if self.module:
+            return f"load its module with modprobe {self.module}, if it shall be tuned"
+        if self.option:
+            return f"it needs one built with {self.option}"
+        return ""
+
+    def is_inert(self, kernel: str) -> bool:
+        """Whether this kernel has the key for old scripts' sake only."""
+        return bool(self.inert_since) and _is_after(kernel, self.inert_since, or_same=True)
+
+    def was_machine_wide(self, kernel: str) -> bool:
+        """Whether this kernel is too old to have the key for each network namespace."""
+        return bool(self.namespaced_since) and _is_after(self.namespaced_since, kernel)
+
+
+UNKNOWN = Presence()
+
+
+def _is_after(one: str, other: str, *, or_same: bool = False) -> bool:
+    """Whether a version is later than another; no for what is none."""
+    found = [VERSION.match(text) for text in (one, other)]
+    first, second = ([int(n) for n in f[0].split(".")] if f else [] for f in found)
+    return bool(first and second) and (first > second or (or_same and first == second))

@@ -1,0 +1,96 @@
+"""What a host has for a campaign, and who else there would set its sysctls. Read-only."""
+
+from collections.abc import Collection
+
+from intop.domain.cluster import Role
+from intop.domain.diagnosis import Readiness
+from intop.errors import CommandError
+from intop.hosts.host import Host, output
+
+TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
+"""Programs, by the kernel's names for them, that set sysctls while they run: tuners, and what keeps
+a host's configuration as it was declared. (systemd-sysctl only does so at boot.)"""
+
+NEEDED: dict[Role, tuple[str, ...]] = {
+    "load-generator": ("timeout",),
+    "load-balancer": (
+        *("cat", "cut", "date", "grep", "mkdir", "mv", "nohup", "rm", "rmdir", "sed"),
+        *("sleep", "stat", "sync", "tee", "tr", "ss", "ip"),
+    ),
+    "backend": (),
+}
+"""What our scripts call there, and a trial can't be made without."""
+
+USEFUL = ("ss", "ip")
+"""What lets every host's connections and TCP metrics be looked at between trials."""
+
+PACKAGES = {"ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
+"""Where programs are from, if not from coreutils."""
+
+READINESS = f"""
+PATH=$PATH:/sbin:/usr/sbin
+read -r folder
+while [ ! -e "$folder" ]; do folder=$(dirname "$folder"); done
+[ -d "$folder" ] && [ -w "$folder" ] && echo "can_store"
+echo "free $(df -Pk "$folder" | sed -n '$s/.* \\([0-9][0-9]*\\)  *[0-9-]*%.*/\\1/p')"
+while read -r name; do command -v "$name" >/dev/null || echo "lacks $name"; done
+cat /proc/[0-9]*/comm 2>/dev/null | grep -xE '{"|".join(TUNERS)}' | sort -u | sed 's/^/tuner /'
+grep -lsE '^[^#]*\\<sysctl\\>' /etc/crontab /etc/cron.*/* /var/spool/cron/* /var/spool/cron/*/* |
+    sed 's/^/schedule /'
+ls /etc/systemd/system/*sysctl*.timer 2>/dev/null | sed 's/^/schedule /'
+read -r line 2>/dev/null < /sys/kernel/security/lockdown &&
+    case $line in *'['*']'*) line=${{line#*[}} && echo "lockdown ${{line%%]*}}" ;; esac
+read -r line 2>/dev/null < /sys/fs/selinux/enforce && echo "selinux $line"
+read -r line 2>/dev/null < /proc/self/attr/current && echo "label $line"
+exit 0
+"""
+"""POSIX sh: a word and what it is about on each line. The folder and programs come on stdin."""
+
+
+def readiness(host: Host) -> Readiness:
+    """Ask the host. Raises CommandError when its answer makes no sense."""
+    address = host.address
+    names = dict.fromkeys((*NEEDED[address.role], *USEFUL))
+    stdin = "".join(f"{line}\n" for line in (address.state_dir, *names))
+    answer = output(host, READINESS, stdin=stdin)
+    try:
+        return parse_readiness(answer)
+    except ValueError as error:
+        raise CommandError(
+            address.name, f"what it has can't be read ({error}): {answer[:200]!r}"
+        ) from error
+
+
+def parse_readiness(text: str) -> Readiness:
+    """From the lines that `READINESS` prints. Raises ValueError."""
+    lines = [line.partition(" ") for line in text.splitlines()]
+
+    def told(word: str) -> tuple[str, ...]:
+        return tuple(rest for first, _, rest in lines if first == word)
+
+    free = "".join(told("free"))
+    return Readiness(
+        free_mib=int(free) // 1024 if free else None,
+        can_store=("can_store", "", "") in lines,
+        lacks=told("lacks"),
+        tuners=told("tuner"),
+        schedules=told("schedule"),
+        confinement=_confinement(told("lockdown"), told("selinux"), told("label")),
+    )
+
+
+def packages_of(programs: Collection[str]) -> str:
+    """What to install for programs that are missing, in words for apt-get."""
+    return " ".join(sorted({PACKAGES.get(name, "coreutils") for name in programs}))
+
+
+def _confinement(
+    lockdown: tuple[str, ...], selinux: tuple[str, ...], label: tuple[str, ...]
+) -> str:
+    """What may refuse a write although the mode allows it."""
+    parts = [f"kernel lockdown: {mode}" for mode in lockdown if mode != "none"]
+    if "1" in selinux:
+        parts.append(f"SELinux enforces, label {''.join(label)}")
+    else:
+        parts += [f"AppArmor: {text}" for text in label if text.endswith("(enforce)")]
+    return ", ".join(parts)

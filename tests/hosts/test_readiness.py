@@ -1,0 +1,138 @@
+"""What a host has for a campaign, and who else would set its sysctls."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from intop.domain.diagnosis import Readiness
+from intop.errors import CommandError
+from intop.hosts.readiness import NEEDED, TUNERS, packages_of, parse_readiness, readiness
+from samples import LocalHost
+
+SAYS = """can_store
+free 71582432
+lacks ss
+lacks ip
+tuner tuned
+schedule /etc/cron.d/our sysctls
+lockdown integrity
+selinux 0
+label docker-default (enforce)
+"""
+
+
+def test_lines_of_a_word_and_what_it_is_about() -> None:
+    assert Readiness(
+        free_mib=69904,
+        can_store=True,
+        lacks=("ss", "ip"),
+        tuners=("tuned",),
+        schedules=("/etc/cron.d/our sysctls",),
+        confinement="kernel lockdown: integrity, AppArmor: docker-default (enforce)",
+    ) == parse_readiness(SAYS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("", ""),
+        ("lockdown none", ""),
+        ("lockdown confidentiality", "kernel lockdown: confidentiality"),
+        ("label unconfined", ""),
+        ("label nginx (complain)", ""),
+        ("selinux 0\nlabel u:r:t", ""),
+        ("selinux 1\nlabel u:r:t:s0", "SELinux enforces, label u:r:t:s0"),
+    ],
+)
+def test_security_modules_are_named_where_they_may_refuse(lines: str, expected: str) -> None:
+    assert expected == parse_readiness(lines).confinement
+
+
+def test_a_host_that_says_nothing_has_nothing() -> None:
+    assert Readiness(free_mib=None, can_store=False) == parse_readiness("free \n")
+
+
+def test_an_answer_that_makes_no_sense_names_the_host() -> None:
+    with pytest.raises(CommandError, match=r"^lb: what it has can't be read .*free much"):
+        readiness(LocalHost("free much\n"))
+
+
+def test_programs_come_in_packages() -> None:
+    assert "coreutils iproute2" == packages_of(["ss", "ip", "tr", "stat"])
+
+
+def at(folder: Path, host: LocalHost | None = None) -> LocalHost:
+    host = host or LocalHost()
+    host.address = replace(host.address, state_dir=str(folder))
+    return host
+
+
+def test_this_machine_has_what_is_needed(tmp_path: Path) -> None:
+    found = readiness(at(tmp_path / "not" / "there yet"))
+    assert found.can_store
+    assert () == found.lacks
+    assert found.free_mib is not None
+    assert abs(found.free_mib - shutil.disk_usage(tmp_path).free / 2**20) < 1024
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_small_disk_and_one_that_is_read_only(tmp_path: Path) -> None:
+    mount = f"mount -t tmpfs -o size=3m none {tmp_path}"
+    small = readiness(at(tmp_path / "state", LocalHost(setup=mount)))
+    assert (3, True) == (small.free_mib, small.can_store)
+    closed = readiness(at(tmp_path / "state", LocalHost(setup=f"{mount} -o ro")))
+    assert not closed.can_store
+
+
+def test_a_folder_whose_parent_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not readiness(at(tmp_path / "file" / "state")).can_store
+
+
+def test_programs_that_are_missing_are_named(tmp_path: Path) -> None:
+    # Nothing but a shell and what the question itself takes is on the PATH.
+    some = ("sh", "dirname", "df", "cat", "grep", "sed", "sort", "ls")
+    for name in some:
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    hide = f"mount -t tmpfs none /usr/sbin; mount -t tmpfs none /sbin; export PATH={tmp_path}"
+    found = readiness(at(tmp_path, LocalHost(setup=hide)))
+    assert set(NEEDED["load-balancer"]) - set(some) == set(found.lacks)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """Starts a process of a name."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str) -> None:
+        program = tmp_path / name
+        shutil.copy(shutil.which("sleep") or "sleep", program)
+        started.append(subprocess.Popen([program, "60"]))
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_tuner_that_runs_is_named(tmp_path: Path, running: Callable[[str], None]) -> None:
+    running("irqbalance")
+    running(TUNERS[1])
+    running(f"{TUNERS[0]}-else")
+    assert (TUNERS[1],) == readiness(at(tmp_path)).tuners
+
+
+def test_what_sets_sysctls_by_the_clock_is_named(tmp_path: Path) -> None:
+    setup = """
+    mount -t tmpfs none /etc && mkdir /etc/cron.d /etc/systemd /etc/systemd/system || exit
+    echo '* * * * * root sysctl -p' > /etc/cron.d/tune
+    echo '# sysctl -p, once' > /etc/cron.d/comment
+    echo '* * * * * root run-sysctls' > /etc/cron.d/other
+    : > /etc/systemd/system/our-sysctl.timer
+    """
+    found = readiness(at(tmp_path, LocalHost(setup=setup)))
+    assert ("/etc/cron.d/tune", "/etc/systemd/system/our-sysctl.timer") == found.schedules

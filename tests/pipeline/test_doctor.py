@@ -1,0 +1,476 @@
+"""What the doctor makes of answers, and of a real cluster that is not as it should be."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config.study import Study, load_study
+from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.diagnosis import Diagnosis
+from intop.errors import CommandError, IncomparableError, UnreachableError
+from intop.hosts.facts import FACTS
+from intop.hosts.guard import guarded
+from intop.hosts.host import Completed
+from intop.hosts.load import FIND_TOOL
+from intop.hosts.readiness import READINESS
+from intop.hosts.ssh import connect
+from intop.hosts.sysctl import PROBE
+from intop.pipeline.bench import Bench, bench, check_alike, in_common
+from intop.pipeline.campaigns import new
+from intop.pipeline.context import Context, Task
+from intop.pipeline.doctor import examine
+from intop.report.progress import LineProgress
+from intop.resources import shipped
+from intop.store import Subject, opened
+from samples import trial
+
+DATA = Path(__file__).parents[1] / "data"
+MACHINE = (DATA / "hosts" / "facts-x86-namespace.txt").read_text()
+MACHINE = MACHINE.replace("namespace=child", "namespace=first")
+TOOLS = (DATA / "load" / "found-both.txt").read_text()
+WRITABLE = {
+    "net.core.somaxconn": "4096",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "vm.swappiness": "60",
+    "net.ipv4.tcp_adv_win_scale": "1",
+}
+
+
+@dataclass
+class Answers:
+    """A host as a text for each question; what `lost` names is asked in vain."""
+
+    address: HostAddress
+    facts: str = MACHINE
+    has: str = "can_store\nfree 71582432\n"
+    status: str = ""
+    keys: Mapping[str, str] = field(default_factory=lambda: dict(WRITABLE))
+    tools: str = TOOLS
+    clock_s: float | None = None
+    lost: str = ""
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        if self.lost and self.lost == command:
+            raise CommandError(self.address.name, "no answer within 30 s")
+        if command == PROBE:
+            told = (
+                f"{path}\twritable\t{self.keys[path.replace('/', '.')]}\n"
+                if path.replace("/", ".") in self.keys
+                else f"{path}\tmissing\t\n"
+                for path in stdin.split()
+            )
+            return Completed(0, "".join(told), "")
+        texts = {FACTS: self.facts, READINESS: self.has, FIND_TOOL: self.tools}
+        if command in texts:
+            return Completed(0, texts[command], "")
+        if command.startswith("date"):
+            return Completed(0, f"{self.clock_s or time.time()}\n", "")
+        assert "guard.sh" in command, command
+        return Completed(0, self.status, "")
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        pytest.fail("a read-only question writes files")
+
+    def close(self) -> None:
+        pass
+
+
+def cluster(letter: str = "a", **changes: Any) -> Cluster:
+    lg, lb, b1 = (
+        HostAddress(name=f"{letter}-{short}", role=role, hostname="192.0.2.1")
+        for short, role in (("lg", "load-generator"), ("lb", "load-balancer"), ("b1", "backend"))
+    )  # type: ignore[misc]
+    made = Cluster(
+        arch="x86",
+        load_generator=lg,
+        load_balancer=lb,
+        backends=(b1,),
+        url="http://192.0.2.1",
+        nginx_restart="true",
+        static_paths=("/a",),
+        dynamic_path="/d",
+    )
+    return replace(made, **changes)
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load_study(shipped("configs") / "lab.toml")
+
+
+Examine = Callable[..., list[Diagnosis]]
+
+
+@pytest.fixture
+def examined(study: Study) -> Examine:
+    """Diagnoses of clusters whose hosts, by name with _ for the hyphen, have other answers."""
+
+    def ask(*clusters: Cluster, **changes: dict[str, Any]) -> list[Diagnosis]:
+        def connected(address: HostAddress) -> Answers:
+            other = changes.get(address.name.replace("-", "_"), {})
+            if other.get("unreachable"):
+                raise UnreachableError(address.name, "no route")
+            return Answers(address, **other)
+
+        return examine(clusters or (cluster(),), study, connected)
+
+    return ask
+
+
+def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
+    examined: Examine, study: Study
+) -> None:
+    (found,) = examined()
+    assert ((), ()) == (found.problems, found.warnings)
+    assert ("net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness") == found.offered
+    assert found.refused["net.ipv4.tcp_adv_win_scale"] == "has no effect: since kernel 6.6"
+    keys = {p.key for p in study.catalogue.parameters}
+    assert keys == set(found.offered) | set(found.refused)
+    assert ["a-lg", "a-lb", "a-b1"] == [host.name for host in found.hosts]
+    generator, balancer, backend = found.hosts
+    assert ({}, keys, {}) == (generator.keys, set(balancer.keys), backend.keys)
+    swappiness = balancer.keys["vm.swappiness"]
+    assert ("machine", "writable", "60", "") == (
+        swappiness.scope,
+        swappiness.reading.access,
+        swappiness.reading.value,
+        swappiness.reason,
+    )
+    gone = balancer.keys["kernel.sched_latency_ns"]
+    assert "missing" == gone.reading.access
+    assert gone.reason.startswith("this kernel doesn't have it: none after 5.12 does, and what")
+
+
+@pytest.mark.parametrize(
+    ("host", "answers", "problem"),
+    [
+        ("a_lg", {"unreachable": True}, "a-lg: no route"),
+        ("a_b1", {"unreachable": True}, "a-b1: no route"),
+        ("a_b1", {"clock_s": 1e9}, "s off ours: let NTP set it"),
+        ("a_lb", {"facts": MACHINE.replace("uid=0", "uid=7")}, "a-lb: is reached without root, so"),
+        (
+            "a_lb",
+            {"facts": MACHINE.replace("nginx=nginx/1.22.1", "nginx=")},
+            "a-lb: has no nginx on its PATH",
+        ),
+        (
+            "a_lb",
+            {"facts": MACHINE.replace("x86_64", "aarch64")},
+            "a-lb: is a aarch64 machine, and cluster x86 accepts x86_64, i686",
+        ),
+        ("a_lb", {"has": "can_store\nlacks ss\n"}, "a-lb: has no ss: apt-get install iproute2, on"),
+        ("a_lb", {"has": "free 71582432\n"}, "a-lb: /var/lib/intop can't be made or written"),
+        (
+            "a_lg",
+            {"has": "can_store\nfree 3072\n"},
+            "a-lg: /var/lib/intop has 3 MiB free, 16 are needed: make room there",
+        ),
+        ("a_lg", {"tools": ""}, "a-lg: has neither wrk2 nor wrk on its PATH"),
+        ("a_lb", {"keys": {}}, "a-lb: offers none of the catalogue's parameters"),
+        ("a_lb", {"lost": PROBE}, "a-lb: no answer within 30 s"),
+        ("a_b1", {"lost": READINESS}, "a-b1: no answer within 30 s"),
+        ("a_b1", {"facts": "nonsense"}, "a-b1: its description can't be read"),
+    ],
+)
+def test_what_keeps_a_campaign_from_starting_is_a_problem(
+    examined: Examine, host: str, answers: dict[str, Any], problem: str
+) -> None:
+    (found,) = examined(**{host: answers})
+    assert any(problem in line for line in found.problems), found.problems
+    assert 1 == len(found.problems)
+
+
+def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
+    (found,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
+    assert 5 == len(found.problems)
+    (found,) = examined(
+        a_lg={"unreachable": True}, a_lb={"has": "can_store\nlacks ip\n"}, a_b1={"lost": FACTS}
+    )
+    assert ["a-lg: no route", "a-lb: has no ip", "a-b1: no answer"] == [
+        line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)
+    ]
+
+
+HELD = "holder\troot@desk (process 7)\nwatchdog\tdead\n"
+FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "answers", "warning"),
+    [
+        ("a_lb", {"has": "can_store\ntuner tuned\n"}, "a-lb: tuned runs there and may set keys"),
+        (
+            "a_lb",
+            {"has": "can_store\nschedule /etc/cron.d/tune\n"},
+            "a-lb: /etc/cron.d/tune sets sysctls again and again",
+        ),
+        (
+            "a_lb",
+            {"status": FOREIGN},
+            "a-lb: vm.swappiness was left at 10 and is 20 now; by hand: printf 60 > /proc/sys/vm/",
+        ),
+        ("a_lb", {"status": HELD}, "a-lb: is held, and its watchdog is dead: intop rollback"),
+        (
+            "a_b1",
+            {"facts": MACHINE.replace("uid=0", "uid=7")},
+            "a-b1: is reached without root, so its kernel keeps what it learned",
+        ),
+        ("a_b1", {"has": "can_store\nlacks ss\nlacks ip\n"}, "a-b1: has no ss, ip, so what a load"),
+    ],
+)
+def test_what_may_come_in_the_way_is_a_warning(
+    examined: Examine, host: str, answers: dict[str, Any], warning: str
+) -> None:
+    (found,) = examined(**{host: answers})
+    (told,) = found.warnings
+    assert told.startswith(warning)
+    assert () == found.problems
+
+
+def test_a_tuner_elsewhere_is_no_matter(examined: Examine) -> None:
+    (found,) = examined(a_b1={"has": "can_store\ntuner tuned\n"})
+    assert () == found.warnings
+
+
+CONGESTION, AVAILABLE, ALLOWED = (
+    f"net.ipv4.tcp_{word}congestion_control" for word in ("", "available_", "allowed_")
+)
+
+
+def test_choices_that_a_host_is_without_are_told_with_the_reason(examined: Examine) -> None:
+    keys = WRITABLE | {CONGESTION: "bbr", AVAILABLE: "reno bbr cubic htcp", ALLOWED: "reno bbr"}
+    child = MACHINE.replace("namespace=first", "namespace=child")
+    (found,) = examined(a_lb={"keys": keys})
+    assert {"westwood", "vegas", "bic", "hybla", "illinois", "veno", "yeah", "dctcp"} == set(
+        found.lost[CONGESTION]
+    )
+    assert "modprobe tcp_westwood" == found.lost[CONGESTION]["westwood"]
+    (found,) = examined(a_lb={"keys": keys, "facts": child})
+    assert f"not in {ALLOWED}" == found.lost[CONGESTION]["cubic"]
+    assert "modprobe tcp_yeah" == found.lost[CONGESTION]["yeah"]
+    both = examined(
+        cluster("a"),
+        cluster("b"),
+        a_lb={"keys": keys},
+        b_lb={"keys": keys | {AVAILABLE: "reno bbr cubic"}},
+    )
+    assert "not on all replicas" == both[0].lost[CONGESTION]["htcp"]
+    assert "modprobe tcp_htcp" == both[1].lost[CONGESTION]["htcp"]
+    assert [()] * 2 == [one.problems for one in both]
+
+
+# Replicas -----------------------------------------------------------------------------------------
+
+
+def test_what_one_replica_lacks_is_left_out_for_both_and_named(examined: Examine) -> None:
+    fewer = {k: v for k, v in WRITABLE.items() if k != "vm.swappiness"}
+    both = examined(cluster("a"), cluster("b"), b_lb={"keys": fewer})
+    assert 2 == len({one.hosts[1].name for one in both})
+    for one in both:
+        assert ("net.core.somaxconn", "net.ipv4.tcp_rmem") == one.offered
+        assert () == one.problems
+    here, there = both
+    reason = "this kernel doesn't have it"
+    assert here.refused["vm.swappiness"] == f"not on all replicas: on b-lb, {reason}"
+    assert there.refused["vm.swappiness"] == reason
+    # What each host says of itself is another matter.
+    assert "" == here.hosts[1].keys["vm.swappiness"].reason
+    assert reason == there.hosts[1].keys["vm.swappiness"].reason
+
+
+def test_ranges_go_by_the_smallest_memory_and_each_host_shows_its_own(examined: Examine) -> None:
+    memory = "memory_kib=24684084"
+    assert memory in MACHINE
+    small = MACHINE.replace(memory, f"memory_kib={512 * 1024}")
+    both = examined(cluster("a"), cluster("b"), b_lb={"facts": small})
+    limit = int(0.05 * 512 * 1024 * 1024)
+    key = "net.ipv4.tcp_rmem"
+    assert [limit, limit] == [one.ranges[key][2][1] for one in both]
+    assert [64 << 20, limit] == [one.hosts[1].keys[key].ranges[2][1] for one in both]
+
+
+def test_replicas_of_other_kinds_are_named_with_what_differs(examined: Examine) -> None:
+    other = {
+        "facts": MACHINE.replace("kernel=6.18.44", "kernel=6.19.0"),
+        "keys": WRITABLE | {"vm.swappiness": "10"},
+    }
+    here, there = examined(cluster("a"), cluster("b", link="10 Gbit/s"), b_lb=other)
+    assert () == here.problems
+    (problem,) = there.problems
+    assert problem.startswith("a-lb and b-lb are no replicas of each other: kernel: 6.18.44")
+    assert "link: not described against 10 Gbit/s" in problem
+    assert "vm.swappiness: 60 against 10" in problem
+    assert "Make them alike, or take one of them out of" in problem
+
+
+def test_a_replica_that_cannot_be_reached_leaves_the_other_as_it_is(examined: Examine) -> None:
+    here, there = examined(cluster("a"), cluster("b"), b_b1={"unreachable": True})
+    assert () == here.problems
+    assert 3 == len(here.offered)
+    assert ("b-b1: no route",) == there.problems
+    assert ["b-lg", "b-lb"] == [host.name for host in there.hosts]
+    assert ((), {}) == (there.offered, there.refused)
+
+
+# The real thing -----------------------------------------------------------------------------------
+
+READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
+WRITABLE_AGAIN = "umount /proc/sys"
+WITHOUT_SOME = "mount -t tmpfs none /proc/sys/net/ipv6/route"
+ALL_AGAIN = "umount /proc/sys/net/ipv6/route"
+OVER_ANOTHER = "mount --bind /proc/sys/vm/dirty_bytes /proc/sys/net/ipv4/tcp_fin_timeout"
+"""Its own value, 0, is one that the kernel does not take."""
+ITSELF_AGAIN = "umount /proc/sys/net/ipv4/tcp_fin_timeout"
+GONE = [
+    f"net.ipv6.route.{name}"
+    for name in ("gc_elasticity", "gc_interval", "gc_min_interval_ms", "gc_thresh", "gc_timeout")
+] + ["net.ipv6.route.mtu_expires"]
+
+
+@dataclass
+class Lab:
+    """Two replicas on this machine."""
+
+    study: Any
+
+    def on_balancer(self, number: int, command: str) -> None:
+        """As its sshd sees the balancer, and whatever that starts: mounts are for those only."""
+        name = self.study.labs[number]
+        pid = Path(f"/run/intop/lab/{name}/host-lb/sshd.pid").read_text().strip()
+        inside = ["nsenter", "--mount", "--net", "--target", pid, "sh", "-c", command]
+        subprocess.run(inside, check=True, timeout=20)
+
+    def names(self) -> list[str]:
+        return [f"{name}-lb" for name in self.study.labs]
+
+
+@pytest.fixture
+def lab(make_study: Callable[..., Any]) -> Lab:
+    return Lab(make_study("x86", replicas=2))
+
+
+@pytest.fixture
+def task(lab: Lab) -> Iterator[Task]:
+    study = load_study(lab.study.folder / "intop.toml")
+    with opened(str(lab.study.folder / "bench.db")) as store:
+        context = Context(
+            study=study,
+            store=store,
+            campaign=new(store, study),
+            connect=connect,
+            progress=LineProgress(StringIO()),
+            archs=("x86",),
+            workloads=(study.workloads["slt"],),
+        )
+        subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
+        yield Task(context=context, subject=subject, workload=study.workloads["slt"])
+
+
+def in_use(task: Task) -> tuple[list[Bench], str]:
+    """The benches that a stage would measure on, and what was said meanwhile."""
+    told = StringIO()
+    task = replace(task, context=replace(task.context, progress=LineProgress(told)))
+    with ExitStack() as stack:
+        ready = [stack.enter_context(bench(task, n)) for n in (0, 1)]
+        check_alike(*ready)
+        return in_common(ready), told.getvalue()
+
+
+@contextmanager
+def held(task: Task, number: int) -> Iterator[None]:
+    """As a campaign holds a load balancer."""
+    host = connect(task.clusters()[number].load_balancer)
+    try:
+        with guarded(host, ["net.core.somaxconn"]):
+            yield
+    finally:
+        host.close()
+
+
+def keys_of(one: Bench) -> list[str]:
+    return [p.key for p in one.probed.space.parameters]
+
+
+def test_a_real_cluster_that_is_not_as_it_should_be(
+    lab: Lab, task: Task, machine_sysctls: Callable[[], dict[str, str]]
+) -> None:
+    catalogue = {p.key for p in task.context.study.catalogue.parameters}
+    before = {key: value for key, value in machine_sysctls().items() if key in catalogue}
+    here, there = lab.study.json("doctor")
+    assert [] == here["problems"] == there["problems"]
+    everything = here["offered"]
+    assert 100 < len(everything)
+    assert set(GONE) < set(everything)
+    out, _ = lab.study.run("doctor", "--write-test")
+    count = len(everything)
+    for name in lab.names():
+        assert f"{name}: {count} of {count} keys took their own values when written" in out
+    assert 1 == out.count("out of bounds: the same as above")
+    assert 55 > len(out.splitlines())
+
+    # A host that is held is left alone, and says by whom.
+    with held(task, 0):
+        out, _ = lab.study.run("doctor", "--write-test")
+    assert f"{lab.names()[0]}: held by " in out
+    assert f"WARNING  {lab.names()[0]}: is held, so nothing was written there" in out
+    assert f"{lab.names()[1]}: {count} of {count} keys took" in out
+
+    lab.on_balancer(1, READ_ONLY)
+    here, there = lab.study.json("doctor", expected=(1,))
+    assert [] == here["offered"] == there["offered"]
+    reason = "can't be written: /proc/sys is mounted read-only, as in a container"
+    assert {reason} == {there["refused"][key] for key in everything}
+    assert {f"not on all replicas: on {lab.names()[1]}, {reason}"} == {
+        here["refused"][key] for key in everything
+    }
+    assert [f"{lab.names()[1]}: offers none of the catalogue's parameters"] == there["problems"]
+    lab.on_balancer(1, WRITABLE_AGAIN)
+
+    # A key with the same value on both, which one of them does not take again.
+    lab.on_balancer(1, OVER_ANOTHER)
+    lab.on_balancer(0, OVER_ANOTHER.replace("dirty_bytes", "dirty_background_bytes"))
+    lab.on_balancer(1, WITHOUT_SOME)
+    here, there = lab.study.json("doctor", "--write-test")
+    lost = {*GONE, "net.ipv4.tcp_fin_timeout"}
+    assert lost == set(everything) - set(here["offered"]) == set(everything) - set(there["offered"])
+    refusal = "can't be written: the kernel refuses its own value, Invalid argument"
+    assert refusal == there["refused"]["net.ipv4.tcp_fin_timeout"]
+
+    # And so it is in a campaign, from the first trial on.
+    ready, said = in_use(task)
+    assert [sorted(set(everything) - lost)] * 2 == [sorted(keys_of(one)) for one in ready]
+    assert f"x86 slt: {GONE[0]} is left out: not on all replicas: on {lab.names()[1]}, " in said
+    assert "parameters can be tuned, and " in said
+    assert f"x86 slt: net.ipv4.tcp_fin_timeout is left out: {refusal}" in said
+
+    # Once there are trials, the space is what it was, and a host that offers another is refused.
+    once = Configuration({"net.ipv4.tcp_adv_win_scale": "2"})
+    made = [
+        replace(trial(configuration, index=n), conditions=ready[0].conditions)
+        for n, configuration in enumerate((DEFAULT, once))
+    ]
+    task.store.write_plan(task.subject, "collect", [one.planned for one in made])
+    task.store.add(task.subject, made[0])
+    again, said = in_use(task)
+    assert [keys_of(one) for one in ready] == [keys_of(one) for one in again]
+    assert said == ""
+    lab.on_balancer(0, WITHOUT_SOME)
+    with pytest.raises(IncomparableError, match=r"(?s)gc_elasticity: \d+ against missing.*--new"):
+        in_use(task)
+    lab.on_balancer(0, ALL_AGAIN)
+    # So is one whose trials tuned a key that is known by now to have no effect.
+    task.store.add(task.subject, made[1])
+    with pytest.raises(IncomparableError, match=r"tcp_adv_win_scale: tuned against left out, has"):
+        in_use(task)
+    lab.on_balancer(1, ALL_AGAIN)
+    lab.on_balancer(1, ITSELF_AGAIN)
+    lab.on_balancer(0, ITSELF_AGAIN)
+    assert before.items() <= machine_sysctls().items()

@@ -1,0 +1,170 @@
+"""What the doctor found, as a person reads it."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.diagnosis import Diagnosis, HostDiagnosis, KeyDiagnosis, Readiness
+from intop.domain.host_state import HostState, KeyChange
+from intop.domain.probing import HostFacts, Reading
+from intop.report.doctor import examined
+from printed import shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+
+NAME = "balancer-07.prod.eu-west.example.com"
+FACTS = HostFacts(
+    machine="aarch64",
+    kernel="5.15.0-1051-azure-fde",
+    cpu="Neoverse",
+    cpus=64,
+    memory_bytes=256 << 30,
+    page_bytes=4096,
+    in_namespace=False,
+    is_root=True,
+    nginx="nginx/1.26.2",
+    clock_s=0.0,
+)
+HELD = HostState(
+    holder="root@desk (process 7)",
+    since="2026-11-21T15:00:00Z",
+    is_watched=True,
+    changed=(KeyChange(key="vm.swappiness", before="60", now="1"),),
+    reports=("2026-11-20T15:00:00Z: restored by its watchdog",),
+)
+REFUSED = {f"vm.key{n}": "can't be written: /proc/sys is mounted read-only" for n in range(6)}
+REFUSED |= {
+    f"kernel.s{n}": f"this kernel doesn't have it: none after 5.12 does: /debug/{n}"
+    for n in range(2)
+}
+
+
+def key(access: str = "writable", refusal: str = "", is_tried: bool = True) -> KeyDiagnosis:
+    return KeyDiagnosis(
+        scope="machine",
+        reading=Reading(access, "1", refusal),  # type: ignore[arg-type]
+        is_tried=is_tried,
+        ranges=((1, 2),),
+        choices=(),
+        reason="",
+    )
+
+
+def host(free_mib: int | None = 5000, **changes: object) -> HostDiagnosis:
+    plain = HostDiagnosis(
+        name=NAME,
+        role="load-balancer",
+        facts=FACTS,
+        clock_offset_s=-0.004,
+        readiness=Readiness(free_mib=free_mib, can_store=True),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def diagnosis(*hosts: HostDiagnosis, **changes: object) -> Diagnosis:
+    found = Diagnosis(
+        arch="arm",
+        link="10 Gbit/s",
+        load_tool="wrk2 4.0.0",
+        hosts=hosts or (host(),),
+        offered=("net.core.somaxconn",),
+        ranges={"net.core.somaxconn": ((16, 65535),)},
+        refused=REFUSED,
+        lost={},
+        problems=(),
+    )
+    return replace(found, **changes)  # type: ignore[arg-type]
+
+
+def test_hosts_with_long_names_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    found = diagnosis(emulation="TCG on x86_64", problems=("b1: its clock is +9.0 s off ours",))
+    out = shown(capsys, examined(found))
+    assert "load balancer: a virtual machine by TCG on x86_64" in out
+    without = shown(capsys, examined(replace(found, emulation="")))
+    assert "virtual machine" not in without
+    # A name may be folded within its column, but every piece of it is there.
+    lines = out.splitlines()
+    (header,) = [line for line in lines if "role" in line]
+    rows = lines[lines.index(header) + 2 : lines.index("load tool: wrk2 4.0.0")]
+    assert NAME == "".join(row[: header.index("role")].strip() for row in rows)
+    assert "parameters that can be tuned: 1" in out
+    assert "PROBLEM  b1: its clock is +9.0 s off ours" in out
+    assert "no problem was found" not in out
+
+
+def test_keys_are_grouped_by_reason_with_their_number_the_most_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = " ".join(shown(capsys, examined(diagnosis())).split())
+    many = "out of bounds, 6: can't be written: /proc/sys is mounted read-only: vm.key0, vm.key1, "
+    few = "out of bounds, 2: this kernel doesn't have it: none after 5.12 does: kernel.s0 "
+    assert f"{many}vm.key2, vm.key3 and 2 more" in out
+    assert f"{few}(/debug/0), kernel.s1 (/debug/1)" in out
+    assert out.index(many) < out.index(few)
+    assert out.endswith("no problem was found")
+
+
+def test_a_replica_with_the_same_reasons_does_not_repeat_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    same = shown(capsys, examined(diagnosis(), diagnosis()))
+    assert 1 == same.count("out of bounds, 6")
+    assert 1 == same.count("out of bounds: the same as above")
+    for other in (diagnosis(refused={"vm.key0": "can't be read"}), diagnosis(arch="x86")):
+        assert "the same as above" not in shown(capsys, examined(diagnosis(), other))
+
+
+def test_who_holds_a_host_and_its_reports_have_a_line_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = shown(capsys, examined(diagnosis(host(state=HELD)))).splitlines()
+    assert (
+        f"{NAME}: held by root@desk (process 7) since 2026-11-21T15:00:00Z, keys changed: 1"
+        in lines
+    )
+    assert f"{NAME}: 2026-11-20T15:00:00Z: restored by its watchdog" in lines
+    assert "held" not in shown(capsys, examined(diagnosis()))
+
+
+def test_keys_that_were_written_their_own_values_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keys = {"a": key(), "b": key(refusal="Invalid argument"), "c": key(is_tried=False)}
+    out = shown(capsys, examined(diagnosis(host(keys=keys))))
+    assert f"{NAME}: 1 of 2 keys took their own values when written" in out
+    out = shown(capsys, examined(diagnosis(host(keys={"c": key(is_tried=False)}))))
+    assert "their own values" not in out
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "told"), [(None, "unknown"), (12, "12 MiB"), (71582, "70 GiB")]
+)
+def test_free_disk_has_its_unit(
+    capsys: pytest.CaptureFixture[str], free_mib: int | None, told: str
+) -> None:
+    assert told in shown(capsys, examined(diagnosis(host(free_mib, name="lb"))))
+
+
+def test_choices_that_the_host_is_without_are_told_with_the_way_to_get_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = {"net.x": {c: f"modprobe tcp_{c}" for c in "abcde"}}
+    out = " ".join(shown(capsys, examined(diagnosis(lost=lost))).split())
+    assert "choices left out of net.x, 5: a (modprobe tcp_a), b (modprobe tcp_b), c (" in out
+    assert "and 1 more" in out
+
+
+def test_what_a_host_says_is_neither_markup_nor_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = replace(FACTS, kernel="[/b]6.1\x1b[2J")
+    state = replace(HELD, reports=("a\x1b]0;b\nc",))
+    out = shown(capsys, examined(diagnosis(host(facts=facts, name="lb", state=state))))
+    assert "[/b]6.1?[2J" in out
+    assert "lb: a?]0;b?c" in out
+
+
+def test_warnings_are_no_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, examined(diagnosis(warnings=("lb: tuned runs there",))))
+    assert "WARNING  lb: tuned runs there" in out
+    assert "no problem was found" in out
