@@ -1,4 +1,4 @@
-"""intop that sends itself a signal: python signalled.py SIGNAL STEP COUNT MOMENT WORD...
+"""intop that sends itself a signal at a point of its work.
 
 SIGKILL is a controller's death, SIGSTOP lets a test do something there and go on by SIGCONT. It
 comes at the COUNT-th remote command of a STEP: just before it is sent, when it is sent and its
@@ -12,6 +12,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import paramiko
@@ -35,6 +37,7 @@ STEPS = {
 }
 """What a remote command of each step has in it."""
 
+STREAMS = ("stdout", "stderr")
 MOMENTS = ("before", "sent", "within", "after")
 WITHIN_S = 0.4
 """So long after it was sent a load is at work."""
@@ -47,17 +50,17 @@ class _Current(threading.local):
 
 
 _current = _Current()
+_lock = threading.Lock()
 
 
 class Point:
     """Counts what comes by, and sends the signal when it is time."""
 
     def __init__(self, number: signal.Signals, step: str, count: int, moment: str) -> None:
-        self._signal = number
         if step not in {*STEPS, "store"} or moment not in MOMENTS:
             raise ValueError(f"no such point: {step} {count} {moment}")
+        self._signal = number
         self._step, self._left, self._moment = step, count, moment
-        self._lock = threading.Lock()
 
     def reached(self, step: str, moment: str) -> None:
         """Send the signal, if this is the point."""
@@ -65,7 +68,7 @@ class Point:
             os.kill(os.getpid(), signal.SIGINT)
         if step != self._step or moment != self._moment:
             return
-        with self._lock:
+        with _lock:
             self._left -= 1
             if self._left:
                 return
@@ -104,9 +107,20 @@ def watch(point: Point) -> None:
     Store.add = watched_add  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def intop(folder: Path, said: Path, words: Sequence[str], point: Point | None) -> None:
+    """Be the command line in a process that was forked for it, and never return.
+
+    What it prints goes to files in the folder `said`.
+    """
+    os.setsid()
+    os.chdir(folder)
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for descriptor, name in enumerate(STREAMS, start=1):
+        with (said / name).open("w") as stream:
+            os.dup2(stream.fileno(), descriptor)
     progress.LINE_EVERY_S = 0.0
-    name, step, count, moment, *words = sys.argv[1:]
-    watch(Point(signal.Signals[name], step, int(count), moment))
+    if point is not None:
+        watch(point)
     sys.argv[:] = ["intop", *words]
     cli.main()

@@ -5,19 +5,21 @@ that a file may ask for.
 """
 
 import json
+import multiprocessing
 import os
 import platform
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from faults.signalled import STREAMS, Point, intop
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab
@@ -149,35 +151,21 @@ class Site:
 
     # The controller
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str) -> "Controller":
         """intop in a process of its own."""
-        return self._started("-m", "intop", *words)
+        return Controller(self.folder, words)
 
-    def signalled(
-        self, number: signal.Signals, step: str, count: int, moment: str
-    ) -> "subprocess.Popen[str]":
+    def signalled(self, number: signal.Signals, step: str, count: int, moment: str) -> "Controller":
         """COLLECT by a controller that gets a signal there; signalled.py has the words."""
-        script = Path(__file__).with_name("signalled.py")
-        return self._started(str(script), number.name, step, str(count), moment, *COLLECT)
+        return Controller(self.folder, COLLECT, Point(number, step, count, moment))
 
     @contextmanager
-    def stopped(self, step: str, count: int, moment: str) -> Iterator["subprocess.Popen[str]"]:
+    def stopped(self, step: str, count: int, moment: str) -> Iterator["Controller"]:
         """COLLECT that stands still there; it goes on when it is sent SIGCONT."""
         with ending(self.signalled(signal.SIGSTOP, step, count, moment)) as process:
             wait_for(lambda: _state(process.pid) in "TZ", f"{step} {count} {moment}")
             assert process.poll() is None, process.communicate()
             yield process
-
-    def _started(self, *words: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, *words],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
 
     def run(self, *words: str, expected: tuple[int, ...] = (0,)) -> tuple[str, str]:
         """Standard output and error of a command that ends as expected."""
@@ -221,15 +209,56 @@ class Site:
         return dict(found)
 
 
-def ended(process: "subprocess.Popen[str]", *expected: int) -> tuple[str, str]:
+class Controller:
+    """intop in a process and a session of its own, forked from one that has it imported already:
+    that would take most of its time.
+    """
+
+    def __init__(self, folder: Path, words: Sequence[str], point: Point | None = None) -> None:
+        self._said = folder / f"said-{next(_NUMBERS)}"
+        self._said.mkdir()
+        self._process = _FORKS.Process(target=intop, args=(folder, self._said, words, point))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def send_signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs; one below 0 is the signal that ended it."""
+        return self._process.exitcode
+
+    def communicate(self) -> tuple[str, str, int]:
+        """Standard output, error and exit code of its end. When that takes long it is killed."""
+        self._process.join(timeout=PATIENCE_S)
+        self.kill()
+        out, err = ((self._said / name).read_text() for name in STREAMS)
+        code = self.poll()
+        assert code is not None
+        return out, err, code
+
+    def kill(self) -> None:
+        """By force; it may have ended already."""
+        if self.poll() is None:
+            self._process.kill()
+            self._process.join()
+
+
+_NUMBERS = count()
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    ["intop.cli", "intop.hosts.ssh", "intop.pipeline.sampling", "intop.report.text", "intop.store"]
+)
+
+
+def ended(process: "Controller", *expected: int) -> tuple[str, str]:
     """Standard output and error of a process that ends with one of these exit codes."""
-    try:
-        out, err = process.communicate(timeout=PATIENCE_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    assert process.returncode in expected, f"exit code {process.returncode}: {err}\n{out}"
+    out, err, code = process.communicate()
+    assert code in expected, f"exit code {code}: {err}\n{out}"
     assert "Traceback" not in err, err
     return out, err
 
@@ -264,15 +293,12 @@ def site(letter: str, folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def ending(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
+def ending(process: "Controller") -> Iterator["Controller"]:
     """Whatever happens, the process is gone afterwards."""
     try:
         yield process
     finally:
-        if process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        process.kill()
 
 
 def _state(pid: int) -> str:
