@@ -106,7 +106,7 @@ class Site:
         """The keys that a host has for itself, each with its value."""
         inside = ["nsenter", f"--net=/run/netns/intop-{self.name}-{part}"]
         words = [*inside, "grep", "-rs", "", "/proc/sys/net"]
-        # It can't read those that are for writing only.
+        # Its exit code says that it could not read those that are for writing only.
         text = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
         return [line for line in text.splitlines() if not any(key in line for key in MOVING)]
 
@@ -210,8 +210,9 @@ class Site:
 
 
 class Controller:
-    """intop in a process and a session of its own, forked from one that has it imported already:
-    that would take most of its time.
+    """intop in a process and a session of its own.
+
+    It is forked from one that has all imported already, which would take most of its time.
     """
 
     def __init__(self, folder: Path, words: Sequence[str], point: Point | None = None) -> None:
@@ -303,7 +304,10 @@ def ending(process: "Controller") -> Iterator["Controller"]:
 
 def _state(pid: int) -> str:
     """One letter, as the kernel has it: T stands still, Z has ended."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
 
 
 def _tables(cluster: Cluster, lease_s: int) -> str:
