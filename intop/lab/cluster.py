@@ -378,6 +378,7 @@ def _cluster(lab: Lab) -> Cluster:
             name=f"{lab.spec.name}-{part}",
             role=ROLES[part],
             hostname=network.address(lab.subnet, part),
+            user="root",
             key_file=str(folders.client_key),
             known_hosts=str(folders.known_hosts),
             ssh_config="none",

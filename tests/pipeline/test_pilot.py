@@ -220,7 +220,7 @@ PROBE = probe_of({"net.core.somaxconn": "4096"})
 def refused(task: Task, **changes: Any) -> bool:
     """Whether trials under CONDITIONS with these changes may be added."""
     try:
-        real_bench._check_same(task, replace(CONDITIONS, **changes), PROBE)
+        real_bench._check_same(task, replace(CONDITIONS, **changes), PROBE, PROBE)
     except IncomparableError:
         return True
     return False
