@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from intop.config.study import Study
 from intop.domain.baseline import NONE_REFUSED, Baseline, Fitted, Refusals, fitted
 from intop.errors import ResultMissingError, UsageError
-from intop.pipeline.bench import Bench, stored_probed
+from intop.pipeline.bench import Bench
 from intop.pipeline.context import Task
+from intop.pipeline.offer import stored_probed
 
 
 def chosen_baselines(study: Study, names: Sequence[str]) -> tuple[Baseline, ...]:

@@ -9,9 +9,9 @@ from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.domain.trial import PREPARING, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
-from intop.pipeline.bench import stored_probed
 from intop.pipeline.blocks import p99_by_round, paired
 from intop.pipeline.context import Context, Task
+from intop.pipeline.offer import stored_probed
 from intop.store import Subject
 
 

@@ -20,10 +20,8 @@ from intop.domain.diagnosis import (
 from intop.domain.parameter import Parameter
 from intop.domain.probing import (
     Probe,
-    Probed,
     asked_keys,
     other_values,
-    space_of,
     tried_keys,
 )
 from intop.errors import HostError
@@ -32,7 +30,7 @@ from intop.hosts.facts import facts
 from intop.hosts.host import Connect, Host
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
-from intop.pipeline.bench import lists_of_choices
+from intop.pipeline.offer import lists_of_choices, probed_of
 from intop.report.text import few
 
 CLOCK_TOLERANCE_S = 2.0
@@ -199,13 +197,6 @@ def _probe(rig: Rig, study: Study) -> Probe:
     return Probe(facts=found, readings=readings)
 
 
-def _space(study: Study, probe: Probe) -> Probed:
-    catalogue = study.catalogue
-    return space_of(
-        catalogue.parameters, catalogue.constraints, probe, study.max_risk, study.wanted
-    )
-
-
 def _write_back(host: Host, study: Study, found: _Examined) -> None:
     """Write keys their own values, as a campaign would do before its first trial."""
     probe = found.probe
@@ -215,7 +206,7 @@ def _write_back(host: Host, study: Study, found: _Examined) -> None:
         found.warnings.append(f"{host.address.name}: is held, so nothing was written there")
         return
     catalogue = study.catalogue
-    keys = [p.key for p in _space(study, probe).space.parameters]
+    keys = [p.key for p in probed_of(study, probe).space.parameters]
     tried = tried_keys(catalogue.parameters, catalogue.constraints, probe.readings)
     found.tried = {key for key in tried if key in keys}
     with guard.guarded(host, found.tried):
@@ -261,11 +252,11 @@ def _diagnosis(one: _Examined, found: Sequence[_Examined], study: Study) -> Diag
     if one.probe is not None:
         others = {e.balancer: e.probe for e in found if e is not one and e.probe is not None}
         shared = replace(one.probe, replicas=others)
-        probed = _space(study, shared)
+        probed = probed_of(study, shared)
         offered, refused = probed.space.parameters, probed.refused
         lost = lost_choices(study.catalogue.parameters, shared, probed)
         keys = diagnosed_keys(
-            study.catalogue.parameters, one.probe, _space(study, one.probe), one.tried
+            study.catalogue.parameters, one.probe, probed_of(study, one.probe), one.tried
         )
         hosts = [replace(h, keys=keys) if h.name == one.balancer else h for h in hosts]
         if not offered:

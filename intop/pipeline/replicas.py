@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
+from intop.domain.probing import other_values
 from intop.domain.trial import PlannedTrial, Trial
-from intop.pipeline.bench import Bench, bench, check_alike, in_common
+from intop.errors import IncomparableError
+from intop.pipeline.bench import Bench, bench
 from intop.pipeline.carrying import carry_out
 from intop.pipeline.context import Task
+from intop.pipeline.offer import lists_of_choices, probed_of
 from intop.report.text import replica_sentence
 
 LEVEL = 0.99
@@ -45,6 +49,43 @@ def benches(task: Task) -> Iterator[tuple[Bench, ...]]:
             found = _compared(task, ready)
             ready = [ready[n] for n in found.in_use]
         yield tuple(ready)
+
+
+def check_alike(one: Bench, other: Bench) -> None:
+    """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
+    differences = one.conditions.differences(other.conditions)
+    differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
+    if differences:
+        raise IncomparableError(
+            f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
+            f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
+            f"Make them alike, or take one of them out of {one.task.context.study.path}"
+        )
+
+
+def in_common(ready: Sequence[Bench]) -> list[Bench]:
+    """Replicas with the space that all of them offer, which the first stage of all finds out.
+
+    Raises IncomparableError when one offers less by now.
+    """
+    if len(ready) == 1:
+        return list(ready)
+    first, *others = ready
+    task, probe = first.task, first.probe
+    if not task.store.trials(task.subject):
+        probe = replace(probe, replicas={b.name: b.probe for b in others})
+        task.store.put(task.subject, probe)
+    probed = probed_of(task.context.study, probe)
+    keys = {p.key for p in probed.space.parameters}
+    for key in sorted({p.key for p in first.probed.space.parameters} - keys):
+        task.context.progress.say(f"{task.title}: {key} is left out: {probed.refused[key]}")
+    for other in others:
+        if lacking := keys - {p.key for p in other.probed.space.parameters}:
+            raise IncomparableError(
+                f"{task.title}: {other.name} has no {', '.join(sorted(lacking))} to be tuned any "
+                "more, and the campaign has. Bring it back, or start anew with --new"
+            )
+    return [replace(b, probe=probe if b is first else b.probe, probed=probed) for b in ready]
 
 
 def _compared(task: Task, ready: Sequence[Bench]) -> Agreement:

@@ -16,9 +16,10 @@ from intop.errors import ResultMissingError, UsageError
 from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube
 from intop.learn.screening import rank
-from intop.pipeline.bench import Bench, stored_probed
+from intop.pipeline.bench import Bench
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.pipeline.offer import stored_probed
 from intop.pipeline.pilot import timed
 from intop.pipeline.replicas import replicas_in_use
 

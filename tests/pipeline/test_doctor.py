@@ -23,10 +23,11 @@ from intop.hosts.load import FIND_TOOL
 from intop.hosts.readiness import READINESS
 from intop.hosts.ssh import connect
 from intop.hosts.sysctl import PROBE
-from intop.pipeline.bench import Bench, bench, check_alike, in_common
+from intop.pipeline.bench import Bench, bench
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
 from intop.pipeline.doctor import examine
+from intop.pipeline.replicas import check_alike, in_common
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Subject, opened

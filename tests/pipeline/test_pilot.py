@@ -11,8 +11,8 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.results import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
-from intop.pipeline import bench as real_bench
 from intop.pipeline import measuring, pilot
+from intop.pipeline.comparability import check_same
 from intop.pipeline.context import Task
 from samples import CONDITIONS, trial
 
@@ -220,7 +220,7 @@ PROBE = probe_of({"net.core.somaxconn": "4096"})
 def refused(task: Task, **changes: Any) -> bool:
     """Whether trials under CONDITIONS with these changes may be added."""
     try:
-        real_bench._check_same(task, replace(CONDITIONS, **changes), PROBE, PROBE)
+        check_same(task, replace(CONDITIONS, **changes), PROBE, PROBE)
     except IncomparableError:
         return True
     return False

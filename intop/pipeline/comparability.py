@@ -1,0 +1,83 @@
+"""Which trials may be mixed: those of the same machines, load and defaults, and no others."""
+
+import hashlib
+from dataclasses import replace
+
+from intop.domain.probing import HostFacts, Probe, changes, space_of
+from intop.domain.trial import PREPARING, Conditions
+from intop.errors import IncomparableError
+from intop.hosts.load import LoadTool, script_fingerprint
+from intop.hosts.rig import Rig
+from intop.pipeline.context import Task
+from intop.pipeline.offer import probed_of
+from intop.resources import shipped
+
+
+def conditions_of(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Conditions:
+    """What trials on this cluster, with this load, are measured under."""
+    workload = task.workload
+    return Conditions(
+        arch=rig.cluster.arch,
+        machine=facts.machine,
+        kernel=facts.kernel,
+        cpu=facts.cpu,
+        nginx=facts.nginx,
+        load_tool=f"{tool.name} {tool.version}",
+        workload=workload.name,
+        script=script_fingerprint(shipped("lua"), workload.name),
+        rate_rps=workload.rate_rps,
+        connections=workload.connections,
+        threads=workload.threads,
+        duration_s=workload.counted_s,
+        timeout_s=workload.timeout_s,
+        link=rig.cluster.link,
+        paths=_in_short(asked_paths(task, rig)),
+        emulation=rig.cluster.emulation,
+    )
+
+
+def asked_paths(task: Task, rig: Rig) -> tuple[str, ...]:
+    """The paths that the load asks for."""
+    return task.workload.asked(rig.cluster.static_paths, rig.cluster.dynamic_path)
+
+
+def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe | None) -> None:
+    """Refuse to add trials to those of another cluster, load or set of defaults.
+
+    `before` is what the same replica said then, None where nobody asked it. Raises
+    IncomparableError.
+    """
+    trials = task.store.trials(task.subject)
+    if not trials:
+        return
+    last = next((t for t in reversed(trials) if t.stage not in PREPARING), trials[-1])
+    if task.tries_durations or last.stage in PREPARING:
+        conditions = replace(conditions, duration_s=last.conditions.duration_s)
+    differences = last.conditions.differences(conditions)
+    study = task.context.study
+    catalogue = study.catalogue
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in catalogue.parameters}
+    ignored = set() if probe.facts.in_namespace else lists
+    if before is not None:
+        differences += changes(before, probe, ignored)
+    # What the study itself leaves out by now is another matter.
+    offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    offered = {p.key for one in (offer, probed_of(study, probe)) for p in one.space.parameters}
+    tuned = {key for t in trials for key in t.planned.configuration.values}
+    differences += [
+        f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
+        for key in sorted(tuned - offered)
+    ]
+    if differences:
+        raise IncomparableError(
+            f"{task.title}: this campaign's trials were made under other conditions "
+            f"(then against now):\n  " + "\n  ".join(differences) + "\n"
+            "Bring them back, or start anew with --new"
+        )
+
+
+def _in_short(paths: tuple[str, ...]) -> str:
+    """Such as `24 paths (0f3c2a91)`: other ones have another sum."""
+    digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:8]
+    return paths[0] if len(paths) == 1 else f"{len(paths)} paths ({digest})"
