@@ -24,6 +24,7 @@ from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.lab import network
+from studies import wait_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
@@ -204,7 +205,9 @@ def test_the_image_holds_no_key_and_the_lab_keeps_its_own_closed(made: Cluster) 
 
 def test_a_killed_guest_is_noticed_repaired_and_removed(made: Cluster, traces: Traces) -> None:
     """The last test: it ends the lab that the others look at."""
-    os.kill(int((FILES / "qemu.pid").read_text()), signal.SIGKILL)
+    pid = int((FILES / "qemu.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the guest to be dead")
     status = lab.status(SPEC.name)
     assert status.state == "damaged"
     assert "lb: the guest does not run any more" in status.problems[0]
