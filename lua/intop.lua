@@ -137,18 +137,27 @@ end
 -- wrk2 has it. So a request that waits for the answer to the one before is late by that, and a
 -- stall is followed by its whole backlog.
 --
+-- All slots count from one start, which the first thread sets: so the requests of all connections are
+-- evenly spaced. From starts of their own they would come in a pattern of bursts, another one in each
+-- run, and P99 would vary with it. A connection's slots before it was open are nobody's.
+--
 -- wrk calls delay() when an answer is complete (and once before the first request), and request()
 -- when it sends. An error makes it call request() again without delay(): the slot stays, and its
 -- request's latency goes on. wrk's timers have whole milliseconds and may be early by almost two:
 -- then a latency counts from when it was sent. `took` is told of each latency, and how far (ms) the
 -- next slot is in the past.
-local function pacer(rate, threads, id, now_ms, took)
+local function pacer(rate, threads, id, starts, now_ms, took)
    local step = 1000 * threads / rate
    local slot, sent
+   local function first_slot(now)
+      if starts[0] == 0 then starts[0] = now end
+      local first = starts[0] + id * 1000 / rate
+      return first + math.max(0, math.ceil((now - first) / step)) * step
+   end
    local function delay()
       local now = now_ms()
       local latency = slot and sent and now - math.min(slot, sent)
-      slot = slot and slot + step or now + id * 1000 / rate
+      slot = slot and slot + step or first_slot(now)
       sent = nil
       if latency then took(latency, now - slot) end
       return math.max(0, slot - now)
@@ -163,8 +172,9 @@ M.pacer = pacer
 -- What threads share -----------------------------------------------------------------------------
 
 -- Each thread has a Lua state of its own in one process. What they share are arrays of numbers,
--- which the main state owns: how many late requests each thread knows of, and whether they ended
--- the run; and for each thread the counts of its histogram. A thread writes its own cells only.
+-- which the main state owns: when the first slot is; how many late requests each thread knows of, and
+-- whether they ended the run; and for each thread the counts of its histogram. Of these a thread
+-- writes its own cells only. Two that set the start at once differ by less than they would else.
 local ENDED = MAX_THREADS
 local function shared(kind, size)
    local ffi = require("ffi")
@@ -348,15 +358,19 @@ function M.script(name, kinds, prepare)
 
    -- setup() and done() run in the main state, where the counters live; everything else in the
    -- thread's own.
-   local late, late_address
+   local late, late_address, starts, starts_address
    local of_threads = {}
    function setup(thread)
-      if not late then late, late_address = shared("double", MAX_THREADS + 1) end
+      if not late then
+         late, late_address = shared("double", MAX_THREADS + 1)
+         starts, starts_address = shared("double", 1)
+      end
       local id = #of_threads
       local counts, counts_address = shared("uint32_t", BUCKETS)
       of_threads[id + 1] = counts
       thread:set("intop_thread_id", id)
       thread:set("intop_late", late_address)
+      thread:set("intop_starts", starts_address)
       thread:set("intop_counts", counts_address)
    end
 
@@ -380,7 +394,9 @@ function M.script(name, kinds, prepare)
             count_late(latency_ms, behind_ms)
          end
          local next_request, sending = request, nil
-         delay, sending = pacer(options.rate, options.threads, id, monotonic_ms_clock(), took)
+         local starts = shared_at("double", intop_starts)
+         local clock = monotonic_ms_clock()
+         delay, sending = pacer(options.rate, options.threads, id, starts, clock, took)
          request = function()
             sending()
             return next_request()

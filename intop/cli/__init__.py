@@ -15,6 +15,7 @@ import click
 from intop import __version__
 from intop.cli import hosts, lab
 from intop.cli.options import (
+    INTERRUPTED,
     Group,
     arch_option,
     config_option,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 NO_GAIN = 3
-INTERRUPTED = 130
 
 
 def _workload_option(command: F) -> F:
@@ -106,7 +106,10 @@ cli.add_command(hosts.rollback)
     help="Also write keys their own values, to see whether the kernel takes them.",
 )
 def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
-    """Check that every host can be reached, read and measured. Changes nothing."""
+    """Check that every host can be reached, read and measured.
+
+    Changes nothing: what --write-test writes are the keys' own values.
+    """
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from intop.cli.options import (
+    INTERRUPTED,
     Command,
     F,
     arch_option,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from intop.domain.host_state import HostState
 
 T = TypeVar("T")
-INTERRUPTED = 130
 
 
 def _host_options(command: F) -> F:

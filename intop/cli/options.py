@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from intop.config.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
+INTERRUPTED = 130
+"""The exit code of what was stopped by a signal, as shells have it."""
 
 
 class Command(click.Command):

@@ -535,7 +535,9 @@ def test_lua_buckets_are_without_a_gap(tmp_path: Path) -> None:
 PACED = """
 local now = 5000
 local function took(latency, behind) print('took', latency, behind) end
-local delay, sending = intop.pacer(1000, 2, 1, function() return now end, took)
+local starts = { [0] = 0 }
+local function clock() return now end
+local delay, sending = intop.pacer(1000, 2, 1, starts, clock, took)
 local function at(time, call) now = time return call() end
 """
 """A pacer whose slots are 5001, 5003, 5005, ..., and its clock."""
@@ -550,6 +552,15 @@ def paced(tmp_path: Path, code: str) -> list[list[float]]:
 def test_pacer_gives_each_thread_every_nth_slot_and_never_moves_slots(tmp_path: Path) -> None:
     code = "for _, t in ipairs({5000, 5000, 5000, 5010, 5010, 5010}) do print(at(t, delay)) end"
     assert [[1], [3], [5], [0], [0], [1]] == paced(tmp_path, code)
+
+
+def test_all_threads_slots_count_from_one_start(tmp_path: Path) -> None:
+    # The other thread's are 5000, 5002, 5004, ...; those before its connection was open are skipped.
+    code = """
+    local other = intop.pacer(1000, 2, 0, starts, clock, took)
+    print(at(5000, delay)) print(at(5003.5, other)) print(at(5003.5, other)) print(starts[0])
+    """
+    assert [[1], [0.5], [2.5], [5000]] == paced(tmp_path, code)
 
 
 def test_latencies_count_from_when_a_request_was_due_or_sent_if_that_was_earlier(
