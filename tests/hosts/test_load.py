@@ -555,7 +555,7 @@ def test_pacer_gives_each_thread_every_nth_slot_and_never_moves_slots(tmp_path: 
 
 
 def test_all_threads_slots_count_from_one_start(tmp_path: Path) -> None:
-    # The other thread's are 5000, 5002, 5004, ...; those before its connection was open are skipped.
+    # The other one has 5000, 5002, 5004, ...; those before its connection was open are skipped.
     code = """
     local other = intop.pacer(1000, 2, 0, starts, clock, took)
     print(at(5000, delay)) print(at(5003.5, other)) print(at(5003.5, other)) print(starts[0])
