@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.report.host_states import held
 from intop.report.text import bold, few, new_table
 
 
@@ -62,9 +63,8 @@ def _state(host: HostDiagnosis) -> Iterator[str]:
     """Who holds a host, and what it has to report."""
     state = host.state
     if state.holder:
-        since = f" since {state.since}" if state.since else ""
         changed = f", keys changed: {len(state.changed)}" if state.changed else ""
-        yield f"{host.name}: held by {state.holder}{since}{changed}"
+        yield f"{host.name}: {held(state)}{changed}"
     for report in state.reports:
         yield f"{host.name}: {report}"
 
