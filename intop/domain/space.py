@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
+from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.parameter import Component, Parameter, normalised
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +72,20 @@ class Column:
             return self.parameter.key
         return f"{self.parameter.key}[{self.component.name}]"
 
+    @cached_property
+    def variable(self) -> Variable:
+        """The column as models know it."""
+        parameter, component = self.parameter, self.component
+        if component is None:
+            return Variable(name=self.name, key=parameter.key, choices=parameter.choices)
+        return Variable(
+            name=self.name,
+            key=parameter.key,
+            low=component.low,
+            high=component.high,
+            scale=parameter.scale,
+        )
+
 
 def parameter_columns(parameter: Parameter) -> tuple[Column, ...]:
     """The columns of one parameter, in the order in which the kernel prints them."""
@@ -113,22 +126,19 @@ class Space:
         return {column.name: index for index, column in enumerate(self.columns)}
 
     @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The columns as models know them."""
+        return tuple(column.variable for column in self.columns)
+
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """What `encode` returns as columns."""
-        names: list[str] = []
-        for column in self.columns:
-            choices = column.parameter.choices
-            names += [f"{column.name}={c}" for c in choices] if len(choices) > 2 else [column.name]
-        return tuple(names)
+        return tuple(name for variable in self.variables for name in variable.features)
 
     @cached_property
     def feature_keys(self) -> tuple[str, ...]:
         """For each feature the key of its parameter."""
-        keys: list[str] = []
-        for column in self.columns:
-            choices = column.parameter.choices
-            keys += [column.parameter.key] * (len(choices) if len(choices) > 2 else 1)
-        return tuple(keys)
+        return tuple(variable.key for variable in self.variables for _ in variable.features)
 
     def restricted(self, keys: Iterable[str]) -> "Space":
         """The space of only these parameters; the others stay at their defaults."""
@@ -160,21 +170,12 @@ class Space:
             if column.component is None:
                 genes[:, index] = (values[:, index] + 0.5) / len(column.parameter.choices)
             else:
-                genes[:, index] = _place(column, values[:, index])
+                genes[:, index] = column.variable.place(values[:, index])
         return genes
 
     def encode(self, values: Matrix) -> Matrix:
         """Features (n, features) for values (n, columns)."""
-        blocks: list[Matrix] = []
-        for index, column in enumerate(self.columns):
-            count = len(column.parameter.choices)
-            if column.component is not None:
-                blocks.append(_place(column, values[:, index])[:, None])
-            elif count > 2:
-                blocks.append((values[:, index][:, None] == np.arange(count)).astype(np.float64))
-            else:
-                blocks.append(values[:, index][:, None])
-        return np.hstack(blocks) if blocks else np.empty((len(values), 0))
+        return encode(self.variables, values)
 
     def configurations(self, values: Matrix) -> list[Configuration]:
         """The configurations of values (n, columns), one a row."""
@@ -296,16 +297,3 @@ class Space:
         others = [i for i in range(len(choices)) if i not in wanted]
         if column is not None and others:
             values[active, column] = others[0]
-
-
-def _place(column: Column, numbers: Matrix) -> Matrix:
-    """Where numbers stand in a column's range: 0 at the low end, 1 at the high end."""
-    component = column.component
-    if component is None:
-        raise ValueError(f"{column.name} has no range")
-    inside = np.clip(numbers, component.low, component.high)
-    if column.parameter.scale == "log":
-        place = np.log(inside / component.low) / np.log(component.high / component.low)
-    else:
-        place = (inside - component.low) / (component.high - component.low)
-    return np.asarray(place, dtype=np.float64)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from intop.domain.configuration import Configuration
-from intop.domain.space import Matrix, Space
+from intop.domain.encoding import Matrix
+from intop.domain.space import Space
 
 FRUITLESS_ROUNDS = 10
 SMALLEST_ROUND = 64

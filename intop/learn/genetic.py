@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
 from intop.domain.results import Candidate, Convergence
-from intop.domain.space import Matrix, Space
+from intop.domain.encoding import Matrix
+from intop.domain.space import Space
 from intop.learn.design import stratified_genes
 
 Predict = Callable[[Matrix], NDArray[np.float64]]
-"""Features (n, f) to log P99 (n,)."""
+"""Values (n, columns) to log P99 (n,)."""
 
 CROSSOVER_CHANCE = 0.7
 MUTATION_CHANCE = 0.5
@@ -171,7 +172,7 @@ def _judge(space: Space, predict: Predict, memory: _Memory, herd: list[_Individu
     genes = np.clip(np.array(herd), 0.0, 1.0)
     # Adding 0.0 turns -0.0 into 0.0, so that equal configurations have equal bytes.
     values = space.decode(genes) + 0.0
-    predicted = np.asarray(predict(space.encode(values)), dtype=np.float64)
+    predicted = np.asarray(predict(values), dtype=np.float64)
     if predicted.shape != (len(herd),) or not np.all(np.isfinite(predicted)):
         raise ValueError(
             f"predict must give {len(herd)} finite numbers, got the shape {predicted.shape}"

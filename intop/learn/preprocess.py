@@ -1,15 +1,16 @@
-"""What stands before every regressor: normalisation, feature selection and PCA.
+"""What stands before every regressor: encoding, normalisation, feature selection and PCA.
 
-All three are steps of the regressor's own pipeline, so that they are fitted on training rows
+All of them are steps of the regressor's own pipeline, so that they are fitted on training rows
 only and their settings are hyper-parameters like any others.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.domain.space import Matrix
+from intop.domain.encoding import Matrix, Variable
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Hyperparameters = dict[str, float | int | str | bool]
 
 NO_PCA = 0.0
+ALL_FEATURES: Hyperparameters = {"kept_percent": 100, "pca_variance": NO_PCA}
+HALF_OF_FEATURES: Hyperparameters = {"kept_percent": 50, "pca_variance": NO_PCA}
 
 
 def suggest(trial: "Trial") -> Hyperparameters:
@@ -27,18 +30,23 @@ def suggest(trial: "Trial") -> Hyperparameters:
     }
 
 
-def pipeline(regressor: Any, hyperparameters: Hyperparameters) -> Any:
-    """An unfitted scikit-learn Pipeline that ends in `regressor`."""
+def pipeline(
+    variables: Sequence[Variable], regressor: Any, hyperparameters: Hyperparameters
+) -> Any:
+    """An unfitted scikit-learn Pipeline from values (n, variables) that ends in `regressor`."""
     from sklearn.decomposition import PCA
     from sklearn.feature_selection import SelectPercentile
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
+
+    from intop.learn.encoder import Encoder
 
     variance = float(hyperparameters["pca_variance"])
     condense = "passthrough" if variance == NO_PCA else PCA(variance, svd_solver="full")
     percent = int(hyperparameters["kept_percent"])
     return Pipeline(
         [
+            ("encode", Encoder(variables)),
             ("normalise", StandardScaler()),
             ("select", SelectPercentile(relevance, percentile=percent)),
             ("condense", condense),

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
 from intop.domain.results import Importance, Ranking
-from intop.domain.space import Matrix, Space
+from intop.domain.encoding import Matrix
+from intop.domain.space import Space
 
 FEWEST_TRIALS = 5
 

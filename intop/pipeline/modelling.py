@@ -5,10 +5,13 @@ import os
 import numpy as np
 
 from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.space import Space
 from intop.errors import ResultMissingError
+from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
-from intop.learn.surrogate import FAMILIES, fit_trees
+from intop.learn.samples import Samples
+from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import train_all
 from intop.pipeline.context import Task
 from intop.pipeline.sampling import collected, collected_space
@@ -19,19 +22,17 @@ KEPT_CANDIDATES = 20
 def train(task: Task) -> Training:
     """Tune all six families on the collected configurations, and measure their held-out error.
 
-    A configuration counts once, with the geometric mean of its P99s: its replicates are never on
-    both sides of a fold. They have no weights, since not all six families know any.
+    A configuration counts once, with all of its trials: its replicates are never on both sides of
+    a fold. They have no weights, since not all six families know any.
     """
     budget = task.context.study.budget
-    space, measured = collected_space(task), collected(task)
+    space, samples = collected_samples(task)
     progress = task.context.progress
     progress.begin(f"{task.title}: train", len(FAMILIES))
     try:
         outcome = train_all(
             list(FAMILIES),
-            space.encode(space.values([m.configuration for m in measured])),
-            np.array([m.mean_log for m in measured]),
-            np.array([m.configuration.digest for m in measured]),
+            samples,
             folds=budget.folds,
             trials=budget.tuning_trials,
             timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
@@ -45,8 +46,8 @@ def train(task: Task) -> Training:
         keys=tuple(p.key for p in space.parameters),
         fitted=tuple(fitted for fitted, _ in outcome),
         errors=tuple(error for _, error in outcome),
-        trials=sum(len(m.p99_ms) for m in measured),
-        configurations=len(measured),
+        trials=sum(len(trials) for trials in samples.measured),
+        configurations=len(samples),
     )
     task.store.put(task.subject, training)
     return training
@@ -66,12 +67,10 @@ def search(task: Task) -> Search:
             f"--workload {task.workload.name}"
         )
     budget = task.context.study.budget
-    space, measured = collected_space(task), collected(task)
-    values = space.values([m.configuration for m in measured])
-    logs = np.array([m.mean_log for m in measured])
-    models = fit_trees(training.fitted, space.encode(values), logs, task.seed("search"))
+    space, samples = collected_samples(task)
+    models = fit_trees(training.fitted, samples, task.seed("search"))
     names = [*models.models, "ensemble"]
-    start = space.genes(values[np.argsort(logs)[:10]])
+    start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
     progress = task.context.progress
     progress.begin(f"{task.title}: search", len(names))
     convergences: list[Convergence] = []
@@ -101,3 +100,13 @@ def search(task: Task) -> Search:
     )
     task.store.put(task.subject, result)
     return result
+
+
+def collected_samples(task: Task) -> tuple[Space, Samples]:
+    """What was collected, as models are trained on it. Raises ResultMissingError."""
+    space, measured = collected_space(task), collected(task)
+    return space, Samples(
+        variables=space.variables,
+        values=space.values([m.configuration for m in measured]),
+        measured=tuple(m.p99_ms for m in measured),
+    )

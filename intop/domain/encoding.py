@@ -1,0 +1,62 @@
+"""Encoding: values of a configuration as the numbers that models see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intop.domain.parameter import Scale
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """One number of a configuration, as models know it.
+
+    `key` is the parameter's (a column's, in a foreign table), `name` has the component too. A
+    number has a range from `low` to `high` on its `scale`; a name has `choices`, and its number is
+    the index of one of them. Raises ValueError for a range that is none on its scale.
+    """
+
+    name: str
+    key: str
+    low: float = 0.0
+    high: float = 1.0
+    scale: Scale = "linear"
+    choices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.choices and not self.low < self.high:
+            raise ValueError(f"{self.name}: {self.low:g} to {self.high:g} is no range")
+        if self.scale == "log" and self.low <= 0:
+            raise ValueError(f"{self.name}: {self.low:g} has no place on a logarithmic scale")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of its features: one for each choice where there are more than two."""
+        if len(self.choices) > 2:
+            return tuple(f"{self.name}={choice}" for choice in self.choices)
+        return (self.name,)
+
+    def place(self, numbers: Matrix) -> Matrix:
+        """Where numbers stand in its range: 0 at the low end and below, 1 at the high end."""
+        inside = np.clip(numbers, self.low, self.high)
+        if self.scale == "log":
+            place = np.log(inside / self.low) / np.log(self.high / self.low)
+        else:
+            place = (inside - self.low) / (self.high - self.low)
+        return np.asarray(place, dtype=np.float64)
+
+    def encode(self, numbers: Matrix) -> Matrix:
+        """Features (n, f) of numbers (n,)."""
+        if len(self.choices) > 2:
+            return (numbers[:, None] == np.arange(len(self.choices))).astype(np.float64)
+        return numbers[:, None] if self.choices else self.place(numbers)[:, None]
+
+
+def encode(variables: Sequence[Variable], values: Matrix) -> Matrix:
+    """Features (n, features) for values (n, variables)."""
+    blocks = [v.encode(values[:, index]) for index, v in enumerate(variables)]
+    return np.hstack(blocks) if blocks else np.empty((len(values), 0))

@@ -1,0 +1,46 @@
+"""What all families have in common."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from intop.domain.encoding import Variable
+from intop.learn import preprocess
+from intop.learn.preprocess import Hyperparameters
+
+if TYPE_CHECKING:
+    from optuna import Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One kind of model.
+
+    `defaults` are hyper-parameters that do well without any search. `suggest_model` draws those
+    of the regressor, given the number of rows; `regressor` makes it from them and a seed.
+    """
+
+    name: str
+    is_tree: bool
+    defaults: Mapping[str, float | int | str | bool]
+    suggest_model: "Callable[[Trial, int], Hyperparameters]"
+    regressor: Callable[[Hyperparameters, int], Any]
+
+    def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
+        """All hyper-parameters of the pipeline, for a training set of `rows`."""
+        return {**preprocess.suggest(trial), **self.suggest_model(trial, rows)}
+
+    def build(
+        self, variables: Sequence[Variable], hyperparameters: Hyperparameters, seed: int
+    ) -> Any:
+        """An unfitted scikit-learn Pipeline from values (n, variables) to the log target (n,)."""
+        regressor = self.regressor(hyperparameters, seed)
+        return preprocess.pipeline(variables, regressor, hyperparameters)
+
+
+def scaled_target(regressor: Any) -> Any:
+    """For models that are not indifferent to the scale of what they predict."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    return TransformedTargetRegressor(regressor=regressor, transformer=StandardScaler())

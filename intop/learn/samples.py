@@ -1,0 +1,58 @@
+"""Samples: what models are trained on, one row for each configuration."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intop.domain.encoding import Matrix, Variable
+
+Vector = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Configurations with what was measured of them.
+
+    `values` (n, variables) in units of the kernel or of a foreign table; `measured` has the
+    positive values of the target (P99 in ms, or what a table has) of each row's trials. Raises
+    ValueError for different lengths, a row without a trial, and a target that has no logarithm.
+    """
+
+    variables: tuple[Variable, ...]
+    values: Matrix
+    measured: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.measured), len(self.variables)):
+            raise ValueError(
+                f"{len(self.measured)} rows of {len(self.variables)} variables don't have the "
+                f"shape {self.values.shape}"
+            )
+        if not all(self.measured):
+            raise ValueError("each configuration needs a trial at least")
+        if not all(math.isfinite(v) and v > 0 for trials in self.measured for v in trials):
+            raise ValueError("every value of the target must be a positive number")
+
+    def __len__(self) -> int:
+        return len(self.measured)
+
+    @cached_property
+    def log_target(self) -> Vector:
+        """The median of the logarithms of each row's trials (n,): what models learn.
+
+        A median, since trials on a lossy link have modes: a retransmission more or less.
+        """
+        return np.array([np.median(np.log(trials)) for trials in self.measured])
+
+    def rows(self, which: Rows | Sequence[int]) -> "Samples":
+        """These rows alone, in this order."""
+        return Samples(
+            variables=self.variables,
+            values=self.values[np.asarray(which, dtype=np.intp)],
+            measured=tuple(self.measured[n] for n in which),
+        )
