@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from intop.domain.results import Importance, Ranking
-from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn, faint_grid
+from intop.report.figures.drawing import BLUE, GREY, Drawing, drawn, faint_grid
 
 MOST_BARS = 30
 ROW = 0.19
