@@ -20,9 +20,12 @@ from intop.cli.options import (
     arch_option,
     config_option,
     examples,
+    figure_folder,
+    figures_options,
     json_option,
     print_result,
     say,
+    say_figures,
     study_of,
 )
 from intop.cli.passwords import connecting
@@ -156,6 +159,7 @@ def pilot(new: bool, **options: Any) -> None:
 @_stage_options
 @_samples_option
 @_new_option
+@figures_options
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
@@ -178,14 +182,19 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
+@cli.command(
+    epilog=examples(
+        "intop train", "intop train --workload dlt --json", "intop train --figures figures"
+    )
+)
 @_stage_options
+@figures_options
 def train(**options: Any) -> None:
     """Fit the six model families and report their held-out errors (STM, DTM)."""
     from intop.pipeline.modelling import train as stage
-    from intop.report import text
+    from intop.report.components import trained as text
 
-    _run_stage(stage, text.errors, **options)
+    _run_stage(stage, text, **options)
 
 
 @cli.command(epilog=examples("intop search", "intop search --workload dlt"))
@@ -410,6 +419,8 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    figures: Path | None = None,
+    figure_format: str = "svg",
 ) -> list[Any]:
     """Run one stage for all that was asked for, and print what it found."""
     from intop.pipeline import campaigns
@@ -417,6 +428,8 @@ def _run_stage(
     from intop.report.text import show
 
     choose = campaigns.new if new else campaigns.latest_or_new
+    # A folder that can't be made is told before anything is measured.
+    folder = figure_folder(figures) if figures else None
     found: dict[str, Any] = {}
     with _context(config, arch, workload, choose) as context:
         for task in context.subjects():
@@ -425,6 +438,8 @@ def _run_stage(
         print_result(to_json(found))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
+    if folder:
+        say_figures(folder, figure_format, found)
     return list(found.values())
 
 

@@ -30,7 +30,7 @@ def train(task: Task) -> Training:
     A configuration counts once, with all of its trials: its replicates are never on both sides of
     a fold. They have no weights, since not all six families know any.
     """
-    budget = task.context.study.budget
+    budget, objective = task.context.study.budget, task.context.study.objective
     space, samples = collected_samples(task)
     progress = task.context.progress
     progress.begin(f"{task.title}: train", len(FAMILIES))
@@ -54,7 +54,8 @@ def train(task: Task) -> Training:
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
         components=components(performance(usable(collected_trials(task), task))),
-        objective=task.context.study.objective,
+        objective=objective,
+        target="P99" if objective == "p99" else "P99 equivalent",
     )
     task.store.put(task.subject, training)
     return training

@@ -3,11 +3,18 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from intop.domain.results import Components, Objective
-from intop.report.text import bold, new_table
+from intop.domain.results import Components, Objective, Training
+from intop.report.text import bold, errors, new_table
 
 STRONG = 0.5
 """The correlation from which on a metric is named in a component's sentence."""
+
+
+def trained(title: str, training: Training) -> RenderableType:
+    """The errors of the families, and the components of what they were trained on."""
+    told = training.components
+    parts = [] if told is None else [components(title, told, training.objective)]
+    return Group(errors(title, training), *parts)
 
 
 def components(title: str, found: Components, objective: Objective = "p99") -> RenderableType:

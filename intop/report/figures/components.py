@@ -12,7 +12,7 @@ DARK = 0.6
 """From this loading on, of either sign, a cell is so dark that its number is white."""
 
 
-def components(title: str, found: Components) -> Drawing:
+def components(about: str, found: Components) -> Drawing:
     """A heat map of the loadings of the components that are needed, with their shares above it.
 
     Raises ValueError where there are none.
@@ -23,13 +23,17 @@ def components(title: str, found: Components) -> Drawing:
 
     def paint(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(0.8, height))
-        figure.suptitle(
-            f"{title}: what the metrics of {found.trials} trials have in common", fontsize=10
-        )
         _shares(above, found)
         _loadings(below, found)
 
-    return drawn(f"{title} components", paint, height=1.7 + height, width=3.2 + 0.6 * found.needed)
+    return drawn(
+        "components",
+        f"what the metrics of {found.trials} trials have in common",
+        paint,
+        about=about,
+        height=1.7 + height,
+        width=3.2 + 0.6 * found.needed,
+    )
 
 
 def _shares(axes: Axes, found: Components) -> None:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from intop.errors import IntopError
+from intop.report.plain import inert
 
 INK = "#24292f"
 """Of text, axes and lines of reference. No other colour is as dark."""
@@ -47,6 +48,7 @@ _STYLE = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "svg.fonttype": "none",
+    "text.parse_math": False,  # the columns of a table may be called by any sign
     **dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
     ),
@@ -55,15 +57,17 @@ _STYLE = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure. Its title goes with it, for those who can't see it too, and is not drawn."""
+    """A figure. Its `name` is what a file is called, and unique in a document of several."""
 
+    name: str
     title: str
     figure: Figure
 
     def svg(self) -> str:
         """SVG, which may stand in a file or be put into an HTML document as it is."""
-        name = "figure-" + re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+        name = f"figure-{self.name}"
         written = BytesIO()
+        # With ids that hang on the content only, and on the name.
         with _style(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
             metadata = {"Title": self.title, "Creator": "intop", "Date": None}
             self.figure.savefig(written, format="svg", metadata=metadata)
@@ -101,13 +105,25 @@ class Drawing:
 
 
 def drawn(
-    title: str, paint: Callable[[Figure], None], *, height: float, width: float = PAGE_WIDTH
+    kind: str,
+    title: str,
+    paint: Callable[[Figure], None],
+    *,
+    about: str,
+    height: float,
+    width: float = PAGE_WIDTH,
 ) -> Drawing:
-    """A drawing of `width` and `height` in inches, on which `paint` has put what it shows."""
+    """A drawing of `width` and `height` in inches, on which `paint` has put what it shows.
+
+    `about` says what of, such as `x86 slt`; with `kind` it makes the name.
+    """
+    heading = inert(f"{about}: {title}")
     with _style():
         figure = Figure(figsize=(width, height), layout="constrained")
+        figure.suptitle(heading, fontsize=10)
         paint(figure)
-    return Drawing(title, figure)
+    name = re.sub(r"[^a-z0-9]+", "-", f"{about} {kind}".lower()).strip("-")
+    return Drawing(name, heading, figure)
 
 
 def faint_grid(axes: Axes, which: str = "both") -> None:

@@ -1,12 +1,13 @@
 """Predicted against measured: how well each family tells what it has not seen."""
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from intop.domain.results import Ceiling, ModelError, Training
+from intop.domain.results import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.drawing import (
     BLUE,
     INK,
@@ -16,6 +17,7 @@ from intop.report.figures.drawing import (
     drawn,
     faint_grid,
 )
+from intop.report.plain import inert
 
 COLUMNS = 3
 PANEL = 2.2
@@ -28,7 +30,7 @@ NARROW = 5.0
 """A range of less than that has too few round numbers of a logarithmic scale in it."""
 
 
-def predictions(title: str, training: Training) -> Drawing:
+def predictions(about: str, training: Training) -> Drawing:
     """Held-out rows, a panel for each family, on logarithmic axes that all of them share.
 
     A bar is the interval of a prediction. Around the diagonal is the band as wide as the mean
@@ -41,7 +43,7 @@ def predictions(title: str, training: Training) -> Drawing:
     edges = _edges(shown)
     columns = min(COLUMNS, len(shown))
     rows = -(-len(shown) // columns)
-    quantity = f"{training.target} in {training.unit}" if training.unit else training.target
+    quantity = inert(f"{training.target} in {training.unit}" if training.unit else training.target)
 
     def paint(figure: Figure) -> None:
         panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
@@ -49,21 +51,27 @@ def predictions(title: str, training: Training) -> Drawing:
             _panel(panel, error, training.ceiling, edges)
         for empty in panels[len(shown) :]:
             empty.set_axis_off()
-        figure.suptitle(f"{title}: configurations that the models have not seen", fontsize=10)
         figure.supxlabel(_below(f"measured {quantity}", shown[0]), fontsize=9)
         figure.supylabel(f"predicted {quantity}", fontsize=9)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
     width = PAGE_WIDTH * columns / COLUMNS
-    return drawn(f"{title} predictions", paint, height=1.0 + PANEL * rows, width=width)
+    return drawn(
+        "predictions",
+        f"predicted and measured {training.target} of configurations not seen in training",
+        paint,
+        about=about,
+        height=1.0 + PANEL * rows,
+        width=width,
+    )
 
 
 def _edges(shown: Sequence[ModelError]) -> tuple[float, float]:
     """Where the axes begin and end: round what was measured, and predicted within reason."""
     measured = [row.measured for error in shown for row in error.held_out]
     low, high = min(measured) / BEYOND, max(measured) * BEYOND
-    told = [min(max(r.predicted, low), high) for error in shown for r in error.held_out]
+    told = [_inside(row.predicted, low, high) for error in shown for row in error.held_out]
     return 0.9 * min(*measured, *told), 1.1 * max(*measured, *told)
 
 
@@ -88,10 +96,10 @@ def _panel(
             gid=f"ceiling-{error.family}",
         )
     axes.plot(edges, edges, color=INK, linewidth=0.8)
-    bars = [(row.measured, end) for row in rows for end in (row.low, row.high, float("nan"))]
+    # One line with gaps: a path of its own for each bar would be most of the file.
     axes.plot(
-        [place for place, _ in bars],
-        [end for _, end in bars],
+        [row.measured for row in rows for _ in range(3)],
+        [end for row in rows for end in (*_bar(row, low, high), math.nan)],
         color=BLUE,
         alpha=0.35,
         linewidth=0.7,
@@ -100,7 +108,7 @@ def _panel(
     )
     axes.plot(
         [row.measured for row in rows],
-        [min(max(row.predicted, low), high) for row in rows],
+        [_inside(row.predicted, low, high) for row in rows],
         "o",
         color=BLUE,
         markersize=2.8,
@@ -114,6 +122,15 @@ def _panel(
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
+
+
+def _bar(row: HeldOut, low: float, high: float) -> tuple[float, float]:
+    return _inside(row.low, low, high), _inside(row.high, low, high)
+
+
+def _inside(value: float, low: float, high: float) -> float:
+    """What is beyond the edges is drawn at them."""
+    return min(max(value, low), high)
 
 
 def _below(label: str, error: ModelError) -> str:
