@@ -25,7 +25,7 @@ from samples import CONDITIONS, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
-HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
 
 STUDY = """\
 [study]
@@ -165,6 +165,7 @@ def test_the_version_is_said() -> None:
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
+        (["train", "--figures", "/dev/null/x"], "intop: the folder of --figures can't be made"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),

@@ -110,7 +110,7 @@ def test_an_ensemble_without_trees_is_refused() -> None:
 def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
-        " intop.learn.genetic, intop.learn.finalists;"
+        " intop.learn.genetic, intop.learn.finalists, intop.learn.components;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"
         "print([name for name in heavy.split() if name in sys.modules])"
     )
