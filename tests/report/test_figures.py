@@ -81,6 +81,7 @@ class Picture:
     """An SVG, taken apart."""
 
     def __init__(self, drawing: Drawing) -> None:
+        self.name = f"figure-{drawing.name}"
         self.text = drawing.svg()
         self.root = ElementTree.fromstring(self.text)
 
@@ -89,7 +90,9 @@ class Picture:
         return ["".join(e.itertext()) for e in self.root.iter(f"{SVG}text")]
 
     def groups(self, name: str) -> list[ElementTree.Element]:
-        return [e for e in self.root.iter(f"{SVG}g") if e.get("id") == name]
+        """Those whose name begins so."""
+        begin = f"{self.name}-{name}"
+        return [e for e in self.root.iter(f"{SVG}g") if e.get("id", "").startswith(begin)]
 
     def count(self, group: str, kind: str = "use") -> int:
         (found,) = self.groups(group)
@@ -113,7 +116,9 @@ def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> No
         assert text == draw().svg()
     picture = Picture(drawing)
     assert text.startswith("<svg")
-    assert f"figure-{drawing.name}" == picture.root.get("id")
+    assert picture.name == picture.root.get("id")
+    names = [e.get("id") for e in picture.root.iter() if e.get("id")]
+    assert len(names) == len(set(names))
     title = picture.root.find(f"{SVG}title")
     assert title is not None
     assert drawing.title == title.text
@@ -171,7 +176,7 @@ def test_of_a_large_table_every_so_many_rows_are_drawn() -> None:
 
 def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() -> None:
     picture = Picture(importance("x86 slt", ONE))
-    assert (2, 2) == tuple(len(picture.groups(f"bar {n}")) for n in ("chosen", "left out"))
+    assert (4, 1) == (len(picture.groups("bar-")), len(picture.groups("bar-a")))
     assert 1 == len(picture.groups("probe-level"))
     assert {"a", "b", "c", "d", "chosen", "left out"} <= set(picture.words)
     earlier = Picture(importance("x86 slt", ranking(*"abcd", chosen=4, level=None)))
@@ -181,13 +186,13 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
 
 def test_a_long_ranking_is_cut_and_says_so() -> None:
     picture = Picture(importance("x86 slt", ranking(*(f"key{n}" for n in range(100)))))
-    assert 30 == len(picture.groups("bar chosen")) + len(picture.groups("bar left out"))
+    assert 30 == len(picture.groups("bar-"))
     assert [word for word in picture.words if "(70 further parameters are below)" in word]
 
 
 def test_two_rankings_are_joined_parameter_by_parameter() -> None:
     picture = Picture(agreement("x86 slt and x86 dlt", BOTH))
-    assert len(BOTH.common) == len(picture.groups("parameter")) == 3
+    assert len(BOTH.common) == len(picture.groups("joined-")) == 3
     assert {"a  1", "b  2", "d  3", "1  b", "2  d", "3  a"} <= set(picture.words)
     assert {"x86 slt", "x86 dlt", "chosen in one", "chosen in both"} <= set(picture.words)
     assert "chosen in neither" not in picture.words

@@ -67,7 +67,7 @@ class Drawing:
         """SVG, which may stand in a file or be put into an HTML document as it is."""
         name = f"figure-{self.name}"
         written = BytesIO()
-        # With ids that hang on the content only, and on the name.
+        # Ids that hang on the content only, and on the name: documents have several figures.
         with _style(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
             metadata = {"Title": self.title, "Creator": "intop", "Date": None}
             self.figure.savefig(written, format="svg", metadata=metadata)
@@ -79,7 +79,7 @@ class Drawing:
             f"@media(prefers-color-scheme:dark){{#{name}{{color:{LIGHT_INK}}}}}"
             f"#{name} *{{"
         )
-        content = content.replace(INK, "currentColor")
+        content = content.replace('<g id="', f'<g id="{name}-').replace(INK, "currentColor")
         return element + content.replace(">*{", f">{rules}", 1)
 
     def png(self) -> bytes:

@@ -93,7 +93,7 @@ def agreement(about: str, found: RankAgreement) -> Drawing:
                     markersize=3.5,
                     linewidth=1.2,
                     label=label if key == keys[0] else None,
-                    gid="parameter",
+                    gid=f"joined-{key}",
                 )
         other = axes.twinx()
         axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
@@ -131,8 +131,8 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
         label=name,
         error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
     )
-    for patch in patches:
-        patch.set_gid(f"bar {name}")
+    for patch, (_, item) in zip(patches, bars, strict=True):
+        patch.set_gid(f"bar-{item.key}")
 
 
 def _by_choice(
