@@ -11,6 +11,7 @@ from intop.domain.encoding import Matrix
 from intop.domain.results import FittedFamily, ModelError, Searches
 from intop.domain.space import Space
 from intop.learn import tuning
+from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
@@ -123,13 +124,10 @@ def test_repeats_draw_the_folds_anew() -> None:
     )
     assert both.held_out[20:] != once.held_out
     assert other.held_out != once.held_out
-    guesses, measured = (
-        np.log(
-            [[getattr(h, name) for h in part] for part in (both.held_out[:20], both.held_out[20:])]
-        )
-        for name in ("predicted", "measured")
-    )
-    r2 = [1 - np.mean((g - m) ** 2) / np.var(m) for g, m in zip(guesses, measured, strict=True)]
+    r2 = [
+        r_squared(*(np.log([getattr(h, name) for h in part]) for name in ("measured", "predicted")))
+        for part in (both.held_out[:20], both.held_out[20:])
+    ]
     assert both.r2 == pytest.approx(np.mean(r2))
 
 
