@@ -200,6 +200,33 @@ class FittedFamily:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FinishedSearch:
+    """A search for one family's hyper-parameters that has ended, in one fold or on all rows.
+
+    `fold` counts the folds of all repeats; the search on all rows comes after them. `predicted`,
+    `low` and `high` are of the fold's held-out rows, as logarithms.
+    """
+
+    fold: int
+    fitted: FittedFamily
+    predicted: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searches:
+    """The finished searches of one training, so that they are not made again if it is killed.
+
+    `fingerprint` names all that they depend on: with another one they are of no use.
+    """
+
+    fingerprint: str
+    finished: tuple[FinishedSearch, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Convergence:
     """How a search went: the best predicted P99 (ms) after each generation, and the time.
 

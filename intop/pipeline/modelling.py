@@ -1,16 +1,17 @@
 """train and search: models over the collected trials, and the candidates that they promise."""
 
-import os
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from intop.domain.performance import performance
 from intop.domain.replicates import Measured, by_configuration
-from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.learn.ceiling import ceiling
 from intop.learn.components import components, p99_equivalent
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
@@ -28,7 +29,8 @@ def train(task: Task) -> Training:
     """Tune all six families on the collected configurations, and measure their held-out error.
 
     A configuration counts once, with all of its trials: its replicates are never on both sides of
-    a fold. They have no weights, since not all six families know any.
+    a fold. They have no weights, since not all six families know any. Every search is stored as
+    soon as it ends, so that a training that is killed goes on with the others.
     """
     budget, objective = task.context.study.budget, task.context.study.objective
     space, samples = collected_samples(task)
@@ -40,9 +42,12 @@ def train(task: Task) -> Training:
             samples,
             folds=budget.folds,
             trials=budget.tuning_trials,
-            timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
+            timeout_s=budget.tuning_timeout_s,
             seed=task.seed("train"),
-            jobs=os.cpu_count() or 1,
+            repeats=budget.repeats,
+            level=budget.level,
+            kept=task.store.get(task.subject, Searches),
+            keep=partial(task.store.put, task.subject),
             progress=progress.step,
         )
     finally:
@@ -53,6 +58,7 @@ def train(task: Task) -> Training:
         errors=tuple(error for _, error in outcome),
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
+        ceiling=ceiling(samples),
         components=components(performance(usable(collected_trials(task), task))),
         objective=objective,
         target="P99" if objective == "p99" else "P99 equivalent",
