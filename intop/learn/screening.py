@@ -52,13 +52,10 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
     """
     if len(samples) < FEWEST_ROWS:
         raise ValueError(
-            f"{len(samples)} configurations are too few to rank parameters; "
-            f"at least {FEWEST_ROWS}"
+            f"{len(samples)} configurations are too few to rank parameters; at least {FEWEST_ROWS}"
         )
     if keep < 1 or fits < FEWEST_FITS:
-        raise ValueError(
-            f"keep must be at least 1, and fits {FEWEST_FITS}, got {keep} and {fits}"
-        )
+        raise ValueError(f"keep must be at least 1, and fits {FEWEST_FITS}, got {keep} and {fits}")
     found = _fitted(samples, np.random.default_rng(seed), fits)
     strongest = found.probes.max(axis=1)
     level = float(np.sort(strongest)[-_allowed(fits)])

@@ -44,9 +44,9 @@ def measure_plan(
     The plan is made once and stored, so that a resumed stage measures what it set out to. Places
     before `start` are left alone: they were given up for later ones.
     After the first so many places of each of the plan's `looks`, when all of them are measured,
-    `enough` is asked of their trials whether they will do. When all is measured, `more` is asked for further
-    places, until it has none. Both must go by the trials alone, so that a stage that was killed
-    goes on and ends as it would have.
+    `enough` is asked of their trials whether they will do. When all is measured, `more` is asked
+    for further places, until it has none. Both must go by the trials alone, so that a stage that
+    was killed goes on and ends as it would have.
     Raises BaselineError when the default can't be measured, IntopError when too many fail, unless
     a failure is no more than a result there (`failures_count`).
     """
