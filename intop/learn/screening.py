@@ -14,8 +14,8 @@ from intop.domain.encoding import Matrix, encode
 from intop.domain.results import Importance, Ranking
 from intop.learn.samples import Rows, Samples, Vector
 
-FEWEST_ROWS = 8
-"""Of less, a bootstrap sample leaves next to nothing to be predicted."""
+FEWEST_ROWS = 5
+"""Of less, a bootstrap sample leaves nothing to fit, or nothing to be predicted."""
 
 ERROR_RATE = 0.05
 """How likely any parameter may pass where none has an effect."""
@@ -125,7 +125,7 @@ def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
         shares[fit] = np.bincount(owner, weights=own, minlength=len(keys))
         probes[fit] = np.bincount(owner, weights=theirs, minlength=len(keys))
         used = np.flatnonzero(shares[fit])
-        if variance > 0:
+        if variance > 0 and len(used):
             growth = _growth(model, both[~inside], target[~inside], owner, used, rng)
             permuted[fit, used] = growth / variance
     return _Found(keys, shares, probes, permuted)

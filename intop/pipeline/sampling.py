@@ -71,10 +71,12 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
     trials = measure_plan(
         task, "screen", plan, looks=_looks if budget.screen_stable else lambda _: (), enough=stable
     )
-    planned = task.store.plan(task.subject, "screen")
-    ranking = replace(
-        ranked(trials), drift=drift(trials, level=budget.level), saved=len(planned) - len(trials)
-    )
+    saved = len(task.store.plan(task.subject, "screen")) - len(trials)
+    if saved:
+        task.context.progress.say(
+            f"{task.title}: screen: the choice is stable, so {saved} trials need not be measured"
+        )
+    ranking = replace(ranked(trials), drift=drift(trials, level=budget.level), saved=saved)
     task.store.put(task.subject, ranking)
     return ranking
 

@@ -333,7 +333,7 @@ def _parameters(c: Comparison) -> Section:
             "one machine differ as well"
         )
     return Section(
-        title="Parameters by importance (share of log P99 ± sd over seeds) and where chosen",
+        title="Parameters by importance (share of log P99 ± sd over fits) and where chosen",
         columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
         rows=tuple(
             (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
