@@ -163,9 +163,16 @@ def pilot(new: bool, **options: Any) -> None:
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
-    from intop.report import text
+    from intop.pipeline.sampling import workloads_agree
+    from intop.report import ranks, text
 
-    _run_stage(lambda task: stage(task, samples), text.ranking, new=new, **options)
+    _run_stage(
+        lambda task: stage(task, samples),
+        text.ranking,
+        new=new,
+        also=(workloads_agree, ranks.agreement),
+        **options,
+    )
 
 
 @cli.command(
@@ -285,6 +292,7 @@ def contest(
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
+@figures_options
 def compare(
     one: str,
     other: str,
@@ -293,6 +301,8 @@ def compare(
     as_json: bool,
     as_markdown: bool,
     force: bool,
+    figures: Path | None,
+    figure_format: str,
 ) -> None:
     """Lay two architectures side by side, from measured trials only.
 
@@ -312,6 +322,7 @@ def compare(
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
+    folder = figure_folder(figures) if figures else None
     with _context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:
@@ -320,6 +331,8 @@ def compare(
         print_result(report.as_markdown(found))
     else:
         show(report.as_text(found))
+    if folder:
+        say_figures(folder, figure_format, {f"{one} and {other}": found})
 
 
 @cli.command(
@@ -419,10 +432,14 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
     figures: Path | None = None,
     figure_format: str = "svg",
 ) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found."""
+    """Run one stage for all that was asked for, and print what it found.
+
+    `also` finds out what the results say together, and makes a text of it.
+    """
     from intop.pipeline import campaigns
     from intop.report.machine import to_json
     from intop.report.text import show
@@ -434,12 +451,14 @@ def _run_stage(
     with _context(config, arch, workload, choose) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
+        together = also[0](context) if also else {}
     if as_json:
-        print_result(to_json(found))
+        print_result(to_json(found | together))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
+        show(*(also[1](title, result) for title, result in together.items()) if also else ())
     if folder:
-        say_figures(folder, figure_format, found)
+        say_figures(folder, figure_format, found | together)
     return list(found.values())
 
 

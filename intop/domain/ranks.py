@@ -1,11 +1,15 @@
 """How far two rankings of parameters agree: of two workloads, or of two architectures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intop.domain.results import Ranking
 
 FEWEST = 3
 """Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
+
+LEADING = 3
+"""Parameters in front of a ranking that has become stable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +84,20 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
         chosen_one=one.chosen,
         chosen_other=other.chosen,
     )
+
+
+def is_stable(rankings: Sequence[Ranking], looks: int) -> bool:
+    """Whether the last so many of successive rankings found the same.
+
+    They choose the same parameters, all of which pass, and the same LEADING are in front, in any
+    order. Where nothing passes, nothing is stable but noise.
+    """
+    last = rankings[-looks:]
+    if len(last) < looks or not all(ranking.passing for ranking in last):
+        return False
+    chosen = {frozenset(ranking.chosen) for ranking in last}
+    leading = {frozenset(ranking.chosen[:LEADING]) for ranking in last}
+    return len(chosen) == len(leading) == 1
 
 
 def _places(ranking: Ranking, common: set[str]) -> dict[str, int]:
