@@ -53,7 +53,7 @@ def importance(about: str, ranking: Ranking) -> Drawing:
         axes.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, None))
         axes.tick_params(axis="y", length=0)
         faint_grid(axes, "x")
-        more = f" ({left_out} further parameters are below)" if left_out else ""
+        more = f" (not shown: {left_out} with less)" if left_out else ""
         axes.set_xlabel(f"importance, with its standard deviation{more}")
         axes.legend(loc="lower right")
 
