@@ -19,6 +19,7 @@ from intop.cli import cli, hosts
 from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
+from intop.domain.results import Importance, Ranking
 from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
@@ -495,6 +496,18 @@ def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
             store.put(subject, probe_of({}))
 
 
+def ranked(study: Path, *archs: str) -> None:
+    """The same screening of each architecture, in the latest campaign."""
+    keys = ("net.core.somaxconn", "vm.swappiness", "fs.file-max")
+    shares = tuple(Importance(key=k, mean=0.5 - n / 10, sd=0.1) for n, k in enumerate(keys))
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        for arch in archs:
+            subject = Subject(campaign=campaign, arch=arch, workload="slt")
+            store.put(subject, Ranking(importances=shares, chosen=keys[:1], trials=9))
+
+
 @pytest.mark.parametrize(
     ("archs", "missing"), [((), ("x86", "arm")), (("x86",), ("arm",)), (("arm",), ("x86",))]
 )
@@ -512,11 +525,15 @@ def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_com
 
 def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
     measured(study, "x86", "arm")
-    done = intop("compare", "x86", "arm", "-c", study)
+    ranked(study, "x86", "arm")
+    folder = study.parent / "new" / "figures"
+    done = intop("compare", "x86", "arm", "-c", study, "--figures", folder)
     assert 0 == done.returncode, done.stderr
     assert "x86 and arm: measured P99 in ms" in done.stdout
     assert "aarch64" in done.stdout
     assert "not verified" in done.stdout
+    assert f"drawn: {folder}/x86-and-arm-slt-agreement.svg" in done.stderr
+    assert (folder / "x86-and-arm-slt-agreement.svg").read_text().startswith("<svg")
 
 
 def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) -> None:
