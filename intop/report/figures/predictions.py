@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from intop.domain.results import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.drawing import (
     BLUE,
+    GREY,
     INK,
     ORANGE,
     PAGE_WIDTH,
@@ -93,7 +94,7 @@ def _panel(
             [low / factor, high / factor],
             [low * factor, high * factor],
             color=ORANGE,
-            alpha=0.25,
+            alpha=0.4,
             linewidth=0,
             label=f"mean error of a perfect model ({ceiling.mape:.0f} %)",
             gid=f"ceiling-{error.family}",
@@ -103,9 +104,9 @@ def _panel(
     axes.plot(
         [row.measured for row in rows for _ in range(3)],
         [end for row in rows for end in (*_bar(row, low, high), math.nan)],
-        color=BLUE,
-        alpha=0.35,
-        linewidth=0.7,
+        color=GREY,
+        alpha=0.6,
+        linewidth=0.6,
         label=f"{error.level:.0%} interval",
         gid=f"intervals-{error.family}",
     )
