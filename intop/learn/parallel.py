@@ -1,5 +1,6 @@
 """Parallelism of the models: processes by joblib, and one thread in each of them."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -18,7 +19,15 @@ def each(
     from joblib import Parallel, cpu_count, delayed
 
     run = Parallel(n_jobs=jobs or cpu_count(), batch_size=1, return_as="generator_unordered")
-    yield from run(delayed(work)(*task) for task in tasks)
+    results = run(delayed(work)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028  `yield from` would close them with a warning
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            # That work was thrown away is no news to whoever stopped taking it.
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 @contextmanager
