@@ -1,7 +1,7 @@
 """Parallelism of the models: processes by joblib, and one thread in each of them."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 def each(
     work: Callable[..., Result], tasks: Iterable[tuple[object, ...]], *, jobs: int | None = None
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """What `work(*task)` gives for every task, as they end.
 
     In `jobs` processes; None is as many as this process may use processors. What is handed out
