@@ -28,13 +28,13 @@ def _sentences(found: Inventory) -> list[str]:
     if found.replicated:
         lines[0] += f", of which {found.replicated} have several"
     else:
-        lines[0] += "; none has several, so how much trials scatter can't be told"
+        lines[0] += "; none has several, which would tell how much trials scatter"
     if found.copies:
         lines.append(f"{found.copies} trials repeat an earlier one of their configuration exactly")
     if found.failed:
         failed = f"{found.failed} failed trials teach nothing"
         if found.lost:
-            failed += f"; {found.lost} configurations, of which all trials failed, are left out"
+            failed += f"; {found.lost} configurations have no others, and are left out"
         lines.append(failed)
     by_reason: dict[str, list[str]] = {}
     for name, why in found.left_out.items():

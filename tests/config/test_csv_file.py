@@ -18,9 +18,13 @@ def written(folder: Path, data: str | bytes, name: str = "a.csv") -> Path:
 
 def problem(path: Path) -> str:
     """What is wrong with a file, without its folder; all of its columns are read."""
-    with pytest.raises(ConfigurationError) as caught:
+
+    def read() -> None:
         file = CsvFile(path)
         file.columns(range(len(file.names)))
+
+    with pytest.raises(ConfigurationError) as caught:
+        read()
     (told,) = caught.value.problems
     return told.removeprefix(f"{path.parent}/")
 
@@ -113,8 +117,7 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     "data", [b"", b"x,y\n", gzip.compress(b"x,y\n1,2\n")[:-9], b"\x1f\x8b\x08"]
 )
 def test_what_gzip_cannot_unpack_is_told(tmp_path: Path, data: bytes) -> None:
-    told = problem(written(tmp_path, data, "a.csv.gz"))
-    assert told.startswith("a.csv.gz: can't be read: ") or told.startswith("a.csv.gz: is empty")
+    assert problem(written(tmp_path, data, "a.csv.gz")).startswith("a.csv.gz: can't be read: ")
 
 
 def test_a_small_file_of_endless_rows_is_not_unpacked(

@@ -124,16 +124,16 @@ def test_what_varies_among_failed_rows_only_is_left_out(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("x,y\n1,2\n", "log.csv: has one row: models need several configurations"),
-        ("x,y\n1,2\n2,abc\n", "log.csv:3: column 'y': the target must be a plain number, and is"),
-        ("x,y\n1,2\n2,3 ms\n", "log.csv:3: column 'y': the target must be a plain number, and is"),
-        ("x,y\n1,2\n2,nan\n", "log.csv:3: column 'y': the target must be a plain number, and is"),
-        ("x,y\n1,inf\n2,3\n", "log.csv:2: column 'y': the target must be a plain number, and is"),
+        ("x,y\n1,2\n2,abc\n", "log.csv:3: column 'y': the target must be a plain number"),
+        ("x,y\n1,2\n2,3 ms\n", "log.csv:3: column 'y': the target must be a plain number"),
+        ("x,y\n1,2\n2,nan\n", "log.csv:3: column 'y': the target must be a plain number"),
+        ("x,y\n1,inf\n2,3\n", "log.csv:2: column 'y': the target must be a plain number"),
         (
             "x,y\n1,\n2,3\n",
-            "log.csv:2: column 'y': the target must be a plain number, and is empty",
+            "log.csv:2: column 'y': the target must be a plain number",
         ),
-        ("x,y\n1,1e999\n2,3\n", "log.csv:2: column 'y': the target must be a plain number, and is"),
-        ("x,y\n1,1e-150\n2,3\n", "log.csv:2: column 'y': the target must be from 1e-100 to 1e+100"),
+        ("x,y\n1,1e999\n2,3\n", "log.csv:2: column 'y': the target must be a plain number"),
+        ("x,y\n1,1e-150\n2,3\n", "log.csv:2: column 'y': the target must be from 1e-100 to"),
         ("x,y\n1,2\n2,-1\n", "log.csv:3: column 'y': the target must be positive, since models"),
         ("x,y\n1,2\n2,0\n", "log.csv:3: column 'y': the target must be positive, since models"),
         ("x,y\n1,2\n2,2.0\n", "log.csv: the target 'y' is 2 in all rows: there is nothing to"),
@@ -151,6 +151,7 @@ def test_the_next_step_is_told_for_a_target(tmp_path: Path) -> None:
     assert "say --failed 'out of memory' if failed trials have that, else correct it" in problem(
         tmp_path, "x,y\n1,2\n2,out of memory\n"
     )
+    assert "and is empty: say --failed '' if" in problem(tmp_path, "x,y\n1,2\n2,\n")
     assert problem(tmp_path, "x,y\n1,2\n2,0\n").endswith(
         "say --failed 0 if failed trials have that, else shift or turn the whole column"
     )

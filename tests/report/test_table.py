@@ -24,7 +24,7 @@ FOUND = Inventory(
     lost=3,
     left_out={
         "tool": "the same in all rows",
-        "id": "30 different texts",
+        "id": "30 texts",
         "os": "the same in all rows",
     },
 )
@@ -46,9 +46,9 @@ def test_all_counts_are_told(capsys: pytest.CaptureFixture[str]) -> None:
         "runs.csv p95: 30 rows, 3 variables: 2 numbers (1 on a logarithmic scale), 1 choices",
         "  26 trials of 20 configurations, of which 5 have several",
         "  2 trials repeat an earlier one of their configuration exactly",
-        "  4 failed trials teach nothing; 3 configurations, of which all trials failed, are left out",
+        "  4 failed trials teach nothing; 3 configurations have no others, and are left out",
         "  left out, the same in all rows: tool, os",
-        "  left out, 30 different texts: id",
+        "  left out, 30 texts: id",
         "",
     ]
 
@@ -57,6 +57,6 @@ def test_what_there_is_none_of_is_not_told(capsys: pytest.CaptureFixture[str]) -
     plain = replace(FOUND, failed=0, copies=0, lost=0, replicated=0, left_out={})
     out = shown(capsys, inventory("runs.csv p95", replace(TABLE, inventory=plain)))
     assert out.splitlines()[1:] == [
-        "  26 trials of 20 configurations; none has several, so how much trials scatter can't be told",
+        "  26 trials of 20 configurations; none has several, which would tell how much trials scatter",
         "",
     ]
