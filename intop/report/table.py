@@ -28,7 +28,7 @@ def _sentences(found: Inventory) -> list[str]:
     if found.replicated:
         lines[0] += f", of which {found.replicated} have several"
     else:
-        lines[0] += "; none has several, which would tell how much trials scatter"
+        lines[0] += "; none has several, which would tell how much they scatter"
     if found.copies:
         lines.append(f"{found.copies} trials repeat an earlier one of their configuration exactly")
     if found.failed:

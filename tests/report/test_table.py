@@ -57,6 +57,6 @@ def test_what_there_is_none_of_is_not_told(capsys: pytest.CaptureFixture[str]) -
     plain = replace(FOUND, failed=0, copies=0, lost=0, replicated=0, left_out={})
     out = shown(capsys, inventory("runs.csv p95", replace(TABLE, inventory=plain)))
     assert out.splitlines()[1:] == [
-        "  26 trials of 20 configurations; none has several, which would tell how much trials scatter",
+        "  26 trials of 20 configurations; none has several, which would tell how much they scatter",
         "",
     ]
