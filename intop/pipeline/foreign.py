@@ -1,11 +1,11 @@
 """train --data: models of a table that somebody else measured."""
 
-import os
 from collections.abc import Sequence
 
 from intop.domain.results import Training
 from intop.domain.table import Table
 from intop.errors import UsageError
+from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.learn.tuning import fewest_rows, train_all
@@ -53,7 +53,6 @@ def train_table(
             trials=trials,
             timeout_s=None,
             seed=seed,
-            jobs=os.cpu_count() or 1,
             progress=progress.step,
         )
     finally:
@@ -64,4 +63,7 @@ def train_table(
         errors=tuple(error for _, error in outcome),
         trials=found.trials,
         configurations=found.configurations,
+        ceiling=ceiling(samples),
+        target=found.target,
+        unit="",
     )
