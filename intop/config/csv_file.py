@@ -164,7 +164,9 @@ def _records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise ConfigurationError([f"{path}:{line}: is not CSV: {error}"]) from error
+        raise ConfigurationError(
+            [f"{path}:{line}: is not CSV: {error}; look for a quote that isn't closed"]
+        ) from error
 
 
 def _text(path: Path) -> str:
