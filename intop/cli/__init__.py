@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab
+from intop.cli import hosts, lab, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -178,14 +178,36 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
+@cli.command(
+    epilog=examples(
+        "intop train",
+        "intop train --workload dlt --json",
+        "intop train --data runs.csv --target p95_ms",
+        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
+    )
+)
 @_stage_options
-def train(**options: Any) -> None:
-    """Fit the six model families and report their held-out errors (STM, DTM)."""
+@table.table_options
+def train(
+    data: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM).
+
+    With --data they are fitted to a table that somebody else measured, and nothing is stored.
+    """
+    if data is not None:
+        table.train(data, as_json=as_json, **options)
+        return
+    table.without_data(options)
     from intop.pipeline.modelling import train as stage
     from intop.report import text
 
-    _run_stage(stage, text.errors, **options)
+    _run_stage(stage, text.errors, config=config, arch=arch, workload=workload, as_json=as_json)
 
 
 @cli.command(epilog=examples("intop search", "intop search --workload dlt"))

@@ -1,6 +1,8 @@
 """What the commands have in common: help with examples, options, and where words go."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,3 +86,13 @@ def print_result(text: str) -> None:
 def say(text: str) -> None:
     """To stderr: all that is said beside the result."""
     click.echo(inert(text), err=True)
+
+
+@contextmanager
+def interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        say(f"intop: stopped; {told}")
+        sys.exit(INTERRUPTED)
