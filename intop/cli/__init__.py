@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab
+from intop.cli import hosts, lab, models
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -21,6 +21,7 @@ from intop.cli.options import (
     config_option,
     examples,
     json_option,
+    models_option,
     print_result,
     say,
     study_of,
@@ -88,6 +89,7 @@ def cli() -> None:
 cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
+cli.add_command(models.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -178,24 +180,32 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
+@cli.command(
+    epilog=examples(
+        "intop train", "intop train --workload dlt --json", "intop train --models models"
+    )
+)
 @_stage_options
-def train(**options: Any) -> None:
+@models_option("Also save the fitted models in this folder.")
+def train(models: Path | None, **options: Any) -> None:
     """Fit the six model families and report their held-out errors (STM, DTM)."""
     from intop.pipeline.modelling import train as stage
     from intop.report import text
 
-    _run_stage(stage, text.errors, **options)
+    _run_stage(lambda task: stage(task, models), text.errors, **options)
 
 
-@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
+@cli.command(
+    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+)
 @_stage_options
-def search(**options: Any) -> None:
+@models_option("Search models saved in this folder, in place of fitting the campaign's.")
+def search(models: Path | None, **options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    _run_stage(stage, text.search, **options)
+    _run_stage(lambda task: stage(task, models), text.search, **options)
 
 
 @cli.command(
