@@ -21,8 +21,9 @@ from intop.domain.encoding import Variable
 from intop.domain.results import FittedFamily, ModelError
 from intop.errors import ArtefactError, UsageError
 from intop.learn.families import FAMILIES
+from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
-from intop.learn.surrogate import fit, one_thread, predicted
+from intop.learn.surrogate import fit, predicted
 from samples import CONDITIONS
 
 VARIABLES = (

@@ -87,14 +87,8 @@ def fingerprint(variables: Sequence[Variable]) -> str:
     Defaults are not in it: what a host has where nothing is set doesn't change what a number of a
     configuration means.
     """
-    return digest(
-        [(v.name, v.key, float(v.low), float(v.high), v.scale, v.choices) for v in variables]
-    )
-
-
-def digest(content: object) -> str:
-    """SHA-256 over JSON: a stable name of plain values."""
-    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+    plain = [(v.name, v.key, float(v.low), float(v.high), v.scale, v.choices) for v in variables]
+    return hashlib.sha256(json.dumps(plain, separators=(",", ":")).encode()).hexdigest()
 
 
 def probes(variables: Sequence[Variable]) -> Matrix:

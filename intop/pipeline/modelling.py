@@ -1,14 +1,15 @@
 """train and search: models over the collected trials, and the candidates that they promise."""
 
-import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from intop import artefacts
-from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
 from intop.errors import ResultMissingError
+from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
@@ -26,7 +27,8 @@ def train(task: Task, models: Path | None = None) -> Training:
     """Tune all six families on the collected configurations, and measure their held-out error.
 
     A configuration counts once, with all of its trials: its replicates are never on both sides of
-    a fold. They have no weights, since not all six families know any.
+    a fold. They have no weights, since not all six families know any. Every search is stored as
+    soon as it ends, so that a training that is killed goes on with the others.
     Fitted to all configurations, the models are saved in the folder `models`.
     """
     budget = task.context.study.budget
@@ -41,9 +43,12 @@ def train(task: Task, models: Path | None = None) -> Training:
             samples,
             folds=budget.folds,
             trials=budget.tuning_trials,
-            timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
+            timeout_s=budget.tuning_timeout_s,
             seed=task.seed("train"),
-            jobs=os.cpu_count() or 1,
+            repeats=budget.repeats,
+            level=budget.level,
+            kept=task.store.get(task.subject, Searches),
+            keep=partial(task.store.put, task.subject),
             progress=progress.step,
         )
     finally:
@@ -54,6 +59,7 @@ def train(task: Task, models: Path | None = None) -> Training:
         errors=tuple(error for _, error in outcome),
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
+        ceiling=ceiling(samples),
     )
     task.store.put(task.subject, training)
     if models is not None:

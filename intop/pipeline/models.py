@@ -1,16 +1,18 @@
 """Saved models: of which campaign they are, and whether they may stand for this one's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from intop import artefacts
 from intop.artefacts import Artefact
-from intop.domain.artefact import Origin, digest, obstacles, remarks
+from intop.domain.artefact import Origin, obstacles, remarks
 from intop.domain.results import Training
 from intop.domain.space import Space
 from intop.errors import ArtefactError, IncomparableError
 from intop.learn.families import FAMILIES
+from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
-from intop.learn.surrogate import Predictor, fit, one_thread
+from intop.learn.surrogate import Predictor, fit
 from intop.pipeline.context import Task
 
 TARGET, UNIT = "P99", "ms"
@@ -30,7 +32,8 @@ def save_models(
     Raises ArtefactError and UsageError, as `artefacts.save`.
     """
     path, seed = path_of(folder, task), task.seed("search")
-    errors = {error.family: error for error in training.errors}
+    # What was predicted of each held-out row is of use to whoever has the rows.
+    errors = {error.family: replace(error, held_out=()) for error in training.errors}
     models = []
     with one_thread():
         for fitted in training.fitted:
@@ -87,5 +90,5 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         replicas=tuple(sorted({t.replica for t in trials if t.replica})),
         configurations=len(samples),
         trials=sum(len(trials) for trials in samples.measured),
-        samples=digest([samples.values.tolist(), samples.measured]),
+        samples=samples.digest,
     )
