@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, table
+from intop.cli import hosts, lab, models, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -21,6 +21,7 @@ from intop.cli.options import (
     config_option,
     examples,
     json_option,
+    models_option,
     print_result,
     say,
     study_of,
@@ -88,6 +89,7 @@ def cli() -> None:
 cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
+cli.add_command(models.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -182,17 +184,20 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     epilog=examples(
         "intop train",
         "intop train --workload dlt --json",
+        "intop train --models models",
         "intop train --data runs.csv --target p95_ms",
         "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
     )
 )
 @_stage_options
+@models_option("Also save the fitted models in this folder.")
 @table.table_options
 def train(
     data: Path | None,
     config: Path | None,
     arch: str | None,
     workload: str | None,
+    models: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -207,17 +212,27 @@ def train(
     from intop.pipeline.modelling import train as stage
     from intop.report import text
 
-    _run_stage(stage, text.errors, config=config, arch=arch, workload=workload, as_json=as_json)
+    _run_stage(
+        lambda task: stage(task, models),
+        text.errors,
+        config=config,
+        arch=arch,
+        workload=workload,
+        as_json=as_json,
+    )
 
 
-@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
+@cli.command(
+    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+)
 @_stage_options
-def search(**options: Any) -> None:
+@models_option("Search models saved in this folder, in place of fitting the campaign's.")
+def search(models: Path | None, **options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    _run_stage(stage, text.search, **options)
+    _run_stage(lambda task: stage(task, models), text.search, **options)
 
 
 @cli.command(

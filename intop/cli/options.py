@@ -71,6 +71,16 @@ def arch_option(command: F) -> F:
     )(command)
 
 
+def models_option(help_text: str) -> Callable[[F], F]:
+    """--models, as `models`: a folder or None."""
+    return click.option(
+        "--models",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=help_text,
+    )
+
+
 def study_of(config: Path | None) -> "Study":
     """The study in the file that was asked for. Raises ConfigurationError."""
     from intop.config.study import default_path, load_study

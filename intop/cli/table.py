@@ -96,8 +96,10 @@ def train(
 ) -> None:
     """Fit the families to a table, and print their held-out errors."""
     said = click.get_current_context().get_parameter_source
-    if ParameterSource.COMMANDLINE in map(said, ("config", "arch", "workload")):
-        raise UsageError("--data needs no study: leave --config, --arch and --workload out")
+    if ParameterSource.COMMANDLINE in map(said, ("config", "arch", "workload", "models")):
+        raise UsageError(
+            "--data needs no study: leave --config, --arch, --workload and --models out"
+        )
     if target is None:
         raise UsageError("--data needs --target COLUMN: which column the models are to predict")
     with interruptible("of a table nothing is stored"):
