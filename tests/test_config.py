@@ -153,6 +153,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     )
     assert (0.95, 10, 2) == (found.budget.level, found.budget.judge_pairs, found.budget.judge_looks)
     assert found.budget.replicate_trials is None
+    assert 3 == found.budget.screen_stable
     assert (0.1, 0.2, 0.9) == (
         found.budget.max_steal,
         found.budget.max_foreign_cpu,

@@ -161,9 +161,16 @@ def pilot(new: bool, **options: Any) -> None:
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
-    from intop.report import text
+    from intop.pipeline.sampling import workloads_agree
+    from intop.report import ranks, text
 
-    _run_stage(lambda task: stage(task, samples), text.ranking, new=new, **options)
+    _run_stage(
+        lambda task: stage(task, samples),
+        text.ranking,
+        new=new,
+        also=(workloads_agree, ranks.agreement),
+        **options,
+    )
 
 
 @cli.command(
@@ -447,8 +454,12 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
 ) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found."""
+    """Run one stage for all that was asked for, and print what it found.
+
+    `also` finds out what the results say together, and makes a text of it.
+    """
     from intop.pipeline import campaigns
     from intop.report.machine import to_json
     from intop.report.text import show
@@ -458,10 +469,12 @@ def _run_stage(
     with _context(config, arch, workload, choose) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
+        together = also[0](context) if also else {}
     if as_json:
-        print_result(to_json(found))
+        print_result(to_json(found | together))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
+        show(*(also[1](title, result) for title, result in together.items()) if also else ())
     return list(found.values())
 
 

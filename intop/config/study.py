@@ -203,6 +203,7 @@ class _WorkloadModel(Model):
 
 class _BudgetModel(Model):
     screen_trials: Annotated[int, Field(ge=8)] = 100
+    screen_stable: Annotated[int, Field(ge=0)] = 3
     keep: Count = 20
     collect_trials: Annotated[int, Field(ge=8)] = 200
     replicate_trials: Annotated[int, Field(ge=0)] | None = None

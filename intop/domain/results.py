@@ -65,28 +65,51 @@ class Pilot:
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """How much one parameter explains of log P99: mean and standard deviation over seeds.
+    """How much one parameter explains of log P99, by the models of a screening.
 
-    Importances of all parameters of one ranking add up to 1.
+    `mean` and `sd` are of its share of the importance in each of them; the shares of all
+    parameters add up to 1 with those of the probes. `permutation` is how much worse a model
+    predicts configurations that it has not seen when this parameter's values are shuffled among
+    them: by so much of the variance of log P99 does its squared error grow, on average, with a
+    standard deviation over the models. `above` is the share of the models in which it is more
+    important than every probe, `passes` whether the screening takes it for more than noise.
+    These four are None in a ranking by an earlier version, which had no probes.
     """
 
     key: str
     mean: float
     sd: float
+    permutation: float | None = None
+    permutation_sd: float | None = None
+    above: float | None = None
+    passes: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
     """Parameters by importance, the most important first, and the ones chosen for collection.
 
-    The chosen ones are the SRP (workload slt) or DRP (workload dlt). `drift` is that of the
-    default among its trials; None in a ranking by an earlier version.
+    The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that pass, at most
+    `keep` of them. Where none passes, they are the first few by rank. `probe_level` is what an
+    importance has to be above; with a chance of `error_rate` at most it is so that any parameter
+    passes which has no effect. `saved` trials were planned and not measured, since the choice
+    had become stable. `drift` is that of the default among its trials. None of these but `saved`
+    is known of a ranking by an earlier version.
     """
 
     importances: tuple[Importance, ...]
     chosen: tuple[str, ...]
     trials: int
     drift: Drift | None = None
+    probe_level: float | None = None
+    error_rate: float | None = None
+    keep: int | None = None
+    saved: int = 0
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """What is more than noise, the most important first."""
+        return tuple(i.key for i in self.importances if i.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
