@@ -26,7 +26,7 @@ from samples import CONDITIONS, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
-HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
 
 STUDY = """\
 [study]
@@ -168,6 +168,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
+        (["train", "--figures", "/dev/null/x"], "intop: the folder of --figures can't be made"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),

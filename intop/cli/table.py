@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, interruptible, print_result
+from intop.cli.options import F, figure_folder, interruptible, print_result, say_figures
 from intop.errors import UsageError
 
 TRIALS, FOLDS, SEED = 20, 5, 1
@@ -87,6 +87,8 @@ def train(
     data: Path,
     *,
     as_json: bool,
+    figures: Path | None,
+    figure_format: str,
     target: str | None,
     families: tuple[str, ...],
     trials: int | None,
@@ -110,6 +112,7 @@ def train(
         from intop.report.machine import to_json
         from intop.report.progress import progress
 
+        folder = figure_folder(figures) if figures else None
         chosen = chosen_families(families)
         table = read_table(data, Roles(target=target, **roles))
         title = f"{data.name} {table.inventory.target}"
@@ -128,3 +131,5 @@ def train(
             print_result(to_json({"table": table.inventory, "training": found}))
         else:
             text.show(text.errors(title, found))
+        if folder:
+            say_figures(folder, figure_format, {title: found})

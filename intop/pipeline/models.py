@@ -5,6 +5,7 @@ from pathlib import Path
 
 from intop import artefacts
 from intop.artefacts import Artefact
+from intop.config.study import Study
 from intop.domain.artefact import Origin, obstacles, remarks
 from intop.domain.results import Training
 from intop.domain.space import Space
@@ -15,7 +16,12 @@ from intop.learn.samples import Samples
 from intop.learn.surrogate import Predictor, fit
 from intop.pipeline.context import Task
 
-TARGET, UNIT = "P99", "ms"
+UNIT = "ms"
+
+
+def target_of(study: Study) -> str:
+    """What a study's models predict."""
+    return "P99" if study.objective == "p99" else "P99 equivalent"
 
 
 def path_of(folder: Path, task: Task) -> Path:
@@ -82,7 +88,7 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         campaign=campaign.started_at,
         arch=task.subject.arch,
         workload=task.workload.name,
-        target=TARGET,
+        target=target_of(task.context.study),
         unit=UNIT,
         variables=samples.variables,
         defaults=dict(space.defaults),

@@ -188,11 +188,12 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
 def search(title: str, found: Search) -> RenderableType:
     """Convergence of the genetic algorithm, model by model."""
     heading = bold(f"{title}: search by genetic algorithm")
+    unit = "P99" if found.objective == "p99" else "P99 equivalent"
     table = new_table(
         ("model", "left"),
         ("generations to converge", "right"),
         ("time", "right"),
-        ("best predicted P99", "right"),
+        (f"best predicted {unit}", "right"),
         ("best by generation", "left"),
     )
     for run in found.convergences:
