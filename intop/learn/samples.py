@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,14 @@ class Samples:
 
         A median, since trials on a lossy link have modes: a retransmission more or less.
         """
-        return np.array([np.median(np.log(trials)) for trials in self.measured])
+        return np.array([median(map(math.log, trials)) for trials in self.measured])
+
+    def part(self, most: int, seed: int) -> "Samples":
+        """`most` of the rows, drawn at random and in their order; itself where it has no more."""
+        if len(self) <= most:
+            return self
+        drawn = np.random.default_rng(seed).choice(len(self), most, replace=False)
+        return self.rows(np.sort(drawn))
 
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
         """These rows alone, in this order."""
