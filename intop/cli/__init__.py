@@ -220,7 +220,7 @@ def train(
 
     With --data they are fitted to a table that somebody else measured, and nothing is stored.
     """
-    shown = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
     if data is not None:
         table.train(data, **shown, **options)
         return
@@ -228,7 +228,7 @@ def train(
     from intop.pipeline.modelling import train as stage
     from intop.report.components import trained as text
 
-    asked = {"config": config, "arch": arch, "workload": workload}
+    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
     _run_stage(lambda task: stage(task, models), text, **asked, **shown)
 
 
