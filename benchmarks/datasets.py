@@ -11,7 +11,12 @@ alone-best  the same about the best configuration that was collected: about the 
 
 All of it is kept in `--store`, and goes on where it was interrupted. Ends by writing one CSV a
 workload and part into `--out`, a row for each usable trial: `configuration` (which rows are
-replicates), the varied numbers or names, `p99_ms`.
+replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ were made by it, on
+2026-11-21, in 52 minutes. What models make of them:
+
+    intop train --data benchmarks/data/slt-collect.csv.gz --target p99_ms --ignore configuration \\
+        --ignore side
+    python benchmarks/screening.py benchmarks/data
 """
 
 import argparse
@@ -19,6 +24,8 @@ import csv
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
 from statistics import median
 
@@ -117,7 +124,7 @@ def main() -> None:
             for task in context_of(store, study).subjects():
                 parts = measured(task, arguments)
                 for part, trials in parts.items():
-                    path = arguments.out / f"{task.workload.name}-{part}.csv"
+                    path = arguments.out / f"{task.workload.name}-{part}.csv.gz"
                     write(path, required_space(task), trials)
                     print(f"{path}: {sum(t.usable for t in trials)} trials")
     finally:
@@ -204,7 +211,8 @@ def alone(space: Space, base: Configuration) -> Sides:
 def write(path: Path, space: Space, trials: Sequence[Trial]) -> None:
     """A row for each usable trial: its configuration, side, values and P99."""
     columns = [c for c in space.columns if varies(c.parameter.key, trials)]
-    with path.open("w", newline="") as file:
+    # Without a date in it, equal tables are equal files.
+    with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["configuration", "side", *(c.name for c in columns), "p99_ms"])
         for trial in trials:
