@@ -1,7 +1,7 @@
 """Which intervals of a model's prediction hold what they say: ways to make them, compared.
 
-On public tables (a folder with Apache.csv, LLVM.csv and x264.csv; the target is the last column)
-and on simulated ones whose noise differs from place to place. Each of the six families, without a
+On public tables (a folder with Apache.csv, LLVM.csv and x264.csv), on the lab's own ones, and on
+simulated ones whose noise differs from place to place. Each of the six families, without a
 search, is fitted to some rows and judged by the others. Prints for each way how many of them lie in
 their interval at 80 and 95 %, the least of all tables and families, and the interval score of
 Gneiting and Raftery (Journal of the American Statistical Association 102, 2007, 359-378; lower is
@@ -9,7 +9,6 @@ better) as a ratio to that of CV+, which `intop.learn.surrogate` uses.
 """
 
 import argparse
-import csv
 import math
 import os
 from collections import defaultdict
@@ -19,6 +18,7 @@ from statistics import NormalDist, fmean
 
 import numpy as np
 
+from intop.config.table import Roles, read_table
 from intop.domain.encoding import Matrix, Variable
 from intop.learn.families import FAMILIES, INTOP_FAMILIES
 from intop.learn.folds import split
@@ -26,8 +26,17 @@ from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples, Vector
 from intop.learn.surrogate import INTERVAL_FOLDS, Surrogate, fit, predicted, surrogate
 
-TRAINING = {"Apache": 27, "LLVM": 33, "x264": 48, "simulated, 40 rows": 40, "simulated": 120}
+TRAINING = {
+    "Apache": 27,
+    "LLVM": 33,
+    "x264": 48,
+    "lab slt": 130,
+    "lab dlt": 130,
+    "simulated, 40 rows": 40,
+    "simulated": 120,
+}
 """Rows that are trained on. Of the published ones, the size in the middle."""
+LAB = Path(__file__).parent / "data"
 MOST_JUDGED = 500
 LEVELS = (0.8, 0.95)
 BAGS = 20
@@ -229,26 +238,33 @@ def interval_score(truth: Vector, interval: Interval, level: float) -> float:
     return float(np.mean(high - low + 2 / (1 - level) * outside))
 
 
+def simulated(rows: int, rng: np.random.Generator) -> Samples:
+    """Ten numbers, of which five matter: four to the target, one to its noise."""
+    values = rng.random((rows, 10))
+    truth = 3 + np.sin(3 * values[:, 0]) + values[:, 1] * values[:, 2] + (values[:, 3] > 0.7)
+    noise = rng.normal(0, 0.05 + 0.4 * values[:, 4])
+    return Samples(
+        variables=tuple(Variable(name=f"x{n}", key=f"x{n}") for n in range(10)),
+        values=values,
+        measured=tuple((value,) for value in np.exp(0.5 * (truth + noise)).tolist()),
+    )
+
+
+def of_file(path: Path, roles: Roles) -> Samples:
+    found = read_table(path, roles)
+    return Samples(variables=found.variables, values=found.values, measured=found.measured)
+
+
 def table(name: str, folder: Path, rng: np.random.Generator) -> tuple[Samples, Samples]:
     """The rows to train on and to judge by, drawn anew."""
     if name.startswith("simulated"):
-        values = rng.random((TRAINING[name] + MOST_JUDGED, 10))
-        truth = 3 + np.sin(3 * values[:, 0]) + values[:, 1] * values[:, 2] + (values[:, 3] > 0.7)
-        noise = rng.normal(0, 0.05 + 0.4 * values[:, 4])
-        target = np.exp(0.5 * (truth + noise))
+        samples = simulated(TRAINING[name] + MOST_JUDGED, rng)
+    elif name.startswith("lab "):
+        path = LAB / f"{name.removeprefix('lab ')}-collect.csv.gz"
+        roles = Roles(target="p99_ms", group=("configuration",), ignored=("side",))
+        samples = of_file(path, roles)
     else:
-        with (folder / f"{name}.csv").open(newline="", encoding="utf-8-sig") as file:
-            rows = np.array(list(csv.reader(file))[1:], dtype=np.float64)
-        values, target = rows[:, :-1], rows[:, -1]
-        values = values[:, np.ptp(values, axis=0) > 0]
-    samples = Samples(
-        variables=tuple(
-            Variable(name=f"x{n}", key=f"x{n}", low=column.min(), high=column.max())
-            for n, column in enumerate(values.T)
-        ),
-        values=values,
-        measured=tuple((value,) for value in target.tolist()),
-    )
+        samples = of_file(folder / f"{name}.csv", Roles(target="PERF"))
     order = rng.permutation(len(samples))
     count = TRAINING[name]
     return samples.rows(order[:count]), samples.rows(order[count : count + MOST_JUDGED])
