@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab
+from intop.cli import hosts, lab, models, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -23,6 +23,7 @@ from intop.cli.options import (
     figure_folder,
     figures_options,
     json_option,
+    models_option,
     print_result,
     say,
     say_figures,
@@ -91,6 +92,7 @@ def cli() -> None:
 cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
+cli.add_command(models.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -191,27 +193,56 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
 
 @cli.command(
     epilog=examples(
-        "intop train", "intop train --workload dlt --json", "intop train --figures figures"
+        "intop train",
+        "intop train --workload dlt --json",
+        "intop train --models models",
+        "intop train --figures figures",
+        "intop train --data runs.csv --target p95_ms",
+        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
     )
 )
 @_stage_options
 @figures_options
-def train(**options: Any) -> None:
-    """Fit the six model families and report their held-out errors (STM, DTM)."""
+@models_option("Also save the fitted models in this folder.")
+@table.table_options
+def train(
+    data: Path | None,
+    models: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    figures: Path | None,
+    figure_format: str,
+    **options: Any,
+) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM).
+
+    With --data they are fitted to a table that somebody else measured, and nothing is stored.
+    """
+    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    if data is not None:
+        table.train(data, **shown, **options)
+        return
+    table.without_data(options)
     from intop.pipeline.modelling import train as stage
     from intop.report.components import trained as text
 
-    _run_stage(stage, text, **options)
+    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
+    _run_stage(lambda task: stage(task, models), text, **asked, **shown)
 
 
-@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
+@cli.command(
+    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+)
 @_stage_options
-def search(**options: Any) -> None:
+@models_option("Search models saved in this folder, in place of fitting the campaign's.")
+def search(models: Path | None, **options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    _run_stage(stage, text.search, **options)
+    _run_stage(lambda task: stage(task, models), text.search, **options)
 
 
 @cli.command(
@@ -432,9 +463,9 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
-    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
     figures: Path | None = None,
     figure_format: str = "svg",
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
 ) -> list[Any]:
     """Run one stage for all that was asked for, and print what it found.
 

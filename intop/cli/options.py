@@ -1,7 +1,9 @@
 """What the commands have in common: help with examples, options, and where words go."""
 
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,6 +73,16 @@ def arch_option(command: F) -> F:
     )(command)
 
 
+def models_option(help_text: str) -> Callable[[F], F]:
+    """--models, as `models`: a folder or None."""
+    return click.option(
+        "--models",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=help_text,
+    )
+
+
 def figures_options(command: F) -> F:
     """--figures and --figure-format, as `figures`: a folder or None, and `figure_format`."""
     folder = click.option(
@@ -125,3 +137,13 @@ def print_result(text: str) -> None:
 def say(text: str) -> None:
     """To stderr: all that is said beside the result."""
     click.echo(inert(text), err=True)
+
+
+@contextmanager
+def interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        say(f"intop: stopped; {told}")
+        sys.exit(INTERRUPTED)
