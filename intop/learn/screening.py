@@ -166,7 +166,7 @@ def _model(seed: int) -> Any:
         n_estimators=80,
         learning_rate=0.1,
         max_depth=2,
-        min_samples_leaf=4,
+        min_samples_leaf=0.02,
         subsample=0.7,
         max_features=0.2,
         random_state=seed,
