@@ -1,13 +1,14 @@
 """Does screening find what matters, and nothing else? On made-up surfaces, and on the lab's tables.
 
-python -m benchmarks.screening                  made up: 100 parameters of which 8 matter
-python -m benchmarks.screening --lab FOLDER     the tables that benchmarks/datasets.py measured
+python -m benchmarks.screening                    made up: 100 parameters of which 8 matter
+python -m benchmarks.screening benchmarks/data    the tables that benchmarks/datasets.py measured
 
 Prints Markdown. Everything follows from the seeds.
 """
 
 import argparse
 import csv
+import gzip
 import math
 import time
 from collections import defaultdict
@@ -189,7 +190,7 @@ class Strength:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
+    with gzip.open(path, "rt", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -261,13 +262,13 @@ def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
     return {key: strongest(key) for key in sides}
 
 
-ALONE = {"slt-alone.csv": "the default", "slt-alone-best.csv": "a good configuration"}
+ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
 
 
 def lab(folder: Path, seeds: int) -> Iterator[str]:
     """The screening's first against the strongest one at a time, and what dummies come to."""
     for workload in ("slt", "dlt"):
-        path = folder / f"{workload}-screen.csv"
+        path = folder / f"{workload}-screen.csv.gz"
         if not path.exists():
             continue
         samples = as_samples(read(path))
@@ -290,7 +291,7 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
                 if (folder / file).exists():
                     yield from beside(base, strengths(read(folder / file)), rankings)
     for workload in ("slt", "dlt"):
-        path = folder / f"{workload}-screen.csv"
+        path = folder / f"{workload}-screen.csv.gz"
         if path.exists():
             samples = as_samples(read(path))
             count, ranking = until_stable(samples, 1, STABLE)
@@ -347,10 +348,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--lab", type=Path, help="a folder of benchmarks/datasets.py")
+    parser.add_argument("folder", type=Path, nargs="?", help="of benchmarks/datasets.py")
     parser.add_argument("--seeds", type=int, default=10, help="(10)")
     arguments = parser.parse_args()
-    lines = lab(arguments.lab, arguments.seeds) if arguments.lab else synthetic(arguments.seeds)
+    lines = (
+        lab(arguments.folder, arguments.seeds) if arguments.folder else synthetic(arguments.seeds)
+    )
     for line in lines:
         print(line, flush=True)
 

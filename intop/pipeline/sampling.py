@@ -213,6 +213,14 @@ def collected_space(task: Task) -> Space:
 def collected(task: Task) -> list[Measured]:
     """The collected configurations, each with all of its usable trials.
 
+    Raises ResultMissingError while the plan is not carried out.
+    """
+    return by_configuration(collected_trials(task))
+
+
+def collected_trials(task: Task) -> list[Trial]:
+    """The last attempt at each collected trial; some of them are usable.
+
     Raises ResultMissingError while the plan is not carried out. Replicates belong to it once they
     are planned: what is measured so far will do without those that are still to be allotted.
     """
@@ -224,7 +232,7 @@ def collected(task: Task) -> list[Measured]:
             f"{_next(task, 'collect')}"
         )
     usable(trials, task)
-    return by_configuration(trials)
+    return trials
 
 
 def required_space(task: Task) -> Space:

@@ -8,7 +8,7 @@ from typing import Any
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Contrast
 from intop.domain.ranks import RankAgreement
-from intop.domain.results import Contestant, Verdict
+from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.trial import Trial
 
 
@@ -28,6 +28,9 @@ def _plain(value: Any) -> Any:
             plain["chosen_by_both"] = list(value.chosen_by_both)
         if isinstance(value, Agreement):
             plain["in_use"] = [value.replicas[n].name for n in value.in_use]
+        if isinstance(value, Training):
+            plain["best"] = value.best
+            plain["is_at_ceiling"] = value.is_at_ceiling
         return plain
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
