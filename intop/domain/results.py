@@ -92,6 +92,11 @@ class Importance:
         """What it is ranked by."""
         return self.mean if self.permutation is None else self.permutation
 
+    @property
+    def weight_sd(self) -> float:
+        """Its standard deviation over models."""
+        return self.sd if self.permutation_sd is None else self.permutation_sd
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
