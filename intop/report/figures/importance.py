@@ -124,8 +124,8 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
         return
     patches = axes.barh(
         [place for place, _ in bars],
-        [item.mean for _, item in bars],
-        xerr=[item.sd for _, item in bars],
+        [item.weight for _, item in bars],
+        xerr=[item.weight_sd for _, item in bars],
         color=colour,
         height=0.7,
         label=name,
