@@ -184,6 +184,17 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
     assert "left out" not in earlier.words
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [0.0, -0.02])
+def test_parameters_of_no_or_less_use_are_drawn_too(weight: float) -> None:
+    items = tuple(
+        Importance(key=key, mean=0.5, sd=0.1, permutation=weight, permutation_sd=0.0)
+        for key in "ab"
+    )
+    found = Ranking(importances=items, chosen=("a", "b"), trials=9, probe_level=0.0)
+    assert 2 == len(Picture(importance("x86 slt", found)).groups("bar-"))
+
+
 def test_a_long_ranking_is_cut_and_says_so() -> None:
     picture = Picture(importance("x86 slt", ranking(*(f"key{n}" for n in range(100)))))
     assert 30 == len(picture.groups("bar-"))
