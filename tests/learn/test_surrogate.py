@@ -182,8 +182,10 @@ def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
     assert np.allclose(whole.interval(values, 0.9), expected, rtol=1e-9)
     monkeypatch.setattr(surrogates, "MOST_MISSES", 100)
     thinned = surrogate("SVR", SVR, samples, 1)
-    assert 100 == len(thinned.misses)
+    assert (100, 20) == thinned.unseen.shape
     assert np.abs(np.subtract(thinned.interval(values, 0.9), expected)).mean() < 0.05
+    monkeypatch.setattr(surrogates, "MANY_ROWS", 199)
+    assert (100, 10) == surrogate("SVR", SVR, samples, 1).unseen.shape
 
 
 def test_importing_loads_no_heavy_library() -> None:
