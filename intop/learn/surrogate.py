@@ -18,6 +18,8 @@ from intop.learn.preprocess import Hyperparameters
 from intop.learn.samples import Rows, Samples, Vector
 
 INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
+MANY_ROWS, FEWEST_REPEATS = 2_000, 2
+"""Of more rows each has company, and fits are dear: two models tell a spread, too."""
 MOST_MISSES = 1000
 """Rows whose errors are kept for intervals. Of more, evenly spaced ones say as much."""
 LARGEST_BLOCK = 1_000_000
@@ -81,9 +83,10 @@ def surrogate(
     def fitted(rows: Samples) -> Any:
         return fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), rows)
 
+    repeats = INTERVAL_REPEATS if len(samples) <= MANY_ROWS else FEWEST_REPEATS
     folds = [
         fold
-        for repeat in range(INTERVAL_REPEATS)
+        for repeat in range(repeats)
         for fold in split(len(samples), INTERVAL_FOLDS, seed + repeat)
     ]
     others: list[Any] = []
