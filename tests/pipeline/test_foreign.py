@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,12 +31,18 @@ def test_families_are_known_in_any_case_of_letters() -> None:
         chosen_families(["svr", "cat"])
 
 
-def test_a_table_is_fitted_as_a_campaigns_trials_are(table: Table) -> None:
+def test_models_are_given_each_configuration_once(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(foreign, "train_all", lambda *args, **_: given.extend(args) or [])
     found = train_table(table, ["SVR"], folds=2, trials=1, seed=1, progress=LineProgress())
+    families, samples = given
+    assert (["SVR"], 10) == (families, len(samples))
+    assert (5.0, 5.0) == samples.measured[5]
     assert (("x", "mode"), 11, 10) == (found.keys, found.trials, found.configurations)
-    assert ["SVR"] == [fitted.family for fitted in found.fitted]
-    (error,) = found.errors
-    assert ("SVR", 11) == (error.family, error.trials)
+    assert ("y", "") == (found.target, found.unit)
+    assert found.ceiling is not None
 
 
 def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
@@ -45,7 +52,7 @@ def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
         measured=table.measured[:4],
         inventory=replace(table.inventory, configurations=4),
     )
-    with pytest.raises(UsageError, match=r"has 4 configurations, and 5 folds need at least 6: mea"):
+    with pytest.raises(UsageError, match=r"has 4 configurations, and 5 folds need at least 5: mea"):
         train_table(few, ["SVR"], folds=5, trials=1, seed=1, progress=LineProgress())
 
 
