@@ -11,7 +11,7 @@ from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.pipeline import foreign
-from intop.pipeline.foreign import chosen_families, train_table
+from intop.pipeline.foreign import check_size, chosen_families, train_table
 from intop.report.progress import LineProgress
 
 
@@ -45,6 +45,10 @@ def test_models_are_given_each_configuration_once(
     assert found.ceiling is not None
 
 
+def test_a_table_of_some_size_is_let_pass(table: Table) -> None:
+    check_size(table, 5)
+
+
 def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
     few = Table(
         variables=table.variables,
@@ -53,12 +57,14 @@ def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
         inventory=replace(table.inventory, configurations=4),
     )
     with pytest.raises(UsageError, match=r"has 4 configurations, and 5 folds need at least 5: mea"):
-        train_table(few, ["SVR"], folds=5, trials=1, seed=1, progress=LineProgress())
+        check_size(few, 5)
 
 
+@pytest.mark.parametrize(("name", "most"), [("MOST_FEATURES", 5), ("MOST_NUMBERS", 59)])
 def test_a_table_of_too_many_features_is_told(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: Table, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
-    monkeypatch.setattr(foreign, "MOST_FEATURES", 59)
-    with pytest.raises(UsageError, match="10 configurations of 6 features are more than 59 numb"):
-        train_table(table, ["SVR"], folds=5, trials=1, seed=1, progress=LineProgress())
+    monkeypatch.setattr(foreign, name, most)
+    with pytest.raises(UsageError, match="2 variables make 6 features, and models of 10 conf") as e:
+        check_size(table, 5)
+    assert "configurations take 5 at most: leave columns out by --ignore" in str(e.value)
