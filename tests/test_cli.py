@@ -153,6 +153,13 @@ def test_the_version_is_said() -> None:
 
 NO_TABLE = ["--data", "no.csv", "--target", "y"]
 
+
+def test_a_signal_while_python_ends_is_no_traceback() -> None:
+    signalled = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)"
+    done = intop("--version", before=signalled)
+    assert (-signal.SIGTERM, "") == (done.returncode, done.stderr)
+
+
 # Bad usage and wrong files ------------------------------------------------------------------------
 
 
