@@ -26,7 +26,7 @@ from samples import CONDITIONS, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
-HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
 
 STUDY = """\
 [study]
@@ -175,6 +175,7 @@ def test_a_signal_while_python_ends_is_no_traceback() -> None:
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
+        (["train", "--figures", "/dev/null/x"], "intop: the folder of --figures can't be made"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
@@ -185,8 +186,8 @@ def test_a_signal_while_python_ends_is_no_traceback() -> None:
         (["train", "--target", "y"], "intop: --target belongs to --data"),
         (["train", "--arch", "x86", "--ignore", "y"], "intop: --ignore belongs to --data"),
         (["train", "--data", "no.csv"], "intop: --data needs --target COLUMN"),
-        (["train", *NO_TABLE, "--arch", "x86"], "leave --config, --arch and --workload out"),
-        (["train", *NO_TABLE, "-c", "a.toml"], "leave --config, --arch and --workload out"),
+        (["train", *NO_TABLE, "--arch", "x86"], "leave --config, --arch, --workload and --models"),
+        (["train", *NO_TABLE, "--models", "m"], "leave --config, --arch, --workload and --models"),
         (["train", *NO_TABLE, "--family", "cat"], "intop: --family cat: there are DNN, SVR,"),
         (["train", *NO_TABLE], "intop: no.csv: can't be read: No such file or directory"),
         (["train", "--data", "/", "--target", "y"], "File '/' is a directory"),

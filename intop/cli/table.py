@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, interruptible, print_result
+from intop.cli.options import F, figure_folder, interruptible, print_result, say_figures
 from intop.errors import UsageError
 
 TRIALS, FOLDS, SEED = 20, 5, 1
@@ -87,6 +87,8 @@ def train(
     data: Path,
     *,
     as_json: bool,
+    figures: Path | None,
+    figure_format: str,
     target: str | None,
     families: tuple[str, ...],
     trials: int | None,
@@ -96,8 +98,10 @@ def train(
 ) -> None:
     """Fit the families to a table, and print their held-out errors."""
     said = click.get_current_context().get_parameter_source
-    if ParameterSource.COMMANDLINE in map(said, ("config", "arch", "workload")):
-        raise UsageError("--data needs no study: leave --config, --arch and --workload out")
+    if ParameterSource.COMMANDLINE in map(said, ("config", "arch", "workload", "models")):
+        raise UsageError(
+            "--data needs no study: leave --config, --arch, --workload and --models out"
+        )
     if target is None:
         raise UsageError("--data needs --target COLUMN: which column the models are to predict")
     with interruptible("of a table nothing is stored"):
@@ -108,6 +112,7 @@ def train(
         from intop.report.machine import to_json
         from intop.report.progress import progress
 
+        folder = figure_folder(figures) if figures else None
         chosen = chosen_families(families)
         table = read_table(data, Roles(target=target, **roles))
         folds = FOLDS if folds is None else folds
@@ -128,3 +133,5 @@ def train(
             print_result(to_json({"table": table.inventory, "training": found}))
         else:
             text.show(text.errors(title, found))
+        if folder:
+            say_figures(folder, figure_format, {title: found})
