@@ -151,9 +151,6 @@ def test_the_version_is_said() -> None:
     assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
 
 
-NO_TABLE = ["--data", "no.csv", "--target", "y"]
-
-
 def test_a_signal_while_python_ends_is_no_traceback() -> None:
     signalled = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)"
     done = intop("--version", before=signalled)
@@ -161,6 +158,8 @@ def test_a_signal_while_python_ends_is_no_traceback() -> None:
 
 
 # Bad usage and wrong files ------------------------------------------------------------------------
+
+NO_TABLE = ["--data", "no.csv", "--target", "y"]
 
 
 @pytest.mark.parametrize(
