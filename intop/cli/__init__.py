@@ -554,8 +554,9 @@ class _Stop:
 
 def main() -> None:
     """The entry point: errors become one message and an exit code."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     stop = _Stop()
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for name in signals:
         signal.signal(name, stop)
     try:
         # Without click's own handling; the code of --help and --version comes back as a value.
@@ -573,3 +574,7 @@ def main() -> None:
             "is stored: the same command (tune with --resume) goes on from here"
         )
         sys.exit(INTERRUPTED)
+    finally:
+        # All is given back by now: what is still to end are our own idle processes.
+        for name in signals:
+            signal.signal(name, signal.SIG_DFL)
