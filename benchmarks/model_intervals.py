@@ -106,6 +106,21 @@ def residuals(fits: Fits, level: float) -> Interval:
     return fits.here - half, fits.here + half
 
 
+def normal(fits: Fits, level: float) -> Interval:
+    """The same errors, taken as normal: their root mean square."""
+    errors, _ = fits.fold_misses
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(np.mean(errors**2))
+    return fits.here - half, fits.here + half
+
+
+def normal_and_spread(fits: Fits, level: float) -> Interval:
+    """As of bags: the spread of the folds' models, which is the value's own, and the errors."""
+    errors, _ = fits.fold_misses
+    spread = np.var([predicted(other, fits.values) for other in fits.plus.others], axis=0, ddof=1)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(spread + np.mean(errors**2))
+    return fits.here - half, fits.here + half
+
+
 def cv_plus(fits: Fits, level: float) -> Interval:
     return fits.plus.interval(fits.values, level)
 
@@ -200,6 +215,8 @@ METHODS: dict[str, Callable[[Fits, float], Interval | None]] = {
     "20 bags: jackknife+": after_bootstrap,
     "20 bags: jackknife+, scaled": after_bootstrap_scaled,
     "5 folds: errors": residuals,
+    "5 folds: errors, as normal": normal,
+    "5 folds: spread and errors": normal_and_spread,
     "5 folds: CV+": cv_plus,
     "5 folds: CV+, scaled by folds": cv_plus_by_folds,
     "5 folds: CV+, scaled by 20 bags": cv_plus_by_bags,

@@ -92,10 +92,11 @@ def surrogate(
 
 def _thinned(misses: Vector, most: int) -> Vector:
     """In ascending order, and at most so many of them, evenly spaced."""
-    ascending = np.sort(misses)
-    if len(ascending) <= most:
-        return ascending
-    return ascending[np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(int)]
+    ascending: Vector = np.sort(misses)
+    if len(ascending) > most:
+        places = np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(int)
+        ascending = ascending[places]
+    return ascending
 
 
 @dataclass(frozen=True)
