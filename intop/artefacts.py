@@ -66,6 +66,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         {
             "intop.domain.encoding.Variable",
             "intop.learn.encoder.Encoder",
+            "intop.learn.families.early_stopping.EarlyStoppedNetworks",
+            "intop.learn.families.part_of_rows.PartOfRows",
+            "intop.learn.gaussian_process.GaussianProcess",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing._data.StandardScaler",
             "sklearn.feature_selection._univariate_selection.SelectPercentile",

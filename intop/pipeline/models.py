@@ -16,6 +16,7 @@ from intop.learn.surrogate import Predictor, fit
 from intop.pipeline.context import Task
 
 TARGET, UNIT = "P99", "ms"
+"""What a search looks for the lowest of."""
 
 
 def path_of(folder: Path, task: Task) -> Path:
@@ -39,7 +40,8 @@ def save_models(
         for fitted in training.fitted:
             model = FAMILIES[fitted.family].build(samples.variables, fitted.hyperparameters, seed)
             models.append((fitted, errors[fitted.family], fit(model, samples)))
-        artefacts.save(path, _origin(task, space, samples), models)
+        origin = _origin(task, space, samples, training.target, training.unit)
+        artefacts.save(path, origin, models)
     names = ", ".join(fitted.family for fitted in training.fitted)
     task.context.progress.say(f"{task.title}: {names} are saved in {path}")
 
@@ -51,7 +53,7 @@ def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples)
     ArtefactError, as `Artefact.model`.
     """
     path = artefact.path
-    theirs, ours = artefact.manifest.origin, _origin(task, space, samples)
+    theirs, ours = artefact.manifest.origin, _origin(task, space, samples, TARGET, UNIT)
     if found := obstacles(theirs, ours):
         raise IncomparableError(
             f"{path}: these models are of something else than {task.title} of "
@@ -74,7 +76,7 @@ def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples)
         return Predictor({name: artefact.model(name) for name in trees})
 
 
-def _origin(task: Task, space: Space, samples: Samples) -> Origin:
+def _origin(task: Task, space: Space, samples: Samples, target: str, unit: str) -> Origin:
     trials = task.trials("collect")
     campaign = task.subject.campaign
     return Origin(
@@ -82,8 +84,8 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         campaign=campaign.started_at,
         arch=task.subject.arch,
         workload=task.workload.name,
-        target=TARGET,
-        unit=UNIT,
+        target=target,
+        unit=unit,
         variables=samples.variables,
         defaults=dict(space.defaults),
         conditions=trials[-1].conditions,
