@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, models
+from intop.cli import hosts, lab, models, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
     arch_option,
     config_option,
     examples,
+    figure_folder,
+    figures_options,
     json_option,
     models_option,
     print_result,
     say,
+    say_figures,
     study_of,
 )
 from intop.cli.passwords import connecting
@@ -158,12 +161,20 @@ def pilot(new: bool, **options: Any) -> None:
 @_stage_options
 @_samples_option
 @_new_option
+@figures_options
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
-    from intop.report import text
+    from intop.pipeline.sampling import workloads_agree
+    from intop.report import ranks, text
 
-    _run_stage(lambda task: stage(task, samples), text.ranking, new=new, **options)
+    _run_stage(
+        lambda task: stage(task, samples),
+        text.ranking,
+        new=new,
+        also=(workloads_agree, ranks.agreement),
+        **options,
+    )
 
 
 @cli.command(
@@ -182,17 +193,43 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
 
 @cli.command(
     epilog=examples(
-        "intop train", "intop train --workload dlt --json", "intop train --models models"
+        "intop train",
+        "intop train --workload dlt --json",
+        "intop train --models models",
+        "intop train --figures figures",
+        "intop train --data runs.csv --target p95_ms",
+        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
     )
 )
 @_stage_options
+@figures_options
 @models_option("Also save the fitted models in this folder.")
-def train(models: Path | None, **options: Any) -> None:
-    """Fit the six model families and report their held-out errors (STM, DTM)."""
-    from intop.pipeline.modelling import train as stage
-    from intop.report import text
+@table.table_options
+def train(
+    data: Path | None,
+    models: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    figures: Path | None,
+    figure_format: str,
+    **options: Any,
+) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM).
 
-    _run_stage(lambda task: stage(task, models), text.errors, **options)
+    With --data they are fitted to a table that somebody else measured, and nothing is stored.
+    """
+    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    if data is not None:
+        table.train(data, **shown, **options)
+        return
+    table.without_data(options)
+    from intop.pipeline.modelling import train as stage
+    from intop.report.components import trained as text
+
+    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
+    _run_stage(lambda task: stage(task, models), text, **asked, **shown)
 
 
 @cli.command(
@@ -420,21 +457,33 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    figures: Path | None = None,
+    figure_format: str = "svg",
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
 ) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found."""
+    """Run one stage for all that was asked for, and print what it found.
+
+    `also` finds out what the results say together, and makes a text of it.
+    """
     from intop.pipeline import campaigns
     from intop.report.machine import to_json
     from intop.report.text import show
 
     choose = campaigns.new if new else campaigns.latest_or_new
+    # A folder that can't be made is told before anything is measured.
+    folder = figure_folder(figures) if figures else None
     found: dict[str, Any] = {}
     with _context(config, arch, workload, choose) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
+        together = also[0](context) if also else {}
     if as_json:
-        print_result(to_json(found))
+        print_result(to_json(found | together))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
+        show(*(also[1](title, result) for title, result in together.items()) if also else ())
+    if folder:
+        say_figures(folder, figure_format, found | together)
     return list(found.values())
 
 

@@ -58,6 +58,13 @@ class Samples:
         known.update(np.ascontiguousarray(self.values).tobytes())
         return known.hexdigest()
 
+    def part(self, most: int, seed: int) -> "Samples":
+        """`most` of the rows, drawn at random and in their order; itself where it has no more."""
+        if len(self) <= most:
+            return self
+        drawn = np.random.default_rng(seed).choice(len(self), most, replace=False)
+        return self.rows(np.sort(drawn))
+
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
         """These rows alone, in this order."""
         chosen = np.asarray(which, dtype=np.intp)

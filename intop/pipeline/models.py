@@ -5,6 +5,7 @@ from pathlib import Path
 
 from intop import artefacts
 from intop.artefacts import Artefact
+from intop.config.study import Study
 from intop.domain.artefact import Origin, obstacles, remarks
 from intop.domain.results import Training
 from intop.domain.space import Space
@@ -15,8 +16,12 @@ from intop.learn.samples import Samples
 from intop.learn.surrogate import Predictor, fit
 from intop.pipeline.context import Task
 
-TARGET, UNIT = "P99", "ms"
-"""What a search looks for the lowest of."""
+UNIT = "ms"
+
+
+def target_of(study: Study) -> str:
+    """What a study's models predict."""
+    return "P99" if study.objective == "p99" else "P99 equivalent"
 
 
 def path_of(folder: Path, task: Task) -> Path:
@@ -40,8 +45,7 @@ def save_models(
         for fitted in training.fitted:
             model = FAMILIES[fitted.family].build(samples.variables, fitted.hyperparameters, seed)
             models.append((fitted, errors[fitted.family], fit(model, samples)))
-        origin = _origin(task, space, samples, training.target, training.unit)
-        artefacts.save(path, origin, models)
+        artefacts.save(path, _origin(task, space, samples), models)
     names = ", ".join(fitted.family for fitted in training.fitted)
     task.context.progress.say(f"{task.title}: {names} are saved in {path}")
 
@@ -53,7 +57,7 @@ def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples)
     ArtefactError, as `Artefact.model`.
     """
     path = artefact.path
-    theirs, ours = artefact.manifest.origin, _origin(task, space, samples, TARGET, UNIT)
+    theirs, ours = artefact.manifest.origin, _origin(task, space, samples)
     if found := obstacles(theirs, ours):
         raise IncomparableError(
             f"{path}: these models are of something else than {task.title} of "
@@ -76,7 +80,7 @@ def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples)
         return Predictor({name: artefact.model(name) for name in trees})
 
 
-def _origin(task: Task, space: Space, samples: Samples, target: str, unit: str) -> Origin:
+def _origin(task: Task, space: Space, samples: Samples) -> Origin:
     trials = task.trials("collect")
     campaign = task.subject.campaign
     return Origin(
@@ -84,8 +88,8 @@ def _origin(task: Task, space: Space, samples: Samples, target: str, unit: str) 
         campaign=campaign.started_at,
         arch=task.subject.arch,
         workload=task.workload.name,
-        target=target,
-        unit=unit,
+        target=target_of(task.context.study),
+        unit=UNIT,
         variables=samples.variables,
         defaults=dict(space.defaults),
         conditions=trials[-1].conditions,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from intop.domain.encoding import Variable
 from intop.learn import preprocess
 from intop.learn.preprocess import Hyperparameters
+from intop.learn.samples import Samples
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -18,6 +19,7 @@ class Family:
 
     `defaults` are hyper-parameters that do well without any search. `suggest_model` draws those
     of the regressor, given the number of rows; `regressor` makes it from them and a seed.
+    A family whose time grows faster than n·log n has `most_rows`, and `growth` says how fast.
     """
 
     name: str
@@ -25,6 +27,8 @@ class Family:
     defaults: Mapping[str, float | int | str | bool]
     suggest_model: "Callable[[Trial, int], Hyperparameters]"
     regressor: Callable[[Hyperparameters, int], Any]
+    most_rows: int | None = None
+    growth: str = ""
 
     def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
         """All hyper-parameters of the pipeline, for a training set of `rows`."""
@@ -36,6 +40,19 @@ class Family:
         """An unfitted scikit-learn Pipeline from values (n, variables) to the log target (n,)."""
         regressor = self.regressor(hyperparameters, seed)
         return preprocess.pipeline(variables, regressor, hyperparameters)
+
+    def part(self, samples: Samples, seed: int) -> Samples:
+        """What it learns from: `most_rows` of the samples, drawn at random, or all of fewer."""
+        return samples if self.most_rows is None else samples.part(self.most_rows, seed)
+
+    def says(self, rows: int) -> str | None:
+        """A line for the user where it does not learn from all the rows."""
+        if self.most_rows is None or rows <= self.most_rows:
+            return None
+        return (
+            f"{self.name} learns from {self.most_rows:,} random configurations of {rows:,}: "
+            f"its time grows with {self.growth}"
+        )
 
 
 def scaled_target(regressor: Any) -> Any:
