@@ -194,18 +194,9 @@ def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
     ("change", "told"),
     [
         (lambda o: {"arch": "arm"}, "architecture: arm against x86"),
-        (lambda o: {"target": "P50"}, "target: P50 in ms against P99 in ms"),
-        (
-            lambda o: {"conditions": replace(CONDITIONS, rate_rps=300.0)},
-            "rate_rps: 300.0 against 100.0",
-        ),
         (
             lambda o: {"variables": tuple(replace(v, high=9e9) for v in o.variables)},
             "to 9000000000 (",
-        ),
-        (
-            lambda o: {"variables": tuple(replace(v, name=f"{v.name}2") for v in o.variables)},
-            f"{WAIT}2: varied there, not here",
         ),
     ],
 )
