@@ -58,6 +58,12 @@ class Samples:
         known.update(np.ascontiguousarray(self.values).tobytes())
         return known.hexdigest()
 
+    def part(self, most: int, seed: int) -> "Samples":
+        """`most` of the rows, drawn at random, or all where there are fewer."""
+        if len(self) <= most:
+            return self
+        return self.rows(np.random.default_rng(seed).choice(len(self), most, replace=False))
+
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
         """These rows alone, in this order."""
         chosen = np.asarray(which, dtype=np.intp)

@@ -13,7 +13,7 @@ from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit_trees
-from intop.learn.tuning import train_all
+from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task
 from intop.pipeline.sampling import collected, collected_space
 
@@ -30,6 +30,8 @@ def train(task: Task) -> Training:
     budget = task.context.study.budget
     space, samples = collected_samples(task)
     progress = task.context.progress
+    for line in limits(list(FAMILIES), len(samples)):
+        progress.say(f"{task.title}: {line}")
     progress.begin(f"{task.title}: train", len(FAMILIES))
     try:
         outcome = train_all(

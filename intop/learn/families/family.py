@@ -17,7 +17,8 @@ class Family:
     """One kind of model.
 
     `defaults` are hyper-parameters that do well without any search. `suggest_model` draws those
-    of the regressor, given the number of rows; `regressor` makes it from them and a seed.
+    of the regressor, given the number of rows; `regressor` makes it from them and a seed. One whose
+    time grows faster than n·log n learns from `most_rows`, and `growth` says what it grows with.
     """
 
     name: str
@@ -25,6 +26,8 @@ class Family:
     defaults: Mapping[str, float | int | str | bool]
     suggest_model: "Callable[[Trial, int], Hyperparameters]"
     regressor: Callable[[Hyperparameters, int], Any]
+    most_rows: int | None = None
+    growth: str = ""
 
     def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
         """All hyper-parameters of the pipeline, for a training set of `rows`."""
@@ -35,7 +38,20 @@ class Family:
     ) -> Any:
         """An unfitted scikit-learn Pipeline from values (n, variables) to the log target (n,)."""
         regressor = self.regressor(hyperparameters, seed)
+        if self.most_rows is not None:
+            from intop.learn.families.part_of_rows import PartOfRows
+
+            regressor = PartOfRows(regressor, self.most_rows, seed)
         return preprocess.pipeline(variables, regressor, hyperparameters)
+
+    def limit(self, rows: int) -> str | None:
+        """A line for the user where it would not learn from all of so many rows."""
+        if self.most_rows is None or rows <= self.most_rows:
+            return None
+        return (
+            f"{self.name} learns from {self.most_rows:,} random configurations of {rows:,}: "
+            f"its time grows with {self.growth}"
+        )
 
 
 def scaled_target(regressor: Any) -> Any:

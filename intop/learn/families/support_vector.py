@@ -39,4 +39,6 @@ SVR_FAMILY = Family(
     defaults={**HALF_OF_FEATURES, "C": 1.0, "epsilon": 0.1, "gamma": 0.05, "kernel": "rbf"},
     suggest_model=_suggest_svr,
     regressor=_svr,
+    most_rows=5_000,
+    growth="their square at least",
 )
