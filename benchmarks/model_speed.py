@@ -149,6 +149,7 @@ def growth(families: Sequence[Family], limit_s: float) -> list[str]:
         "|---|" + "---:|" * (len(SIZES) + 2),
     ]
     for title, family in asked(families):
+        cost(family, surface(50))  # which loads the libraries
         seconds: list[float] = []
         for size in SIZES:
             seconds.append(cost(family, surface(size)))
