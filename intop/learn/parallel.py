@@ -36,6 +36,9 @@ def one_thread() -> Iterator[None]:
 
     Matrices are small here: more threads only wait for each other. Entering costs milliseconds.
     """
+    # Only libraries that are loaded can be limited: scipy brings a BLAS, scikit-learn an OpenMP.
+    import scipy.linalg  # noqa: F401
+    import sklearn.tree  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):

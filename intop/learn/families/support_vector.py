@@ -40,5 +40,5 @@ SVR_FAMILY = Family(
     suggest_model=_suggest_svr,
     regressor=_svr,
     most_rows=5_000,
-    growth="the square of the rows at least",
+    growth="their square at least",
 )
