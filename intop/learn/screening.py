@@ -119,7 +119,7 @@ def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
         # The draws as weights: a row that was drawn three times needs no sorting three times.
         weights = np.bincount(_bootstrap(count, rng), minlength=count).astype(np.float64)
         inside = weights > 0
-        model = _model(int(rng.integers(2**31)))
+        model = _model(int(rng.integers(2**31)), np.count_nonzero(inside))
         model.fit(both[inside], target[inside], sample_weight=weights[inside])
         shares[fit] = np.bincount(owner_of_both, weights=model.feature_importances_)
         if len(used := np.flatnonzero(shares[fit])):
@@ -157,7 +157,7 @@ def _growth(
     return np.asarray(np.mean((target - predicted) ** 2, axis=1) - before, dtype=np.float64)
 
 
-def _model(seed: int) -> Any:
+def _model(seed: int, rows: int) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor
 
     # Few features per split: otherwise one of two parameters that act alike hides the other.
@@ -166,7 +166,7 @@ def _model(seed: int) -> Any:
         n_estimators=80,
         learning_rate=0.1,
         max_depth=2,
-        min_samples_leaf=0.02,
+        min_samples_leaf=min(4, 1 + rows // 12),  # a few rows are to have leaves, too
         subsample=0.7,
         max_features=0.2,
         random_state=seed,
