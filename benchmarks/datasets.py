@@ -102,9 +102,7 @@ def main() -> None:
         wanted=PARAMETERS,
         workloads={name: whole.workloads[name] for name in arguments.workload},
         # A trial that is given up early has no P99 but a bound of it, and a rank is no use here.
-        budget=replace(
-            whole.budget, keep=CHOSEN, sentinel_every=16, hopeless=0.0, max_failures=50
-        ),
+        budget=replace(whole.budget, keep=CHOSEN, sentinel_every=16, hopeless=0.0, max_failures=50),
     )
     try:
         for spec in specs:
@@ -167,7 +165,9 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
         design = latin_hypercube(space, arguments.collect, seed=task.seed("collect"))
         rng = random.Random(task.seed("passes"))
         passes = [c for _ in range(arguments.replicates) for c in rng.sample(design, len(design))]
-        return with_sentinels(passes, task.context.study.budget.sentinel_every, replicas_in_use(task))
+        return with_sentinels(
+            passes, task.context.study.budget.sentinel_every, replicas_in_use(task)
+        )
 
     parts["collect"] = measure_plan(task, "collect", plan)
     return parts

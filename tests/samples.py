@@ -3,12 +3,16 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.encoding import Matrix, Variable
 from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
+from intop.learn.samples import Samples
 
 CONDITIONS = Conditions(
     arch="x86",
@@ -95,6 +99,15 @@ def trial(
         tool_version="0.1.0",
         histogram=Histogram.from_pairs([(p99_us, 100)]) if good else None,
         achieved_rps=conditions.rate_rps,
+    )
+
+
+def table(values: Matrix, log_target: Matrix) -> Samples:
+    """Rows of numbers from 0 to 1, each measured once."""
+    return Samples(
+        variables=tuple(Variable(name=f"x{n}", key=f"x{n}") for n in range(values.shape[1])),
+        values=values,
+        measured=tuple((value,) for value in np.exp(log_target).tolist()),
     )
 
 

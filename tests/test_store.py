@@ -17,14 +17,18 @@ from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts, Probe, Reading
 from intop.domain.results import (
     Candidate,
+    Ceiling,
     Convergence,
+    FinishedSearch,
     FittedFamily,
+    HeldOut,
     Importance,
     ModelError,
     Pairwise,
     Pilot,
     Ranking,
     Search,
+    Searches,
     SideBySide,
     Training,
     TriedDuration,
@@ -380,7 +384,35 @@ PILOT = Pilot(
     pairs=10,
     level=0.95,
 )
-RESULTS = [PILOT, VERDICT, RANKING, TRAINING, SEARCH, PROBE]
+JUDGED_TRAINING = replace(
+    TRAINING,
+    errors=(
+        replace(
+            ERROR,
+            coverage=0.9,
+            level=0.8,
+            regret=3.5,
+            held_out=(HeldOut(measured=2.0, predicted=2.5, low=1.0, high=float("inf")),),
+        ),
+    ),
+    ceiling=Ceiling(mape=12.5, r2=0.75, spearman=0.9, sd=0.125, configurations=3),
+    target="run time",
+    unit="s",
+)
+SEARCHES = Searches(
+    fingerprint="abc",
+    finished=(
+        FinishedSearch(
+            fold=2,
+            fitted=TRAINING.fitted[0],
+            predicted=(0.1 + 0.2, 1e-17),
+            low=(-1.0, 0.0),
+            high=(float("inf"), 1.0),
+            seconds=0.5,
+        ),
+    ),
+)
+RESULTS = [PILOT, VERDICT, RANKING, JUDGED_TRAINING, SEARCH, SEARCHES, PROBE]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
@@ -412,6 +444,24 @@ def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) 
     assert VERDICT == found
     assert found is not None
     assert not found.stopped_early
+
+
+def test_a_training_of_before_there_were_intervals_is_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, TRAINING)
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("select document from result").fetchone()
+        document = json.loads(text)
+        for later in ("configurations", "ceiling", "target", "unit"):
+            del document[later]
+        for later in ("coverage", "level", "regret", "held_out"):
+            del document["errors"][0][later]
+        connection.execute("update result set document = ?", (json.dumps(document),))
+    connection.close()
+    found = store.get(subject, Training)
+    assert TRAINING == found
+    assert found is not None
+    assert ("svr", "P99", "ms") == (found.best, found.target, found.unit)
 
 
 def test_hyperparameters_keep_their_types(store: Store) -> None:

@@ -208,6 +208,7 @@ class _BudgetModel(Model):
     replicate_trials: Annotated[int, Field(ge=0)] | None = None
     sentinel_every: Annotated[int, Field(ge=2)] = 8
     folds: Annotated[int, Field(ge=2, le=20)] = 4
+    repeats: Annotated[int, Field(ge=1, le=20)] = 2
     tuning_trials: Count = 20
     tuning_timeout_s: Positive = 60.0
     population: Annotated[int, Field(ge=4)] = 200

@@ -1,5 +1,6 @@
 """What the stages find out, apart from trials. Plain values, stored as JSON documents."""
 
+import math
 from dataclasses import dataclass
 
 from intop.domain.agreement import Agreement
@@ -8,6 +9,9 @@ from intop.domain.drift import Drift
 from intop.domain.replicates import Noise
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.trial import Trial
+
+NEAR_CEILING = 1.2
+"""A model whose error is at most that many times a perfect one's has little left to learn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +108,29 @@ class Collected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """A configuration that a model had not seen: what it predicted, and what was measured.
+
+    In the target's unit; `low` and `high` are the ends of the prediction's interval.
+    """
+
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelError:
     """How one family predicts configurations that it has not seen.
 
-    `mape` in percent of the measured P99; `r2` and `spearman` on log P99. All from held-out
-    folds, grouped by configuration, with hyper-parameters chosen inside the folds.
+    `mape` in percent of the measured target; `r2` and `spearman` on its logarithm. `coverage` is
+    the share of held-out configurations that lie in their interval at `level`. `regret` says how
+    much higher, in percent, the configuration that is predicted lowest was measured than the
+    lowest measured one. All from held-out folds, grouped by configuration, with hyper-parameters
+    chosen inside the folds; where folds are repeated, means over the repeats, and `held_out` has
+    each configuration once for each repeat. Those of earlier versions have no coverage, no regret
+    and nothing held out.
     """
 
     family: str
@@ -117,15 +139,65 @@ class ModelError:
     spearman: float
     trials: int
     seconds: float
+    coverage: float | None = None
+    level: float = 0.95
+    regret: float | None = None
+    held_out: tuple[HeldOut, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """What a perfect model would reach, given the noise of what it is judged by.
+
+    `mape` (percent) is at least, `r2` and `spearman` are at most what a model can be expected to
+    have. `sd` is that of a trial's log target within a configuration, of `configurations` that
+    were measured more than once.
+    """
+
+    mape: float
+    r2: float
+    spearman: float
+    sd: float
+    configurations: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedFamily:
-    """A family with the hyper-parameters that Bayesian search chose on all trials."""
+    """A family with the hyper-parameters that Bayesian search chose on all trials.
+
+    `inner_score` is what the search made as low as it could: the error over inner folds.
+    """
 
     family: str
     hyperparameters: dict[str, float | int | str | bool]
     inner_score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedSearch:
+    """A search for one family's hyper-parameters that has ended, in one fold or on all rows.
+
+    `fold` counts the folds of all repeats; the search on all rows comes after them. `predicted`,
+    `low` and `high` are of the fold's held-out rows, as logarithms.
+    """
+
+    fold: int
+    fitted: FittedFamily
+    predicted: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searches:
+    """The finished searches of one training, so that they are not made again if it is killed.
+
+    `fingerprint` names all that they depend on: with another one they are of no use.
+    """
+
+    fingerprint: str
+    finished: tuple[FinishedSearch, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +350,8 @@ class Training:
 
     `keys` are the parameters that the models know, `trials` how many they were trained on. Those
     of one of the `configurations` were put together; None in one by an earlier version, for
-    which each trial was a sample.
+    which each trial was a sample. `ceiling` is None where nothing was measured twice. The `target`
+    is in `unit`, which may be empty.
     """
 
     keys: tuple[str, ...]
@@ -286,6 +359,23 @@ class Training:
     errors: tuple[ModelError, ...]
     trials: int
     configurations: int | None = None
+    ceiling: Ceiling | None = None
+    target: str = "P99"
+    unit: str = "ms"
+
+    @property
+    def best(self) -> str:
+        """The family that cross-validation selects: the lowest MAPE. Empty without errors."""
+        known = [e for e in self.errors if math.isfinite(e.mape)]
+        return min(known, key=lambda e: e.mape).family if known else ""
+
+    @property
+    def is_at_ceiling(self) -> bool:
+        """Whether the best family errs by hardly more than a perfect model would."""
+        mapes = [e.mape for e in self.errors if e.family == self.best]
+        return self.ceiling is not None and any(
+            mape <= NEAR_CEILING * self.ceiling.mape for mape in mapes
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,8 @@ class Budget:
     one with which a verdict resolves a ratio of `pilot_resolution`.
 
     `replicate_trials` further trials go to collected configurations that promise or scatter much;
-    None is a quarter of as many as there are configurations.
+    None is a quarter of as many as there are configurations. Models are judged by `folds`, which
+    are drawn anew for each of `repeats`.
     """
 
     screen_trials: int
@@ -71,6 +72,7 @@ class Budget:
     replicate_trials: int | None
     sentinel_every: int
     folds: int
+    repeats: int
     tuning_trials: int
     tuning_timeout_s: float
     population: int

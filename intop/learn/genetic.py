@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
-from intop.domain.results import Candidate, Convergence
 from intop.domain.encoding import Matrix
+from intop.domain.results import Candidate, Convergence
 from intop.domain.space import Space
 from intop.learn.design import stratified_genes
 

@@ -1,9 +1,11 @@
 """Samples: what models are trained on, one row for each configuration."""
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +49,23 @@ class Samples:
 
         A median, since trials on a lossy link have modes: a retransmission more or less.
         """
-        return np.array([np.median(np.log(trials)) for trials in self.measured])
+        return np.array([median(map(math.log, trials)) for trials in self.measured])
+
+    @cached_property
+    def digest(self) -> str:
+        """A name that tells these samples from all others."""
+        known = hashlib.sha256(repr((self.variables, self.measured)).encode())
+        known.update(np.ascontiguousarray(self.values).tobytes())
+        return known.hexdigest()
 
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
         """These rows alone, in this order."""
-        return Samples(
+        chosen = np.asarray(which, dtype=np.intp)
+        part = Samples(
             variables=self.variables,
-            values=self.values[np.asarray(which, dtype=np.intp)],
+            values=self.values[chosen],
             measured=tuple(self.measured[n] for n in which),
         )
+        # A search takes parts hundreds of times: their medians are known already.
+        part.__dict__["log_target"] = self.log_target[chosen]
+        return part

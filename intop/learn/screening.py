@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
-from intop.domain.results import Importance, Ranking
 from intop.domain.encoding import Matrix
+from intop.domain.results import Importance, Ranking
 from intop.domain.space import Space
 
 FEWEST_TRIALS = 5

@@ -1,5 +1,6 @@
-"""Surrogates: fitted models that stand for measurements."""
+"""Surrogates: fitted models that stand for measurements, and how far they can be trusted."""
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,90 @@ import numpy as np
 from intop.domain.encoding import Matrix
 from intop.domain.results import FittedFamily
 from intop.learn.families import FAMILIES
+from intop.learn.folds import split
+from intop.learn.parallel import one_thread
+from intop.learn.preprocess import Hyperparameters
 from intop.learn.samples import Samples, Vector
+
+INTERVAL_FOLDS = 5
+MOST_MISSES = 1000
+"""Errors that are kept for intervals. Of more, evenly spaced order statistics say as much."""
+LARGEST_BLOCK = 1_000_000
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted family, with its errors on rows that it had not seen.
+
+    `model` knows all rows; each of the `others` lacks one fold's, and its `misses` are the
+    absolute errors of log target there, ascending.
+    """
+
+    model: Any
+    others: tuple[Any, ...]
+    misses: tuple[Vector, ...]
+
+    def __call__(self, values: Matrix) -> Vector:
+        """The log target (n,) for values (n, variables)."""
+        return predicted(self.model, values)
+
+    def interval(self, values: Matrix, level: float) -> tuple[Vector, Vector]:
+        """Where a measurement of these values will be with a chance of `level`: low and high.
+
+        Both are log targets (n,), and the prediction is never outside. CV+ of Barber, Candès,
+        Ramdas and Tibshirani (Annals of Statistics 49, 2021, 486-507): the order statistics of
+        each other model's prediction less and plus its misses. It takes the rows as drawn alike,
+        and nothing else. With fewer rows than 1 / (1 - level) the widest interval that they give
+        stands for an infinite one.
+        """
+        here = self(values)
+        guesses = [predicted(model, values) for model in self.others]
+        count = sum(len(misses) for misses in self.misses)
+        # A little less, since 0.95 * 20 must not be rounded up to 20.
+        rank = min(math.ceil(level * (count + 1) - 1e-9), count) - 1
+        low, high = np.empty_like(here), np.empty_like(here)
+        step = max(1, LARGEST_BLOCK // count)
+        for start in range(0, len(values), step):
+            block = slice(start, start + step)
+            pairs = [
+                (guess[block, None], misses)
+                for guess, misses in zip(guesses, self.misses, strict=True)
+            ]
+            below = np.hstack([guess - misses for guess, misses in pairs])
+            above = np.hstack([guess + misses for guess, misses in pairs])
+            low[block] = np.partition(below, count - 1 - rank, axis=1)[:, count - 1 - rank]
+            high[block] = np.partition(above, rank, axis=1)[:, rank]
+        return np.minimum(low, here), np.maximum(high, here)
+
+
+def surrogate(
+    family: str, hyperparameters: Hyperparameters, samples: Samples, seed: int
+) -> Surrogate:
+    """A family fitted to all rows, and once more without each fold of them."""
+
+    def fitted(rows: Samples) -> Any:
+        return fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), rows)
+
+    folds = split(len(samples), INTERVAL_FOLDS, seed)
+    most = max(1, MOST_MISSES // len(folds))
+    others: list[Any] = []
+    misses: list[Vector] = []
+    with one_thread():
+        for fold in folds:
+            other, held_out = fitted(samples.rows(fold.training)), samples.rows(fold.held_out)
+            others.append(other)
+            misses.append(
+                _thinned(np.abs(predicted(other, held_out.values) - held_out.log_target), most)
+            )
+        return Surrogate(fitted(samples), tuple(others), tuple(misses))
+
+
+def _thinned(misses: Vector, most: int) -> Vector:
+    """In ascending order, and at most so many of them, evenly spaced."""
+    ascending = np.sort(misses)
+    if len(ascending) <= most:
+        return ascending
+    return ascending[np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(int)]
 
 
 @dataclass(frozen=True)
@@ -62,18 +146,6 @@ def predicted(model: Any, values: Matrix) -> Vector:
     """Log P99 (n,) by a fitted pipeline, without its libraries' warnings."""
     with _no_warnings():
         return np.asarray(model.predict(values), dtype=np.float64).reshape(len(values))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for linear algebra and OpenMP as long as it lasts.
-
-    Matrices are small here: more threads only wait for each other. Entering costs milliseconds.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        yield
 
 
 @contextmanager

@@ -5,6 +5,7 @@ split, where a model would be praised for remembering. The error comes from oute
 search done anew inside each one's training part, so that it knows nothing of the held-out rows.
 """
 
+import hashlib
 import math
 import time
 import warnings
@@ -15,12 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from intop.domain.results import FittedFamily, ModelError
+from intop.domain.results import FinishedSearch, FittedFamily, HeldOut, ModelError, Searches
+from intop.learn import accuracy
 from intop.learn.families import FAMILIES
-from intop.learn.families.family import Family
+from intop.learn.folds import Fold, everything, split
+from intop.learn.parallel import each, one_thread
 from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Rows, Samples, Vector
-from intop.learn.surrogate import fit, one_thread, predicted
+from intop.learn.revision import revision
+from intop.learn.samples import Samples, Vector
+from intop.learn.surrogate import fit, predicted, surrogate
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -29,6 +33,18 @@ INNER_FOLDS = 5
 """With three, the choice among few tries on 40 rows was noise, and often worse than no search."""
 FEWEST_ROWS = 4
 """What a search needs: fewer configurations leave training parts of one or two."""
+UNPRUNED_TRIES = 5
+"""Tries that go through all folds, before the median of them is worth a comparison."""
+
+
+def score(measured: Vector, guesses: Vector) -> float:
+    """What a search makes as low as it can: the root mean square error of the log target.
+
+    Infinite for guesses that are no numbers, such as a network's that ran away.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = math.sqrt(float(np.mean((guesses - measured) ** 2)))
+    return error if math.isfinite(error) else math.inf
 
 
 def tune(
@@ -36,9 +52,11 @@ def tune(
 ) -> FittedFamily:
     """The hyper-parameters of a family that predict held-out rows best, of `trials` tried.
 
-    The first try is the family's own defaults. `inner_score` is R² on the log target over the
-    held-out rows of all folds. The same seed gives the same result unless `timeout_s` cuts the
-    search short. Raises ValueError for fewer than FEWEST_ROWS rows.
+    The first try is the family's own defaults. `inner_score` is `score` over the held-out rows of
+    all folds. A try is given up after a fold by which it is worse than the median of the earlier
+    ones was (the median stopping rule of Golovin et al., Proceedings of KDD 2017, 1487-1495). The
+    same seed gives the same result unless `timeout_s` cuts the search short. Raises ValueError
+    for fewer than FEWEST_ROWS rows.
     """
     import optuna
 
@@ -46,21 +64,29 @@ def tune(
         raise ValueError(
             f"{len(samples)} configurations are too few to tune {family}; at least {FEWEST_ROWS}"
         )
-    parts = _split(len(samples), INNER_FOLDS, seed)
+    folds = split(len(samples), INNER_FOLDS, seed)
     model = FAMILIES[family]
 
     def objective(trial: "Trial") -> float:
         hyperparameters = model.suggest(trial, len(samples))
         trial.set_user_attr("hyperparameters", hyperparameters)
-        guesses = np.empty(len(samples))
-        for part in parts:
-            guesses[part.held_out] = _guesses(model, hyperparameters, samples, part, seed)
-        return r_squared(samples.log_target, guesses)
+        measured, guesses, error = np.empty(0), np.empty(0), math.inf
+        for number, fold in enumerate(folds):
+            training, held_out = samples.rows(fold.training), samples.rows(fold.held_out)
+            fitted = fit(model.build(samples.variables, hyperparameters, seed), training)
+            measured = np.append(measured, held_out.log_target)
+            guesses = np.append(guesses, predicted(fitted, held_out.values))
+            error = score(measured, guesses)
+            trial.report(error, number)
+            if number < len(folds) - 1 and trial.should_prune():
+                raise optuna.TrialPruned
+        return error
 
     with _silent_optuna(), one_thread():
         # Half of a short search at random, not all of it.
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(10, 1 + trials // 2))
-        study = optuna.create_study(direction="maximize", sampler=sampler)
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIES, n_warmup_steps=1)
+        study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
         study.enqueue_trial(dict(model.defaults))
         study.optimize(objective, n_trials=trials, timeout=timeout_s)
     best = study.best_trial
@@ -78,134 +104,138 @@ def train_all(
     trials: int,
     timeout_s: float | None,
     seed: int,
-    jobs: int = 2,
+    repeats: int = 1,
+    level: float = 0.95,
+    jobs: int | None = None,
+    kept: Searches | None = None,
+    keep: Callable[[Searches], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Each family tuned on all rows, with its error over the held-out rows of all folds.
 
-    Every fold of every family is a task of its own for `jobs` processes. `timeout_s` bounds the
-    searches of one family, folds included. `progress` is called here, in the calling process,
-    with the name of each family that is finished. Raises ValueError for too few rows.
+    The rows are divided anew into `folds` for each of `repeats`. Every fold of every family is a
+    search of its own, `timeout_s` at most, for `jobs` processes (None: as many as processors).
+    `keep` gets all that have ended after each one; `kept` is what it got last, in a training that
+    was killed. Searches of other samples, settings or models are not used. `progress` is called
+    with the name of each family that is finished. Both are called here, in the calling process.
+    Raises ValueError for too few rows.
     """
-    from joblib import Parallel, delayed
-
-    parts = [*_outer_parts(len(samples), folds, seed), _everything(len(samples))]
-    effort = _Effort(trials, None if timeout_s is None else timeout_s / len(parts), seed)
-    finished: dict[str, list[_Outcome]] = {family: [] for family in families}
-    tasks = [_Task(family, part) for family in finished for part in parts]
-    run = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for outcome in run(delayed(_run)(task, samples, effort) for task in tasks):
-        outcomes = finished[outcome.family]
-        outcomes.append(outcome)
-        if len(outcomes) == len(parts) and progress is not None:
-            progress(outcome.family)
-    return [_both(family, samples, finished[family]) for family in families]
-
-
-def r_squared(measured: Vector, guesses: Vector) -> float:
-    """The share of the variance that the guesses explain; 0 when nothing varies."""
-    total = float(np.sum((measured - measured.mean()) ** 2))
-    return 0.0 if total == 0 else 1 - float(np.sum((measured - guesses) ** 2)) / total
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One split of the rows; in the one that is for use rather than judged, none is held out."""
-
-    training: Rows
-    held_out: Rows
+    parts = [
+        *(fold for n in range(repeats) for fold in _outer_folds(len(samples), folds, seed + n)),
+        everything(len(samples)),
+    ]
+    effort = _Effort(trials, timeout_s, seed, level)
+    fingerprint = _fingerprint(samples, folds, repeats, effort)
+    finished = list(kept.finished) if kept and kept.fingerprint == fingerprint else []
+    made = {(one.fitted.family, one.fold): one for one in finished}
+    lacking = [
+        (family, number, part, samples, effort)
+        for family in families
+        for number, part in enumerate(parts)
+        if (family, number) not in made
+    ]
+    open_parts = {family: sum(task[0] == family for task in lacking) for family in families}
+    for family in families:
+        if not open_parts[family] and progress is not None:
+            progress(family)
+    for one in each(_searched, lacking, jobs=jobs):
+        finished.append(one)
+        made[one.fitted.family, one.fold] = one
+        if keep is not None:
+            keep(Searches(fingerprint=fingerprint, finished=tuple(finished)))
+        open_parts[one.fitted.family] -= 1
+        if not open_parts[one.fitted.family] and progress is not None:
+            progress(one.fitted.family)
+    return [
+        _both(family, samples, parts, [made[family, n] for n in range(len(parts))], level)
+        for family in families
+    ]
 
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much one search may cost."""
+    """How much one search may cost, and the level of its intervals."""
 
     trials: int
     timeout_s: float | None
     seed: int
+    level: float
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One family, to be tuned and fitted on one part."""
-
-    family: str
-    part: _Part
+def _fingerprint(samples: Samples, folds: int, repeats: int, effort: _Effort) -> str:
+    """All that the searches of a training depend on, apart from family and fold."""
+    known = repr((samples.digest, folds, repeats, effort, revision()))
+    return hashlib.sha256(known.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a task found, with its predictions for the held-out rows."""
-
-    family: str
-    fitted: FittedFamily
-    held_out: Rows
-    guesses: Vector
-    seconds: float
-
-
-def _run(task: _Task, samples: Samples, effort: _Effort) -> _Outcome:
+def _searched(
+    family: str, number: int, fold: Fold, samples: Samples, effort: _Effort
+) -> FinishedSearch:
+    """One search, and what its model says of the fold's held-out rows."""
     started = time.perf_counter()
+    training, held_out = samples.rows(fold.training), samples.values[fold.held_out]
     fitted = tune(
-        task.family,
-        samples.rows(task.part.training),
-        trials=effort.trials,
-        timeout_s=effort.timeout_s,
-        seed=effort.seed,
+        family, training, trials=effort.trials, timeout_s=effort.timeout_s, seed=effort.seed
     )
-    guesses = np.empty(0)
-    if len(task.part.held_out):
+    guesses, low, high = np.empty((3, 0))
+    if len(held_out):
         with one_thread():
-            guesses = _guesses(
-                FAMILIES[task.family], fitted.hyperparameters, samples, task.part, effort.seed
-            )
-    seconds = time.perf_counter() - started
-    return _Outcome(task.family, fitted, task.part.held_out, guesses, seconds)
-
-
-def _guesses(
-    family: Family, hyperparameters: Hyperparameters, samples: Samples, part: _Part, seed: int
-) -> Vector:
-    """The log target of a part's held-out rows, by a model of its training rows."""
-    model = family.build(samples.variables, hyperparameters, seed)
-    return predicted(fit(model, samples.rows(part.training)), samples.values[part.held_out])
+            model = surrogate(family, fitted.hyperparameters, training, effort.seed)
+            guesses, (low, high) = model(held_out), model.interval(held_out, effort.level)
+    return FinishedSearch(
+        fold=number,
+        fitted=fitted,
+        predicted=tuple(guesses.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _both(
-    family: str, samples: Samples, outcomes: Sequence[_Outcome]
+    family: str,
+    samples: Samples,
+    parts: Sequence[Fold],
+    searches: Sequence[FinishedSearch],
+    level: float,
 ) -> tuple[FittedFamily, ModelError]:
-    """The hyper-parameters found on all rows, and the error over the folds."""
-    whole = next(o for o in outcomes if not len(o.held_out))
-    return whole.fitted, _model_error(family, samples, [o for o in outcomes if o is not whole])
+    """The hyper-parameters found on all rows, and the error over the folds.
 
-
-def _model_error(family: str, samples: Samples, outcomes: Sequence[_Outcome]) -> ModelError:
-    measured = samples.log_target
-    guesses = np.empty(len(samples))
-    for outcome in outcomes:
-        guesses[outcome.held_out] = outcome.guesses
-    return ModelError(
-        family=family,
-        # |exp(guess) - P99| / P99, without the two large numbers.
-        mape=float(100 * np.mean(np.abs(np.expm1(guesses - measured)))),
-        r2=r_squared(measured, guesses),
-        spearman=_spearman(measured, guesses),
-        trials=sum(len(trials) for trials in samples.measured),
-        seconds=sum(outcome.seconds for outcome in outcomes),
+    Each repeat has every row once, so its rows one after the other are a whole number of tables.
+    """
+    *judged, whole = searches
+    order = np.concatenate([part.held_out for part in parts])
+    measured = samples.log_target[order].reshape(-1, len(samples))
+    guesses, low, high = (
+        np.array([v for one in judged for v in getattr(one, name)]).reshape(measured.shape)
+        for name in ("predicted", "low", "high")
     )
 
+    def mean(measure: Callable[[Vector, Vector], float]) -> float:
+        return float(np.mean([measure(*rows) for rows in zip(measured, guesses, strict=True)]))
 
-def _spearman(measured: Vector, guesses: Vector) -> float:
-    from scipy.stats import spearmanr
+    with np.errstate(over="ignore"):
+        columns = [np.exp(logs).ravel().tolist() for logs in (measured, guesses, low, high)]
+    error = ModelError(
+        family=family,
+        mape=mean(accuracy.mape),
+        r2=mean(accuracy.r_squared),
+        spearman=mean(accuracy.rank_correlation),
+        trials=sum(len(trials) for trials in samples.measured),
+        seconds=sum(one.seconds for one in searches),
+        coverage=float(np.mean((low <= measured) & (measured <= high))),
+        level=level,
+        regret=mean(accuracy.regret),
+        held_out=tuple(
+            HeldOut(measured=m, predicted=p, low=a, high=b)
+            for m, p, a, b in zip(*columns, strict=True)
+        ),
+    )
+    return whole.fitted, error
 
-    # A model that always says the same ranks nothing.
-    if np.ptp(guesses) == 0 or np.ptp(measured) == 0:
-        return 0.0
-    return float(spearmanr(measured, guesses).statistic)
 
-
-def _outer_parts(count: int, folds: int, seed: int) -> list[_Part]:
-    """At most `folds` parts, each with enough rows left to tune a model on."""
+def _outer_folds(count: int, folds: int, seed: int) -> list[Fold]:
+    """At most `folds` of them, each with enough rows left to tune a model on."""
     if folds < 2:
         raise ValueError(f"an error needs at least 2 folds, got {folds}")
     if count < (fewest := _fewest_rows(folds)):
@@ -213,7 +243,7 @@ def _outer_parts(count: int, folds: int, seed: int) -> list[_Part]:
             f"{count} configurations are too few to evaluate a model in {folds} folds;"
             f" at least {fewest}"
         )
-    return _split(count, folds, seed)
+    return split(count, folds, seed)
 
 
 def _fewest_rows(folds: int) -> int:
@@ -222,19 +252,6 @@ def _fewest_rows(folds: int) -> int:
     while count - math.ceil(count / min(folds, count)) < FEWEST_ROWS:
         count += 1
     return count
-
-
-def _split(count: int, folds: int, seed: int) -> list[_Part]:
-    """Parts of which each holds out about as many rows as the others."""
-    from sklearn.model_selection import KFold
-
-    splitter = KFold(n_splits=min(folds, count), shuffle=True, random_state=seed)
-    return [_Part(train, test) for train, test in splitter.split(np.empty(count))]
-
-
-def _everything(count: int) -> _Part:
-    rows = np.arange(count)
-    return _Part(rows, rows[:0])
 
 
 @contextmanager

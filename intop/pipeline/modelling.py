@@ -1,12 +1,13 @@
 """train and search: models over the collected trials, and the candidates that they promise."""
 
-import os
+from functools import partial
 
 import numpy as np
 
-from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
 from intop.errors import ResultMissingError
+from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
@@ -23,7 +24,8 @@ def train(task: Task) -> Training:
     """Tune all six families on the collected configurations, and measure their held-out error.
 
     A configuration counts once, with all of its trials: its replicates are never on both sides of
-    a fold. They have no weights, since not all six families know any.
+    a fold. They have no weights, since not all six families know any. Every search is stored as
+    soon as it ends, so that a training that is killed goes on with the others.
     """
     budget = task.context.study.budget
     space, samples = collected_samples(task)
@@ -35,9 +37,12 @@ def train(task: Task) -> Training:
             samples,
             folds=budget.folds,
             trials=budget.tuning_trials,
-            timeout_s=budget.tuning_timeout_s * (budget.folds + 1),
+            timeout_s=budget.tuning_timeout_s,
             seed=task.seed("train"),
-            jobs=os.cpu_count() or 1,
+            repeats=budget.repeats,
+            level=budget.level,
+            kept=task.store.get(task.subject, Searches),
+            keep=partial(task.store.put, task.subject),
             progress=progress.step,
         )
     finally:
@@ -48,6 +53,7 @@ def train(task: Task) -> Training:
         errors=tuple(error for _, error in outcome),
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
+        ceiling=ceiling(samples),
     )
     task.store.put(task.subject, training)
     return training

@@ -7,7 +7,7 @@ from typing import Any
 
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Contrast
-from intop.domain.results import Contestant, Verdict
+from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.trial import Trial
 
 
@@ -25,6 +25,9 @@ def _plain(value: Any) -> Any:
             plain["outcome"] = value.outcome
         if isinstance(value, Agreement):
             plain["in_use"] = [value.replicas[n].name for n in value.in_use]
+        if isinstance(value, Training):
+            plain["best"] = value.best
+            plain["is_at_ceiling"] = value.is_at_ceiling
         return plain
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -15,6 +15,7 @@ from intop.domain.agreement import Replica
 from intop.domain.drift import Drift
 from intop.domain.replicates import Noise
 from intop.domain.results import (
+    NEAR_CEILING,
     Collected,
     Convergence,
     ModelError,
@@ -75,7 +76,7 @@ def ranking(title: str, found: Ranking) -> RenderableType:
 
 
 def errors(title: str, training: Training) -> RenderableType:
-    """Held-out error by family."""
+    """Held-out error by family, and what a perfect model would reach."""
     trials = f"{training.trials} trials"
     if training.configurations is not None:
         trials += f" of {training.configurations} configurations"
@@ -86,13 +87,47 @@ def errors(title: str, training: Training) -> RenderableType:
     table = new_table(
         ("family", "left"),
         ("MAPE", "right"),
-        ("R² of log P99", "right"),
+        (f"R² of log {training.target}", "right"),
         ("rank correlation", "right"),
+        ("coverage", "right"),
+        ("regret", "right"),
         ("time", "right"),
     )
     for error in training.errors:
         table.add_row(*_error_cells(error))
-    return Group(heading, table, "")
+    return Group(heading, table, Text("\n".join(_judgement(training))), "")
+
+
+def _judgement(training: Training) -> Iterator[str]:
+    """What the errors come to, in sentences."""
+    if levels := sorted({e.level for e in training.errors if e.coverage is not None}):
+        yield (
+            f"Coverage: how many lie in the interval of their prediction, which is to hold "
+            f"{few([f'{level:.0%}' for level in levels])}. Regret: by how much the one predicted "
+            f"lowest was measured higher than the lowest."
+        )
+    if training.best:
+        yield f"Best by cross-validation: {training.best}."
+    yield _ceiling_sentence(training)
+
+
+def _ceiling_sentence(training: Training) -> str:
+    """Such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
+    found = training.ceiling
+    if found is None:
+        return "Noise ceiling: can't be told, nothing was measured twice."
+    told = (
+        f"Noise ceiling: a perfect model would have MAPE {found.mape:.0f} %, R² {found.r2:.2f} "
+        f"and rank correlation {found.spearman:.2f} (a trial scatters by "
+        f"{_percent(math.exp(found.sd)).lstrip('+')} %, by the {found.configurations} "
+        f"configurations that were measured more than once)."
+    )
+    if training.is_at_ceiling:
+        told += (
+            f"\n{training.best} errs at most {NEAR_CEILING:g} times as much: what is left is noise "
+            f"of the measurements, and more models would not help."
+        )
+    return told
 
 
 def _error_cells(error: ModelError) -> tuple[str, ...]:
@@ -101,6 +136,8 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
         f"{error.mape:.0f} %",
         f"{error.r2:.2f}",
         f"{error.spearman:.2f}",
+        "-" if error.coverage is None else f"{error.coverage:.0%}",
+        "-" if error.regret is None else f"{error.regret:.0f} %",
         f"{error.seconds:.1f} s",
     )
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from intop.learn import preprocess
+from samples import table
 
 
 def test_a_bow_is_as_relevant_as_a_line() -> None:
@@ -32,8 +33,9 @@ def _width(percent: int, variance: float) -> int:
     rng = np.random.default_rng(2)
     half = rng.random((40, 3))
     features = np.hstack([half, half + rng.normal(0, 0.01, half.shape)])
+    samples = table(features, rng.random(40))
     pipeline = preprocess.pipeline(
-        DummyRegressor(), {"kept_percent": percent, "pca_variance": variance}
+        samples.variables, DummyRegressor(), {"kept_percent": percent, "pca_variance": variance}
     )
-    pipeline.fit(features, rng.random(40))
+    pipeline.fit(samples.values, samples.log_target)
     return int(pipeline[:-1].transform(features).shape[1])

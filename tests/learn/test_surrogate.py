@@ -6,12 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from intop.domain.encoding import Matrix
 from intop.domain.results import FittedFamily
-from intop.domain.space import Matrix, Space
+from intop.domain.space import Space
+from intop.learn import surrogate as surrogates
 from intop.learn.design import latin_hypercube
-from intop.learn.surrogate import FAMILIES, fit, fit_trees, predicted
+from intop.learn.families import FAMILIES, INTOP_FAMILIES
+from intop.learn.surrogate import fit, fit_trees, predicted, surrogate
+from samples import table
 
 TREES = ("RFR", "CatBoost", "LightGBM", "XGBoost")
+SVR = dict(FAMILIES["SVR"].defaults) | {"kept_percent": 100}
 
 
 def with_defaults(*names: str) -> list[FittedFamily]:
@@ -26,8 +31,10 @@ def with_defaults(*names: str) -> list[FittedFamily]:
 
 
 def test_there_are_the_six_families_of_the_method() -> None:
-    assert list(FAMILIES) == ["DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"]
-    assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREES
+    assert ["DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"] == [
+        family.name for family in INTOP_FAMILIES
+    ]
+    assert tuple(family.name for family in INTOP_FAMILIES if family.is_tree) == TREES
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -46,16 +53,17 @@ def test_every_family_fits_few_rows_in_silence(
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(rows)
-    features = rng.random((rows, 20))
-    features[:, 5:9] = features[:, 5:9] > 0.5
-    features[:, 9:15] = 1.0
-    log_p99 = 3 + features[:, 0] + rng.normal(0, 0.1, rows)
+    values = rng.random((rows, 20))
+    values[:, 5:9] = values[:, 5:9] > 0.5
+    values[:, 9:15] = 1.0
+    samples = table(values, 3 + values[:, 0] + rng.normal(0, 0.1, rows))
     family = FAMILIES[name]
     distributions = optuna.samplers.RandomSampler(seed=draw)
     study = optuna.create_study(sampler=distributions)
     capfd.readouterr()
     hyperparameters = family.suggest(study.ask(), rows)
-    guesses = predicted(fit(family.build(hyperparameters, 1), features, log_p99), features)
+    model = fit(family.build(samples.variables, hyperparameters, 1), samples)
+    guesses = predicted(model, values)
     assert guesses.shape == (rows,)
     assert np.all(np.isfinite(guesses))
     assert capfd.readouterr() == ("", "")
@@ -68,11 +76,15 @@ def test_every_family_learns_what_is_easy(
     name: str, space: Space, log_p99: Callable[[Matrix], Matrix]
 ) -> None:
     features = space.encode(space.values(latin_hypercube(space, 200, seed=1)))
-    truth = log_p99(features)
+    samples = table(features, log_p99(features))
     (found,) = with_defaults(name)
-    model = fit(FAMILIES[name].build(found.hyperparameters, 1), features[:140], truth[:140])
-    error = predicted(model, features[140:]) - truth[140:]
-    assert np.var(error) < 0.4 * np.var(truth)
+    model = fit(
+        FAMILIES[name].build(samples.variables, found.hyperparameters, 1),
+        samples.rows(range(140)),
+    )
+    held_out = samples.rows(range(140, 200))
+    error = predicted(model, held_out.values) - held_out.log_target
+    assert np.var(error) < 0.4 * np.var(samples.log_target)
 
 
 def test_a_network_stops_early_only_where_rows_can_be_spared() -> None:
@@ -85,32 +97,79 @@ def test_a_network_stops_early_only_where_rows_can_be_spared() -> None:
 
 def test_the_ensemble_is_the_mean_of_the_tree_families() -> None:
     rng = np.random.default_rng(1)
-    features, log_p99 = rng.random((40, 6)), rng.random(40)
-    predictor = fit_trees(with_defaults(*FAMILIES), features, log_p99, seed=1)
-    each = predictor.each(features)
+    samples = table(rng.random((40, 6)), rng.random(40))
+    predictor = fit_trees(with_defaults("SVR", *TREES), samples, seed=1)
+    each = predictor.each(samples.values)
     assert tuple(each) == TREES
-    assert predictor(features) == pytest.approx(np.mean([each[t] for t in TREES], axis=0))
-    assert predictor.only("RFR")(features) == pytest.approx(each["RFR"])
+    assert predictor(samples.values) == pytest.approx(np.mean([each[t] for t in TREES], axis=0))
+    assert predictor.only("RFR")(samples.values) == pytest.approx(each["RFR"])
     with pytest.raises(ValueError, match="no model of family SVR"):
         predictor.only("SVR")
 
 
 def test_the_same_seed_gives_the_same_ensemble() -> None:
     rng = np.random.default_rng(1)
-    features, log_p99 = rng.random((40, 6)), rng.random(40)
-    first, second = (fit_trees(with_defaults(*TREES), features, log_p99, seed=3) for _ in "ab")
-    assert np.array_equal(first(features), second(features))
+    samples = table(rng.random((40, 6)), rng.random(40))
+    first, second = (fit_trees(with_defaults(*TREES), samples, seed=3) for _ in "ab")
+    assert np.array_equal(first(samples.values), second(samples.values))
 
 
 def test_an_ensemble_without_trees_is_refused() -> None:
     with pytest.raises(ValueError, match="no tree family"):
-        fit_trees(with_defaults("SVR"), np.ones((5, 1)), np.ones(5), seed=1)
+        fit_trees(with_defaults("SVR"), table(np.ones((5, 1)), np.ones(5)), seed=1)
+
+
+# Intervals ----------------------------------------------------------------------------------------
+
+
+def noisy(rows: int, seed: int) -> tuple[Matrix, Matrix]:
+    """Three numbers, and a log target with noise of its own."""
+    rng = np.random.default_rng(seed)
+    values = rng.random((rows, 3))
+    return values, 3 + 2 * values[:, 0] - values[:, 1] + rng.normal(0, 0.2, rows)
+
+
+@pytest.mark.parametrize(("level", "least", "most"), [(0.8, 0.7, 0.92), (0.95, 0.88, 1.0)])
+def test_intervals_hold_about_as_many_as_they_say(level: float, least: float, most: float) -> None:
+    model = surrogate("SVR", SVR, table(*noisy(100, 1)), 1)
+    values, truth = noisy(1000, 2)
+    low, high = model.interval(values, level)
+    assert least < np.mean((low <= truth) & (truth <= high)) < most
+
+
+def test_an_interval_holds_its_prediction_and_those_of_lower_levels() -> None:
+    model = surrogate("SVR", SVR, table(*noisy(40, 1)), 1)
+    values, _ = noisy(50, 2)
+    wide, narrow, here = model.interval(values, 0.95), model.interval(values, 0.5), model(values)
+    assert np.all((wide[0] <= narrow[0]) & (narrow[0] <= here))
+    assert np.all((wide[1] >= narrow[1]) & (narrow[1] >= here))
+    assert np.mean(wide[1] - wide[0]) > 1.5 * np.mean(narrow[1] - narrow[0])
+
+
+def test_few_rows_give_a_finite_interval() -> None:
+    model = surrogate("SVR", SVR, table(*noisy(4, 1)), 1)
+    low, high = model.interval(noisy(9, 2)[0], 0.99)
+    assert np.all(np.isfinite(low) & np.isfinite(high))
+
+
+def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples, (values, _) = table(*noisy(200, 1)), noisy(30, 2)
+    whole = surrogate("SVR", SVR, samples, 1)
+    expected = whole.interval(values, 0.9)
+    monkeypatch.setattr(surrogates, "LARGEST_BLOCK", 400)
+    assert np.array_equal(whole.interval(values, 0.9), expected)
+    monkeypatch.setattr(surrogates, "MOST_MISSES", 100)
+    thinned = surrogate("SVR", SVR, samples, 1)
+    assert [20] * 5 == [len(misses) for misses in thinned.misses]
+    assert np.abs(np.subtract(thinned.interval(values, 0.9), expected)).max() < 0.05
 
 
 def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
-        " intop.learn.genetic, intop.learn.finalists;"
+        " intop.learn.genetic, intop.learn.finalists, intop.learn.ceiling;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"
         "print([name for name in heavy.split() if name in sys.modules])"
     )

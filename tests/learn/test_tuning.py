@@ -1,82 +1,196 @@
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from intop.domain.space import Matrix, Space
+from intop.domain.encoding import Matrix
+from intop.domain.results import FittedFamily, ModelError, Searches
+from intop.domain.space import Space
+from intop.learn import tuning
+from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
-from intop.learn.surrogate import FAMILIES
-from intop.learn.tuning import evaluate, train_all, tune
-
-Trials = tuple[Matrix, Matrix, list[str]]
+from intop.learn.families import FAMILIES
+from intop.learn.samples import Samples
+from intop.learn.tuning import score, train_all, tune
+from samples import table
 
 
 @pytest.fixture
-def trials(space: Space, log_p99: Callable[[Matrix], Matrix]) -> Trials:
+def samples(space: Space, log_p99: Callable[[Matrix], Matrix]) -> Samples:
     """80 configurations with little noise, one of them measured six times.
 
     Of 40 configurations, the R² of one and the same model is 0 to 0.7, by the draw.
     """
-    design = latin_hypercube(space, 80, seed=21)
-    rows = [*design, *[design[0]] * 5]
-    features = space.encode(space.values(rows))
-    noise = np.random.default_rng(22).normal(0, 0.1, len(rows))
-    return features, log_p99(features) + noise, [c.digest for c in rows]
+    values = space.values(latin_hypercube(space, 80, seed=21))
+    rng = np.random.default_rng(22)
+    truth = log_p99(space.encode(values))
+    counts = [6, *[1] * 79]
+    return Samples(
+        variables=space.variables,
+        values=values,
+        measured=tuple(
+            tuple(np.exp(mean + rng.normal(0, 0.1, count)).tolist())
+            for mean, count in zip(truth, counts, strict=True)
+        ),
+    )
+
+
+def trained(
+    families: list[str], samples: Samples, **wanted: Any
+) -> list[tuple[FittedFamily, ModelError]]:
+    """In this process, and without the times."""
+    effort = {"folds": 4, "trials": 3, "timeout_s": None, "seed": 1, "jobs": 1} | wanted
+    found = train_all(families, samples, **effort)
+    return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
+
+
+def error_of(family: str, samples: Samples, **wanted: Any) -> ModelError:
+    ((_, error),) = trained([family], samples, **wanted)
+    return error
+
+
+def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
+    rng = np.random.default_rng(seed)
+    return table(rng.random((rows, columns)), rng.normal(4, 1, rows))
+
+
+# The error ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["SVR", "RFR", "LightGBM"])
 def test_noise_can_not_be_predicted(family: str) -> None:
-    rng = np.random.default_rng(5)
-    features, log_p99 = rng.random((40, 15)), rng.normal(4, 1, 40)
-    error = evaluate(
-        family, features, log_p99, range(40), folds=4, trials=3, timeout_s=None, seed=1
-    )
-    assert error.r2 <= 0.2
+    assert error_of(family, random_table(40, 15, seed=5)).r2 <= 0.2
 
 
 @pytest.mark.parametrize("family", ["SVR", "RFR", "XGBoost"])
 def test_replicates_never_stand_on_both_sides(family: str) -> None:
     from sklearn.model_selection import KFold, cross_val_predict
 
-    rng = np.random.default_rng(6)
-    groups = np.repeat(np.arange(20), 4)
-    features = rng.random((20, 8))[groups]
     # Each configuration has a value that nothing explains, but its replicates share it.
-    log_p99 = rng.normal(4, 1, 20)[groups] + rng.normal(0, 0.05, 80)
-    error = evaluate(family, features, log_p99, groups, folds=4, trials=3, timeout_s=None, seed=1)
+    rng = np.random.default_rng(6)
+    values, logs = rng.random((20, 8)), rng.normal(4, 1, (20, 1)) + rng.normal(0, 0.05, (20, 4))
+    measured = tuple(tuple(trials) for trials in np.exp(logs).tolist())
+    once = table(values, logs[:, 0])
+    samples = Samples(variables=once.variables, values=values, measured=measured)
+    error = error_of(family, samples)
+    assert error.trials == 80
+    assert len(error.held_out) == 20
     assert error.r2 <= 0.2
 
-    # The same model, judged the wrong way, seems nearly perfect: the trap is real.
-    model = FAMILIES["RFR"].build(dict(FAMILIES["RFR"].defaults), 1)
-    leaky = cross_val_predict(model, features, log_p99, cv=KFold(4, shuffle=True, random_state=1))
-    assert np.var(leaky - log_p99) < 0.3 * np.var(log_p99)
+    # The same model, judged trial by trial, seems nearly perfect: the trap is real.
+    trials = table(np.repeat(values, 4, axis=0), logs.ravel())
+    model = FAMILIES["RFR"].build(trials.variables, dict(FAMILIES["RFR"].defaults), 1)
+    leaky = cross_val_predict(
+        model, trials.values, trials.log_target, cv=KFold(4, shuffle=True, random_state=1)
+    )
+    assert np.var(leaky - trials.log_target) < 0.3 * np.var(trials.log_target)
 
 
-def test_what_is_there_is_predicted(trials: Trials) -> None:
-    error = evaluate("CatBoost", *trials, folds=4, trials=3, timeout_s=None, seed=1)
+def test_what_is_there_is_predicted(samples: Samples) -> None:
+    ((_, error),) = train_all(
+        ["CatBoost"], samples, folds=4, trials=3, timeout_s=None, seed=1, level=0.8, jobs=1
+    )
     assert error.family == "CatBoost"
     assert error.trials == 85
     assert error.r2 > 0.4
     assert error.spearman > 0.6
     assert 0 < error.mape < 100
     assert error.seconds > 0
+    # Each configuration once, against the median of its trials.
+    measured = np.array([one.measured for one in error.held_out])
+    assert sorted(measured) == pytest.approx(sorted(np.exp(samples.log_target)))
+    guesses = np.array([one.predicted for one in error.held_out])
+    assert error.mape == pytest.approx(100 * np.mean(np.abs(guesses - measured) / measured))
+    assert all(one.low <= one.predicted <= one.high for one in error.held_out)
+    inside = [one.low <= one.measured <= one.high for one in error.held_out]
+    assert (error.level, error.coverage) == (0.8, np.mean(inside))
+    assert 0.6 < np.mean(inside) < 0.97
+    picked = measured[np.argmin(guesses)]
+    assert error.regret == pytest.approx(100 * (picked / measured.min() - 1))
+
+
+def test_repeats_draw_the_folds_anew() -> None:
+    samples = random_table(20, 3)
+    once, other = (error_of("SVR", samples, trials=1, seed=seed) for seed in (1, 2))
+    both = error_of("SVR", samples, trials=1, seed=1, repeats=2)
+    assert len(both.held_out) == 40
+    assert both.held_out[:20] == once.held_out
+    assert sorted(h.measured for h in both.held_out[20:]) == sorted(
+        h.measured for h in once.held_out
+    )
+    assert both.held_out[20:] != once.held_out
+    assert other.held_out != once.held_out
+    r2 = [
+        r_squared(*(np.log([getattr(h, name) for h in part]) for name in ("measured", "predicted")))
+        for part in (both.held_out[:20], both.held_out[20:])
+    ]
+    assert both.r2 == pytest.approx(np.mean(r2))
+
+
+def test_a_constant_p99_has_no_variance_to_explain() -> None:
+    samples = table(np.random.default_rng(1).random((12, 3)), np.full(12, 3.0))
+    error = error_of("SVR", samples, folds=3, trials=1)
+    assert (error.r2, error.spearman) == (0.0, 0.0)
+    assert error.mape == pytest.approx(0, abs=1e-6)
+    assert error.regret == 0
+
+
+# The search ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_search_is_no_worse_than_the_defaults_and_depends_on_the_seed_only(
-    family: str, trials: Trials
+    family: str, samples: Samples
 ) -> None:
-    defaults = tune(family, *trials, trials=1, timeout_s=None, seed=4)
-    first = tune(family, *trials, trials=4, timeout_s=None, seed=4)
-    assert first == tune(family, *trials, trials=4, timeout_s=None, seed=4)
-    assert first.inner_score >= defaults.inner_score
+    defaults = tune(family, samples, trials=1, timeout_s=None, seed=4)
+    first = tune(family, samples, trials=4, timeout_s=None, seed=4)
+    assert first == tune(family, samples, trials=4, timeout_s=None, seed=4)
+    assert first.inner_score <= defaults.inner_score
     assert FAMILIES[family].defaults.items() <= defaults.hyperparameters.items()
 
 
+def test_a_timeout_ends_a_search_after_its_first_try(samples: Samples) -> None:
+    fitted = tune("SVR", samples, trials=100_000, timeout_s=0.001, seed=1)
+    assert FAMILIES["SVR"].defaults.items() <= fitted.hyperparameters.items()
+
+
+def test_what_is_worse_than_most_is_given_up(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[object] = []
+    fit = tuning.fit
+    monkeypatch.setattr(tuning, "fit", lambda *args: fits.append(args) or fit(*args))
+    tune("SVR", samples, trials=tuning.UNPRUNED_TRIES, timeout_s=None, seed=1)
+    whole = len(fits)
+    assert whole == tuning.UNPRUNED_TRIES * tuning.INNER_FOLDS
+    tune("SVR", samples, trials=20, timeout_s=None, seed=1)
+    assert whole < len(fits) - whole < 20 * tuning.INNER_FOLDS
+
+
+def test_a_model_that_ran_away_has_the_worst_score() -> None:
+    measured = np.array([1.0, 2.0])
+    assert score(measured, np.array([1.0, 4.0])) == pytest.approx(math.sqrt(2))
+    assert score(measured, np.array([1.0, np.nan])) == math.inf
+    assert score(measured, np.array([1.0, 1e300])) == math.inf
+
+
+def test_optuna_keeps_the_callers_verbosity(samples: Samples) -> None:
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    tune("SVR", samples, trials=1, timeout_s=None, seed=1)
+    assert optuna.logging.get_verbosity() == before
+
+
+# All of it ----------------------------------------------------------------------------------------
+
+
 def test_all_families_in_parallel_give_what_each_gives_alone(
-    trials: Trials,
+    samples: Samples,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -84,74 +198,76 @@ def test_all_families_in_parallel_give_what_each_gives_alone(
     monkeypatch.chdir(tmp_path)
     families = ["LightGBM", "SVR"]
     done: list[str] = []
-    trained = train_all(
-        families,
-        *trials,
-        folds=3,
-        trials=3,
-        timeout_s=None,
-        seed=2,
-        jobs=2,
-        progress=done.append,
-    )
+    both = trained(families, samples, folds=3, seed=2, jobs=2, progress=done.append)
     assert sorted(done) == families
-    assert [fitted.family for fitted, _ in trained] == families
-    for family, (fitted, error) in zip(families, trained, strict=True):
-        alone = evaluate(family, *trials, folds=3, trials=3, timeout_s=None, seed=2)
-        assert replace(error, seconds=0.0) == replace(alone, seconds=0.0)
-        assert fitted == tune(family, *trials, trials=3, timeout_s=None, seed=2)
+    for family, (fitted, error) in zip(families, both, strict=True):
+        assert [(fitted, error)] == trained([family], samples, folds=3, seed=2)
+        assert fitted == tune(family, samples, trials=3, timeout_s=None, seed=2)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_timeout_ends_a_search_after_its_first_try(trials: Trials) -> None:
-    fitted = tune("SVR", *trials, trials=100_000, timeout_s=0.001, seed=1)
-    assert FAMILIES["SVR"].defaults.items() <= fitted.hyperparameters.items()
+class KilledError(Exception):
+    """In place of a signal."""
 
 
-def test_a_constant_p99_has_no_variance_to_explain() -> None:
-    features = np.random.default_rng(1).random((12, 3))
-    error = evaluate(
-        "SVR", features, np.full(12, 3.0), range(12), folds=3, trials=1, timeout_s=None, seed=1
-    )
-    assert (error.r2, error.spearman) == (0.0, 0.0)
-    assert error.mape == pytest.approx(0, abs=1e-6)
+def test_a_killed_training_goes_on_and_comes_to_the_same() -> None:
+    samples, families = random_table(20, 3), ["SVR", "LightGBM"]
+    kept: list[Searches] = []
+    done: list[str] = []
+
+    def keep(searches: Searches) -> None:
+        kept.append(searches)
+        if len(kept) == 9:
+            raise KilledError
+
+    wanted = {"folds": 3, "repeats": 2, "trials": 2}
+    with pytest.raises(KilledError):
+        trained(families, samples, **wanted, keep=keep)
+    resumed = trained(families, samples, **wanted, keep=keep, kept=kept[-1], progress=done.append)
+    # 2 families, of which each is searched in 2 times 3 folds and on all rows.
+    assert [*range(1, 15)] == [len(searches.finished) for searches in kept]
+    assert families == done
+    assert resumed == trained(families, samples, **wanted)
+    # What has ended altogether is there at once.
+    assert resumed == trained(families, samples, **wanted, keep=keep, kept=kept[-1])
+    assert 14 == len(kept)
+
+
+@pytest.mark.parametrize(
+    "other", [{"trials": 2}, {"seed": 2}, {"folds": 3}, {"level": 0.8}, {"timeout_s": 9.0}, {}]
+)
+def test_searches_of_something_else_are_not_used(
+    other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples, kept = random_table(8, 2), []
+    wanted: dict[str, Any] = {"folds": 2, "trials": 1, "keep": kept.append}
+    trained(["SVR"], samples, **wanted)
+    before = kept[-1]
+    if not other:
+        samples = random_table(8, 2, seed=2)
+    trained(["SVR"], samples, **wanted | other, kept=before)
+    assert 1 == len(kept[3].finished)
+    assert kept[3].fingerprint != before.fingerprint
+    monkeypatch.setattr(tuning, "revision", lambda: "another")
+    trained(["SVR"], samples, **wanted, kept=before)
+    assert kept[-1].fingerprint not in {before.fingerprint, kept[3].fingerprint}
+    assert 3 == len(kept[-1].finished)
 
 
 def test_says_how_many_configurations_it_needs() -> None:
-    features, log_p99 = np.ones((9, 2)), np.ones(9)
-    few = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    few = table(np.ones((3, 2)), np.ones(3))
     with pytest.raises(ValueError, match="3 configurations are too few to tune SVR; at least 4"):
-        tune("SVR", features, log_p99, few, trials=1, timeout_s=None, seed=1)
+        tune("SVR", few, trials=1, timeout_s=None, seed=1)
     with pytest.raises(ValueError, match=r"3 configurations are too few to evaluate .* at least 5"):
-        evaluate("SVR", features, log_p99, few, folds=5, trials=1, timeout_s=None, seed=1)
+        trained(["SVR"], few, folds=5)
     with pytest.raises(ValueError, match="in 2 folds; at least 8"):
-        train_all(["SVR"], features, log_p99, few, folds=2, trials=1, timeout_s=None, seed=1)
+        trained(["SVR"], few, folds=2)
     with pytest.raises(ValueError, match="at least 2 folds, got 1"):
-        evaluate("SVR", features, log_p99, few, folds=1, trials=1, timeout_s=None, seed=1)
+        trained(["SVR"], few, folds=1)
 
 
 @pytest.mark.parametrize(("folds", "fewest"), [(2, 8), (3, 6), (4, 6), (5, 5), (10, 5)])
 def test_the_least_number_of_configurations_is_enough(folds: int, fewest: int) -> None:
-    rng = np.random.default_rng(1)
-    features, log_p99 = rng.random((fewest, 3)), rng.random(fewest)
-    error = evaluate(
-        "SVR", features, log_p99, range(fewest), folds=folds, trials=1, timeout_s=None, seed=1
-    )
+    error = error_of("SVR", random_table(fewest, 3), folds=folds, trials=1)
     assert error.trials == fewest
-
-
-def test_unusable_data_is_refused() -> None:
-    features = np.ones((8, 2))
-    with pytest.raises(ValueError, match="8, 7 and 8 rows"):
-        tune("SVR", features, np.ones(7), range(8), trials=1, timeout_s=None, seed=1)
-    with pytest.raises(ValueError, match="finite"):
-        tune("SVR", features, np.full(8, np.nan), range(8), trials=1, timeout_s=None, seed=1)
-
-
-def test_optuna_keeps_the_callers_verbosity(trials: Trials) -> None:
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    tune("SVR", *trials, trials=1, timeout_s=None, seed=1)
-    assert optuna.logging.get_verbosity() == before

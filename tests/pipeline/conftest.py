@@ -47,6 +47,7 @@ collect_trials = 8
 replicate_trials = 2
 sentinel_every = 4
 folds = 2
+repeats = 1
 tuning_trials = 1
 population = 40
 generations = 10

@@ -1,15 +1,16 @@
 """What models are given: each configuration once."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Training
+from intop.domain.results import Searches, Training
 from intop.domain.trial import PlannedTrial
+from intop.learn.samples import Samples
 from intop.pipeline import modelling
 from intop.pipeline.measuring import measure_plan
 
@@ -40,12 +41,41 @@ def test_training_has_one_sample_of_each_configuration(
     given: list[Any] = []
     monkeypatch.setattr(modelling, "train_all", lambda *args, **_: given.extend(args) or [])
     training = modelling.train(measured.task)
-    _, features, logs, groups = given
-    assert (3, 3) == (len(features), len(set(groups)))
-    assert [DEFAULT.digest, ONE.digest, OTHER.digest] == list(groups)
-    # 0.8 ms is the geometric mean of 0.4 and 1.6.
-    assert [0, math.log(0.8), math.log(2)] == pytest.approx(list(logs), abs=1e-3)
+    _, samples = given
+    check(samples)
     assert (6, 3) == (training.trials, training.configurations)
+    assert training.ceiling is not None
+    assert 2 == training.ceiling.configurations
+
+
+def check(samples: Samples) -> None:
+    """The default, and the two others, each with all of its trials."""
+    assert [[60], [30], [45]] == samples.values.tolist()
+    assert [3, 2, 1] == [len(trials) for trials in samples.measured]
+    # 0.8 ms is the geometric mean of 0.4 and 1.6.
+    assert [0, math.log(0.8), math.log(2)] == pytest.approx(samples.log_target, abs=1e-3)
+
+
+def test_a_killed_training_goes_on_with_what_is_stored(
+    measured: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Searches | None] = []
+    first = Searches(fingerprint="first")
+
+    def train_all(
+        *_: object, kept: Searches | None, keep: Callable[[Searches], None], **__: object
+    ) -> list[object]:
+        made.append(kept)
+        keep(first)
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return []
+
+    monkeypatch.setattr(modelling, "train_all", train_all)
+    with pytest.raises(KeyboardInterrupt):
+        modelling.train(measured.task)
+    modelling.train(measured.task)
+    assert [None, first] == made
 
 
 def test_a_search_fits_its_models_to_the_same(
@@ -54,9 +84,8 @@ def test_a_search_fits_its_models_to_the_same(
     class EnoughError(Exception):
         """What was to be seen was seen."""
 
-    def fit(_: object, features: np.ndarray, logs: np.ndarray, __: int) -> None:
-        assert 3 == len(features)
-        assert [0, math.log(0.8), math.log(2)] == pytest.approx(list(logs), abs=1e-3)
+    def fit(_: object, samples: Samples, __: int) -> None:
+        check(samples)
         raise EnoughError
 
     monkeypatch.setattr(modelling, "fit_trees", fit)

@@ -7,7 +7,15 @@ import pytest
 import samples
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.results import ModelError, Pairwise, SideBySide, Training, Verdict
+from intop.domain.results import (
+    Ceiling,
+    HeldOut,
+    ModelError,
+    Pairwise,
+    SideBySide,
+    Training,
+    Verdict,
+)
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.machine import to_json
@@ -96,6 +104,25 @@ def test_what_is_no_number_becomes_null() -> None:
     training = Training(keys=(), fitted=(), errors=(wild,), trials=1)
     (found,) = strict(to_json(training))["errors"]
     assert (None, None, None) == (found["mape"], found["r2"], found["spearman"])
+
+
+def test_a_training_says_which_family_is_best() -> None:
+    errors = tuple(
+        ModelError(family=f, mape=m, r2=0.5, spearman=0.5, trials=9, seconds=1)
+        for f, m in (("wild", float("nan")), ("RFR", 30.0), ("SVR", 20.0))
+    )
+    held_out = (HeldOut(measured=2.0, predicted=3.0, low=1.0, high=4.0),)
+    training = Training(
+        keys=(), fitted=(), errors=(*errors[:2], replace(errors[2], held_out=held_out)), trials=9
+    )
+    found = strict(to_json(training))
+    assert ("SVR", False) == (found["best"], found["is_at_ceiling"])
+    assert [{"measured": 2.0, "predicted": 3.0, "low": 1.0, "high": 4.0}] == found["errors"][2][
+        "held_out"
+    ]
+    ceiling = Ceiling(mape=17.0, r2=0.9, spearman=0.9, sd=0.2, configurations=3)
+    assert strict(to_json(replace(training, ceiling=ceiling)))["is_at_ceiling"]
+    assert "" == Training(keys=(), fitted=(), errors=(), trials=9).best
 
 
 @dataclass

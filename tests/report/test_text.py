@@ -1,5 +1,6 @@
 """Results as text in a file: everything is there, and nothing is cut."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
 from intop.domain.replicates import Noise
 from intop.domain.results import (
+    Ceiling,
     Collected,
     Convergence,
     Importance,
@@ -82,8 +84,27 @@ def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
     assert "(24 trials, 3 parameters)" in out
     several = shown(capsys, text.errors("x86 slt", replace(TRAINING, configurations=20)))
     assert "(24 trials of 20 configurations, 3 parameters)" in several
-    assert "svr 120 % -0.25 0.50 1.2 s" == " ".join(cells(out, "svr"))
-    assert "gradient boosting 49 % 0.75 0.88 12.0 s" == " ".join(cells(out, "gradient"))
+    assert "svr 120 % -0.25 0.50 - - 1.2 s" == " ".join(cells(out, "svr"))
+    assert "gradient boosting 49 % 0.75 0.88 - - 12.0 s" == " ".join(cells(out, "gradient"))
+    assert "Coverage" not in out
+    assert "Best by cross-validation: gradient boosting." in out
+    assert "Noise ceiling: can't be told, nothing was measured twice." in out
+
+
+def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixture[str]) -> None:
+    svr, boosting = TRAINING.errors
+    judged = replace(boosting, coverage=0.934, regret=3.2)
+    ceiling = Ceiling(mape=41, r2=0.8, spearman=0.9, sd=math.log(1.5), configurations=9)
+    training = replace(TRAINING, errors=(svr, judged), ceiling=ceiling, target="time", unit="s")
+    out = shown(capsys, text.errors("x86 slt", training))
+    assert "R² of log time" in out
+    assert "gradient boosting 49 % 0.75 0.88 93% 3 % 12.0 s" == " ".join(cells(out, "gradient"))
+    assert "which is to hold 95%" in out
+    assert "a perfect model would have MAPE 41 %, R² 0.80 and rank correlation 0.90" in out
+    assert "(a trial scatters by 50 %, by the 9 configurations that were measured more" in out
+    assert "gradient boosting errs at most 1.2 times as much" in out
+    far = replace(training, ceiling=replace(ceiling, mape=40))
+    assert "at most" not in shown(capsys, text.errors("x86 slt", far))
 
 
 def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,41 @@
+"""Values of a configuration as numbers that models see."""
+
+import numpy as np
+import pytest
+
+from intop.domain.encoding import Variable, encode
+
+LINEAR = Variable(name="a", key="a", low=10, high=30)
+LOG = Variable(name="b[max]", key="b", low=1, high=10_000, scale="log")
+SWITCH = Variable(name="c", key="c", choices=("0", "1"))
+CHOICE = Variable(name="d", key="d", choices=("cubic", "reno", "bbr"))
+
+
+def test_a_number_is_its_place_in_the_range_on_its_scale() -> None:
+    assert [0, 0.5, 1] == LINEAR.place(np.array([10.0, 20.0, 30.0])).tolist()
+    assert [0, 0.5, 1] == pytest.approx(LOG.place(np.array([1.0, 100.0, 10_000.0])))
+
+
+def test_what_lies_outside_of_the_range_counts_as_its_end() -> None:
+    assert [0, 1] == LINEAR.place(np.array([-5.0, 31.0])).tolist()
+    assert [0, 1] == LOG.place(np.array([0.0, 1e9])).tolist()
+
+
+def test_choices_are_one_feature_each_and_two_of_them_one_together() -> None:
+    assert ("c",) == SWITCH.features
+    assert ("d=cubic", "d=reno", "d=bbr") == CHOICE.features
+    assert [[0], [1]] == SWITCH.encode(np.array([0.0, 1.0])).tolist()
+    assert [[0, 0, 1], [1, 0, 0]] == CHOICE.encode(np.array([2.0, 0.0])).tolist()
+
+
+def test_features_stand_in_the_order_of_the_variables() -> None:
+    found = encode((CHOICE, LINEAR, SWITCH), np.array([[1.0, 30.0, 1.0], [0.0, 10.0, 0.0]]))
+    assert [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]] == found.tolist()
+    assert (4, 0) == encode((), np.empty((4, 0))).shape
+
+
+def test_a_range_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="a: 3 to 3 is no range"):
+        Variable(name="a", key="a", low=3, high=3)
+    with pytest.raises(ValueError, match="a: 0 has no place on a logarithmic scale"):
+        Variable(name="a", key="a", low=0, high=3, scale="log")

@@ -1,0 +1,88 @@
+"""The noise ceiling against what a model that knows the truth does reach."""
+
+import numpy as np
+import pytest
+
+from intop.domain.encoding import Variable
+from intop.learn.accuracy import mape, r_squared, rank_correlation
+from intop.learn.ceiling import ceiling
+from intop.learn.samples import Samples, Vector
+
+
+def measured(truth: Vector, counts: Vector, sd: float, rng: np.random.Generator) -> Samples:
+    trials = [
+        tuple(np.exp(rng.normal(mean, sd, count)).tolist())
+        for mean, count in zip(truth, counts, strict=True)
+    ]
+    return Samples(
+        variables=(Variable(name="x", key="x"),),
+        values=np.zeros((len(truth), 1)),
+        measured=tuple(trials),
+    )
+
+
+@pytest.mark.parametrize(("sd", "spread"), [(0.1, 0.5), (0.3, 0.5), (0.3, 0.1)])
+def test_it_is_what_a_model_that_knows_the_truth_reaches(sd: float, spread: float) -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.normal(3, spread, 300)
+    samples = measured(truth, rng.choice([1, 2, 3], 300), sd, rng)
+    found = ceiling(samples)
+    assert found is not None
+    target = samples.log_target
+    assert found.sd == pytest.approx(sd, rel=0.1)
+    assert found.mape == pytest.approx(mape(target, truth), rel=0.1)
+    assert found.r2 == pytest.approx(r_squared(target, truth), abs=0.06)
+    assert found.spearman == pytest.approx(rank_correlation(target, truth), abs=0.06)
+    assert found.configurations == sum(len(trials) > 1 for trials in samples.measured)
+    assert found == ceiling(samples)
+
+
+def test_more_trials_of_each_row_raise_it() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.normal(3, 0.3, 100)
+    few, many = (ceiling(measured(truth, np.full(100, count), 0.3, rng)) for count in (2, 15))
+    assert few is not None
+    assert many is not None
+    assert many.mape < 0.6 * few.mape
+    assert many.r2 > few.r2 + 0.1
+
+
+def test_a_row_with_many_trials_counts_as_one() -> None:
+    """The default is measured again and again, and may scatter less than all others."""
+    rng = np.random.default_rng(5)
+    noisy = measured(rng.normal(3, 0.3, 40), np.full(40, 3), 0.3, rng)
+    quiet = tuple(np.exp(rng.normal(3, 0.001, 400)).tolist())
+    both = Samples(
+        variables=noisy.variables, values=np.zeros((41, 1)), measured=(*noisy.measured, quiet)
+    )
+    found = ceiling(both)
+    assert found is not None
+    assert found.sd == pytest.approx(0.3, rel=0.15)
+
+
+def test_where_nothing_was_measured_twice_there_is_none() -> None:
+    rng = np.random.default_rng(6)
+    assert ceiling(measured(rng.normal(3, 1, 9), np.ones(9, int), 0.1, rng)) is None
+
+
+def test_noise_and_nothing_else_can_not_be_explained() -> None:
+    rng = np.random.default_rng(7)
+    found = ceiling(measured(np.full(60, 3.0), np.full(60, 3), 0.2, rng))
+    assert found is not None
+    assert found.r2 < 0.2
+    assert 5 < found.mape < 25
+
+
+def test_replicates_that_agree_leave_all_to_the_model() -> None:
+    samples = Samples(
+        variables=(Variable(name="x", key="x"),),
+        values=np.zeros((3, 1)),
+        measured=((1.0, 1.0), (2.0, 2.0), (3.0,)),
+    )
+    found = ceiling(samples)
+    assert found is not None
+    assert (found.mape, found.sd, found.configurations) == (0, 0, 2)
+    assert (found.r2, found.spearman) == pytest.approx((1, 1))
+    alike = ceiling(samples.rows([0]))
+    assert alike is not None
+    assert (alike.mape, alike.r2, alike.spearman) == (0, 0, 0)
