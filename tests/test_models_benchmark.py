@@ -169,7 +169,7 @@ def test_results_of_other_code_are_not_mixed_in(
     stored: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data / "results.json").write_text(stored)
-    said = run(monkeypatch, data)
+    said = run(monkeypatch, data, "--runs=1")
     assert "results.json" in said
     assert "delete it, or name another" in said
     assert stored == (data / "results.json").read_text()
