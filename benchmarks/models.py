@@ -236,7 +236,7 @@ def keep(path: Path, results: Results) -> None:
 
 def interval(values: Sequence[float]) -> str:
     """A mean with half the width of its 95 % interval, by Student's t over runs."""
-    mean = f"{np.mean(values):.3g}" if np.mean(values) < 1000 else f"{np.mean(values):.0f}"
+    mean = f"{np.mean(values):.4g}" if np.mean(values) < 1000 else f"{np.mean(values):.0f}"
     if len(values) < 2:
         return mean
     half = student_t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5
@@ -264,7 +264,7 @@ def report(plan: Sequence[Job], results: Results, bounds: Published) -> Iterator
     yield f"|---|---:|---:|{'---:|' * len(SHOWN)}---|"
     for (system, size), runs in found.items():
         theirs = bounds.get((system, size), {})
-        cells = [f"{theirs[m]:.3g}" if m in theirs else "-" for m in SHOWN]
+        cells = [f"{theirs[m]:.4g}" if m in theirs else "-" for m in SHOWN]
         often = Counter(selected(outcomes) for outcomes in runs).most_common()
         names = ", ".join(f"{family} {count}" for family, count in often)
         ours = f"**{interval(of_selected(runs))}**"
@@ -291,12 +291,12 @@ def missed(plan: Sequence[Job], results: Results, bounds: Published) -> list[str
             continue
         ours, theirs = float(np.mean(of_selected(runs))), bounds[system, size]
         problems += [
-            f"{system}: {ours:.3g} is not below {method}'s {theirs[method]:.3g}"
+            f"{system}: {ours:.4g} is not below {method}'s {theirs[method]:.4g}"
             for method in BEATEN
             if method in theirs and ours >= theirs[method]
         ]
         if MATCHED in theirs and ours > theirs[MATCHED]:
-            behind.append(f"{system}: {ours:.3g} is above {MATCHED}'s {theirs[MATCHED]:.3g}")
+            behind.append(f"{system}: {ours:.4g} is above {MATCHED}'s {theirs[MATCHED]:.4g}")
     return problems + (behind if len(behind) > MAY_MISS else [])
 
 
