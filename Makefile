@@ -7,11 +7,18 @@ CONFIG ?= configs/lab.toml
 # Such as ARGS=--resume or ARGS=--new, for a second `make run` in the same folder.
 ARGS ?=
 
+# For bench-models: the folder of the public tables, runs of each, `all` sizes, and systems by name.
+DATA ?= ../shared/bench
+RUNS ?= 30
+SIZES ?= largest
+SYSTEMS ?=
+RESULTS ?= build/bench-models.json
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench clean install
+.PHONY: help run test check bench bench-models clean install
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 run: install ## Tune both architectures and workloads on the embedded lab; take it down again
 	@sh scripts/system-packages guests || echo "going on without virtual machines" >&2
@@ -33,6 +40,10 @@ check: install ## Run the linters only: ruff, mypy, import-linter
 
 bench: install ## Measure what our side of the load can carry
 	@$(BIN)/python benchmarks/rate.py
+
+bench-models: install ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
+	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(RUNS) --sizes $(SIZES) \
+	    --results $(RESULTS) --systems $(SYSTEMS)
 
 clean: ## Remove what was built and installed here; measured data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -2,14 +2,21 @@
 
 On two replicas of the lab, for slt and dlt (`--workload`), in this order:
 
-screen   configurations that fill the space of all of PARAMETERS, once each
-alone    slt only: the default with one parameter changed, by rounds; this is what a screening has
-         to find, measured without any model
-collect  configurations of the parameters that the screening chose, `--replicates` times each
+screen      configurations that fill the space of all of PARAMETERS, once each
+collect     configurations of the parameters that the screening chose, `--replicates` times each
+alone       slt only: the default with one parameter changed, by rounds; this is what a screening
+            has to find, measured without any model
+alone-best  the same about the best configuration that was collected: about the default, parameters
+            that only act together change nothing
 
 All of it is kept in `--store`, and goes on where it was interrupted. Ends by writing one CSV a
 workload and part into `--out`, a row for each usable trial: `configuration` (which rows are
-replicates), the varied numbers or names, `p99_ms`.
+replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ were made by it, on
+2026-11-21, in 52 minutes. What models make of them:
+
+    intop train --data benchmarks/data/slt-collect.csv.gz --target p99_ms --ignore configuration \\
+        --ignore side
+    python benchmarks/screening.py benchmarks/data
 """
 
 import argparse
@@ -17,7 +24,10 @@ import csv
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -25,9 +35,10 @@ from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.replicates import by_configuration
 from intop.domain.results import Ranking
 from intop.domain.space import Space
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
@@ -83,6 +94,8 @@ PARAMETERS = (
     "net.ipv4.tcp_wmem",
 )
 CHOSEN = 12
+BASE = "base"
+"""The side on which nothing is changed, where that is not the default."""
 LEVELS = (0.0, 0.5, 1.0)
 """Of a number, as places in its range on its own scale."""
 
@@ -111,7 +124,7 @@ def main() -> None:
             for task in context_of(store, study).subjects():
                 parts = measured(task, arguments)
                 for part, trials in parts.items():
-                    path = arguments.out / f"{task.workload.name}-{part}.csv"
+                    path = arguments.out / f"{task.workload.name}-{part}.csv.gz"
                     write(path, required_space(task), trials)
                     print(f"{path}: {sum(t.usable for t in trials)} trials")
     finally:
@@ -149,14 +162,6 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
     """The trials of each part, measured now or before."""
     screen(task, arguments.screen)
     parts = {"screen": task.trials("screen")}
-    if task.workload.name == "slt":
-        sides = alone(required_space(task))
-        parts["alone"] = measure_plan(
-            task,
-            "contest",
-            lambda _: blocks(task, "contest", sides, arguments.rounds),
-            failures_count=False,
-        )
 
     def plan(ready: Bench) -> list[PlannedTrial]:
         ranking = task.store.get(task.subject, Ranking)
@@ -170,32 +175,44 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
         )
 
     parts["collect"] = measure_plan(task, "collect", plan)
+    if task.workload.name == "slt":
+        best = min(by_configuration(parts["collect"]), key=lambda m: median(m.p99_ms))
+        parts["alone"] = changed(task, "contest", DEFAULT, arguments.rounds)
+        parts["alone-best"] = changed(task, "pick", best.configuration, arguments.rounds)
     return parts
 
 
-def alone(space: Space) -> Sides:
-    """The default, and it with one number or name changed; by `COLUMN: VALUE`."""
-    sides = {HOST: DEFAULT}
-    default = space.genes(space.values([DEFAULT]))
-    (unchanged,) = space.configurations(space.decode(default))
+def changed(task: Task, stage: Stage, base: Configuration, rounds: int) -> list[Trial]:
+    """A configuration, and it with one parameter changed, in rounds."""
+    sides = alone(required_space(task), base)
+    plan = blocks(task, stage, sides, rounds)
+    return measure_plan(task, stage, lambda _: plan, failures_count=False)
+
+
+def alone(space: Space, base: Configuration) -> Sides:
+    """The base, and it with one number or name changed; by `COLUMN: VALUE`."""
+    sides = {HOST if base.is_default else BASE: base}
+    genes = space.genes(space.values([base]))
+    (unchanged,) = space.configurations(space.decode(genes))
     for index, column in enumerate(space.columns):
         count = len(column.parameter.choices)
         places = LEVELS if column.component else [(n + 0.5) / count for n in range(count)]
-        genes = np.repeat(default, len(places), axis=0)
-        genes[:, index] = places
-        for whole in space.configurations(space.decode(genes)):
+        moved = np.repeat(genes, len(places), axis=0)
+        moved[:, index] = places
+        for whole in space.configurations(space.decode(moved)):
             # A repaired partner is part of it; a default outside of its range is not.
-            changed = {k: v for k, v in whole.values.items() if v != unchanged.values[k]}
-            if changed:
+            other = {k: v for k, v in whole.values.items() if v != unchanged.values[k]}
+            if other:
                 name = f"{column.name}: {whole.values[column.parameter.key]}"
-                sides[name] = Configuration(changed)
+                sides[name] = Configuration({**base.values, **other})
     return sides
 
 
 def write(path: Path, space: Space, trials: Sequence[Trial]) -> None:
     """A row for each usable trial: its configuration, side, values and P99."""
     columns = [c for c in space.columns if varies(c.parameter.key, trials)]
-    with path.open("w", newline="") as file:
+    # Without a date in it, equal tables are equal files.
+    with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["configuration", "side", *(c.name for c in columns), "p99_ms"])
         for trial in trials:

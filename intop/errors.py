@@ -12,6 +12,7 @@ IntopError                    exit code 1: the work failed
 │   └── HostLockedError       another session holds the host
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
+├── ArtefactError             a file of models is damaged, or not one that may be loaded
 ├── ResultMissingError        a stage needs what an earlier stage has not stored yet
 ├── IncomparableError         data measured under different conditions would be mixed
 └── BaselineError             the default configuration itself can't be measured
@@ -94,6 +95,10 @@ class LoadOutputError(IntopError):
 
 class LabError(IntopError):
     """The embedded cluster can't be made, found or removed."""
+
+
+class ArtefactError(IntopError):
+    """A file of saved models is damaged, or holds what must not or can't be loaded."""
 
 
 class ResultMissingError(IntopError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from samples import CONDITIONS, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
-HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
 
 STUDY = """\
 [study]
@@ -150,6 +151,8 @@ def test_the_version_is_said() -> None:
     assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
 
 
+NO_TABLE = ["--data", "no.csv", "--target", "y"]
+
 # Bad usage and wrong files ------------------------------------------------------------------------
 
 
@@ -165,6 +168,7 @@ def test_the_version_is_said() -> None:
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
+        (["train", "--figures", "/dev/null/x"], "intop: the folder of --figures can't be made"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
@@ -172,6 +176,14 @@ def test_the_version_is_said() -> None:
         (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--sudo=ask"], "there is no terminal to ask at"),
+        (["train", "--target", "y"], "intop: --target belongs to --data"),
+        (["train", "--arch", "x86", "--ignore", "y"], "intop: --ignore belongs to --data"),
+        (["train", "--data", "no.csv"], "intop: --data needs --target COLUMN"),
+        (["train", *NO_TABLE, "--arch", "x86"], "leave --config, --arch, --workload and --models"),
+        (["train", *NO_TABLE, "--models", "m"], "leave --config, --arch, --workload and --models"),
+        (["train", *NO_TABLE, "--family", "cat"], "intop: --family cat: there are DNN, SVR,"),
+        (["train", *NO_TABLE], "intop: no.csv: can't be read: No such file or directory"),
+        (["train", "--data", "/", "--target", "y"], "File '/' is a directory"),
     ],
 )
 def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
@@ -586,3 +598,67 @@ def test_compare_as_markdown(study: Path) -> None:
     done = intop("compare", "x86", "arm", "-c", study, "--markdown")
     assert done.stdout.startswith("## x86 and arm: measured P99 in ms")
     assert "| workload | P99 | x86 | arm | arm - x86 | arm / x86 |\n" in done.stdout
+
+
+# Foreign tables -----------------------------------------------------------------------------------
+
+QUICK = ["--family", "svr", "--folds", 2, "--trials", 1]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Runs whose time is that of the size, and threefold in one mode; one of them failed."""
+    path = tmp_path / "runs.csv"
+    rows = [
+        f"{mode},{(3 if mode == 'slow' else 1) * 2**n},w{n % 2},{2**n}kb"
+        for n in range(20)
+        for mode in ("slow", "fast")
+    ]
+    path.write_text("\n".join(["mode,ms,worker,size", *rows, "fast,-1,w0,3kb"]))
+    return path
+
+
+def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path) -> None:
+    words = ("--data", runs, "--target", "ms", "--ignore", "worker", "--failed", -1, *QUICK)
+    done = intop("train", *words, "--json", before=f"import os; os.chdir({str(runs.parent)!r})")
+    assert 0 == done.returncode, done.stderr
+    found = json.loads(done.stdout)
+    assert (41, 1, 1) == tuple(found["table"][name] for name in ("rows", "failed", "lost"))
+    assert ["mode", "size"] == found["training"]["keys"]
+    (error,) = found["training"]["errors"]
+    assert "SVR" == error["family"]
+    assert 0.9 < error["r2"] <= 1
+    assert [runs] == list(runs.parent.iterdir())
+
+
+def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
+    done = intop("train", "--data", runs, "--target", "2", "--failed", -1, *QUICK)
+    assert 0 == done.returncode, done.stderr
+    assert "runs.csv ms: 41 rows, 3 variables: 1 numbers (1 on a logarithmic" in done.stdout
+    assert "  1 failed trials teach nothing; 1 configurations have no" in done.stdout
+    assert "SVR" in done.stdout
+    assert f"{runs}: train: 1/1" in done.stderr
+
+
+def test_a_wrong_table_is_one_sentence_on_stderr(runs: Path) -> None:
+    done = intop("train", "--data", runs, "--target", "ms", *QUICK)
+    assert (2, "") == (done.returncode, done.stdout)
+    (told,) = done.stderr.splitlines()
+    assert told.startswith(f"intop: {runs}:42: column 'ms': the target must be positive, since")
+
+
+def test_a_stopped_fit_tells_nothing_of_hosts(runs: Path) -> None:
+    script = "from intop.cli import main; main()"
+    words = ["train", "--data", str(runs), "--target", "2", "--failed", "-1", "--trials", "1000"]
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as going:
+        assert going.stderr
+        assert ": train: " in going.stderr.readline()
+        going.send_signal(signal.SIGINT)
+        _, told = going.communicate(timeout=60)
+    assert (130, "intop: stopped; of a table nothing is stored\n") == (going.returncode, told)

@@ -153,6 +153,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     )
     assert (0.95, 10, 2) == (found.budget.level, found.budget.judge_pairs, found.budget.judge_looks)
     assert found.budget.replicate_trials is None
+    assert 3 == found.budget.screen_stable
     assert (0.1, 0.2, 0.9) == (
         found.budget.max_steal,
         found.budget.max_foreign_cpu,
@@ -307,11 +308,20 @@ def test_an_own_set_of_paths_and_of_parameters(tmp_path: Path) -> None:
             "workload.slt.paths.0: a path begins",
         ),
         ("[workload.slt]", "[workload.dlt]\npaths = ['/a']", "dlt.paths: dlt asks for the clu"),
+        ('store = "mine.db"', 'objective = "p50"', "study.objective: input should be 'p99' or"),
         ('lab = "one"', 'lab = "one"\noptional = 1.5', "cluster.x86.optional: input should be a"),
     ],
 )
 def test_a_set_that_makes_no_sense_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert any(said in problem for problem in problems(tmp_path, edited(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("", "p99"), ('objective = "component"', "component")]
+)
+def test_models_learn_p99_unless_told(tmp_path: Path, line: str, expected: str) -> None:
+    text = edited('store = "mine.db"', f'store = "mine.db"\n{line}')
+    assert expected == study(tmp_path, text).objective
 
 
 BASELINE = """\

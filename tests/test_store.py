@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -430,16 +430,41 @@ def test_a_verdict_keeps_its_sides(store: Store) -> None:
     assert JUDGED == store.get(subject, Verdict)
 
 
-def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.put(subject, VERDICT)
+def without(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Take from the one result in a store what an earlier version didn't write."""
     with sqlite3.connect(path) as connection:
         (text,) = connection.execute("select document from result").fetchone()
         document = json.loads(text)
-        for later in ("rounds", "planned_rounds", "looks", "sides"):
-            del document[later]
+        edit(document)
         connection.execute("update result set document = ?", (json.dumps(document),))
     connection.close()
+
+
+def test_a_ranking_of_before_there_were_probes_is_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, RANKING)
+
+    def earlier(document: dict[str, Any]) -> None:
+        for later in ("probe_level", "error_rate", "keep", "saved"):
+            del document[later]
+        for importance in document["importances"]:
+            for later in ("permutation", "permutation_sd", "above", "passes"):
+                del importance[later]
+
+    without(path, earlier)
+    assert RANKING == store.get(subject, Ranking)
+    assert () == RANKING.passing
+
+
+def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, VERDICT)
+
+    def earlier(document: dict[str, Any]) -> None:
+        for later in ("rounds", "planned_rounds", "looks", "sides"):
+            del document[later]
+
+    without(path, earlier)
     found = store.get(subject, Verdict)
     assert VERDICT == found
     assert found is not None

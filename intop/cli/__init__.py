@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab
+from intop.cli import hosts, lab, models, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
     arch_option,
     config_option,
     examples,
+    figure_folder,
+    figures_options,
     json_option,
+    models_option,
     print_result,
     say,
+    say_figures,
     study_of,
 )
 from intop.cli.passwords import connecting
@@ -88,6 +92,7 @@ def cli() -> None:
 cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
+cli.add_command(models.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -156,12 +161,20 @@ def pilot(new: bool, **options: Any) -> None:
 @_stage_options
 @_samples_option
 @_new_option
+@figures_options
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
-    from intop.report import text
+    from intop.pipeline.sampling import workloads_agree
+    from intop.report import ranks, text
 
-    _run_stage(lambda task: stage(task, samples), text.ranking, new=new, **options)
+    _run_stage(
+        lambda task: stage(task, samples),
+        text.ranking,
+        new=new,
+        also=(workloads_agree, ranks.agreement),
+        **options,
+    )
 
 
 @cli.command(
@@ -178,24 +191,58 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
-@cli.command(epilog=examples("intop train", "intop train --workload dlt --json"))
+@cli.command(
+    epilog=examples(
+        "intop train",
+        "intop train --workload dlt --json",
+        "intop train --models models",
+        "intop train --figures figures",
+        "intop train --data runs.csv --target p95_ms",
+        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
+    )
+)
 @_stage_options
-def train(**options: Any) -> None:
-    """Fit the six model families and report their held-out errors (STM, DTM)."""
+@figures_options
+@models_option("Also save the fitted models in this folder.")
+@table.table_options
+def train(
+    data: Path | None,
+    models: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    figures: Path | None,
+    figure_format: str,
+    **options: Any,
+) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM).
+
+    With --data they are fitted to a table that somebody else measured, and nothing is stored.
+    """
+    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    if data is not None:
+        table.train(data, **shown, **options)
+        return
+    table.without_data(options)
     from intop.pipeline.modelling import train as stage
-    from intop.report import text
+    from intop.report.components import trained as text
 
-    _run_stage(stage, text.errors, **options)
+    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
+    _run_stage(lambda task: stage(task, models), text, **asked, **shown)
 
 
-@cli.command(epilog=examples("intop search", "intop search --workload dlt"))
+@cli.command(
+    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+)
 @_stage_options
-def search(**options: Any) -> None:
+@models_option("Search models saved in this folder, in place of fitting the campaign's.")
+def search(models: Path | None, **options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    _run_stage(stage, text.search, **options)
+    _run_stage(lambda task: stage(task, models), text.search, **options)
 
 
 @cli.command(
@@ -410,21 +457,33 @@ def _run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    figures: Path | None = None,
+    figure_format: str = "svg",
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
 ) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found."""
+    """Run one stage for all that was asked for, and print what it found.
+
+    `also` finds out what the results say together, and makes a text of it.
+    """
     from intop.pipeline import campaigns
     from intop.report.machine import to_json
     from intop.report.text import show
 
     choose = campaigns.new if new else campaigns.latest_or_new
+    # A folder that can't be made is told before anything is measured.
+    folder = figure_folder(figures) if figures else None
     found: dict[str, Any] = {}
     with _context(config, arch, workload, choose) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
+        together = also[0](context) if also else {}
     if as_json:
-        print_result(to_json(found))
+        print_result(to_json(found | together))
     else:
         show(*(text_of(title, result) for title, result in found.items()))
+        show(*(also[1](title, result) for title, result in together.items()) if also else ())
+    if folder:
+        say_figures(folder, figure_format, found | together)
     return list(found.values())
 
 

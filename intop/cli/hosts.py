@@ -4,8 +4,7 @@ Neither opens a store or writes a file on this machine.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,12 +12,12 @@ import click
 from click.core import ParameterSource
 
 from intop.cli.options import (
-    INTERRUPTED,
     Command,
     F,
     arch_option,
     config_option,
     examples,
+    interruptible,
     json_option,
     print_result,
     say,
@@ -81,7 +80,7 @@ def status(as_json: bool, **options: Any) -> None:
     from intop.pipeline.host_states import states
     from intop.report import host_states as report
 
-    with _interruptible("nothing was changed"):
+    with interruptible("nothing was changed"):
         addresses, missing = _chosen(**options)
         found = states(addresses, connecting(addresses))
     _show([*missing, *found], report.states, as_json=as_json)
@@ -117,7 +116,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
 
     if yes and not force:
         raise UsageError("--yes belongs to --force: nothing is asked without it")
-    with _interruptible("what is not rolled back yet, intop status shows"):
+    with interruptible("what is not rolled back yet, intop status shows"):
         addresses, missing = _chosen(**options)
         connect = connecting(addresses)
         if force and not yes:
@@ -161,16 +160,6 @@ def _confirm(found: Sequence["Answer[HostState]"]) -> None:
     if not click.confirm("Roll back all the same?", err=True):
         say("nothing was changed")
         sys.exit(1)
-
-
-@contextmanager
-def _interruptible(told: str) -> Iterator[None]:
-    """What is true when this is stopped; of a campaign something else is."""
-    try:
-        yield
-    except (KeyboardInterrupt, click.Abort):
-        say(f"intop: stopped; {told}")
-        sys.exit(INTERRUPTED)
 
 
 def _show(answers: Sequence[Any], text: Any, *, as_json: bool) -> None:

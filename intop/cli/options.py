@@ -1,11 +1,15 @@
 """What the commands have in common: help with examples, options, and where words go."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from intop.errors import UsageError
 from intop.report.plain import inert
 
 if TYPE_CHECKING:
@@ -69,6 +73,55 @@ def arch_option(command: F) -> F:
     )(command)
 
 
+def models_option(help_text: str) -> Callable[[F], F]:
+    """--models, as `models`: a folder or None."""
+    return click.option(
+        "--models",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=help_text,
+    )
+
+
+def figures_options(command: F) -> F:
+    """--figures and --figure-format, as `figures`: a folder or None, and `figure_format`."""
+    folder = click.option(
+        "--figures",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Also draw the result, into files of this folder.",
+    )
+    form = click.option(
+        "--figure-format",
+        type=click.Choice(["svg", "png"]),
+        default="svg",
+        help="What the files of --figures are.  [default: svg]",
+    )
+    return folder(form(command))
+
+
+def figure_folder(folder: Path) -> Path:
+    """The folder, which is made when it is missing. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder of --figures can't be made: {error}") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"the folder of --figures, {folder}, can't be written to")
+    return folder
+
+
+def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> None:
+    """Draw what there is to be seen of results by title, and say where."""
+    from intop.report.figures.files import write_figures
+
+    written = write_figures(folder, form, found)
+    for path in written:
+        say(f"drawn: {path}")
+    if not written:
+        say("nothing of this result can be drawn")
+
+
 def study_of(config: Path | None) -> "Study":
     """The study in the file that was asked for. Raises ConfigurationError."""
     from intop.config.study import default_path, load_study
@@ -84,3 +137,13 @@ def print_result(text: str) -> None:
 def say(text: str) -> None:
     """To stderr: all that is said beside the result."""
     click.echo(inert(text), err=True)
+
+
+@contextmanager
+def interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        say(f"intop: stopped; {told}")
+        sys.exit(INTERRUPTED)

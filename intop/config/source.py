@@ -93,7 +93,7 @@ class Source:
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
-                got = "" if detail["type"] == "missing" else f" (got {_short(detail['input'])})"
+                got = "" if detail["type"] == "missing" else f" (got {short(detail['input'])})"
                 self.problem((*place, *inner), f"{_plain(detail['msg'])}{got}")
         except ValueError as error:
             self.problem(place, str(error))
@@ -123,11 +123,15 @@ class Source:
         return best
 
 
+def check_kind(path: Path) -> None:
+    """Raises OSError for what can be opened and never ends: a pipe, a device."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(0, "Is not a file")
+
+
 def _text(path: Path) -> str:
     """Raises OSError for what is no file, ValueError for one that is too large or not UTF-8."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        # Reading a pipe would wait for ever, and a device has no end.
-        raise OSError(0, "Is not a file")
+    check_kind(path)
     with path.open(encoding="utf-8") as file:
         text = file.read(LARGEST_FILE + 1)
     if len(text) > LARGEST_FILE:
@@ -173,6 +177,7 @@ def _plain(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as Python writes it, and not more of it than fits into a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -31,6 +31,7 @@ from intop.domain.cluster import (
     other_arch,
 )
 from intop.domain.parameter import Risk
+from intop.domain.results import Objective
 from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
@@ -86,6 +87,7 @@ class Study:
     embedded one is a LabSpec until it is up. Architectures in `optional` are done without where
     they can't be brought up. Parameters of a higher risk than `max_risk` are
     left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
+    `objective` is what models learn; a verdict is always on P99.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Study:
     optional: frozenset[str] = frozenset()
     wanted: tuple[str, ...] = ("*",)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    objective: Objective = "p99"
 
 
 class _HostModel(Model):
@@ -203,6 +206,7 @@ class _WorkloadModel(Model):
 
 class _BudgetModel(Model):
     screen_trials: Annotated[int, Field(ge=8)] = 100
+    screen_stable: Annotated[int, Field(ge=0)] = 3
     keep: Count = 20
     collect_trials: Annotated[int, Field(ge=8)] = 200
     replicate_trials: Annotated[int, Field(ge=0)] | None = None
@@ -247,6 +251,7 @@ class _StudyModel(Model):
     catalogue: str | None = None
     parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
     baselines: str | None = Field(default=None, min_length=1)
+    objective: Objective = "p99"
 
 
 class _FileModel(Model):
@@ -298,6 +303,7 @@ def load_study(path: Path) -> Study:
         optional=optional,
         wanted=found.study.parameters,
         baselines=baselines,
+        objective=found.study.objective,
     )
 
 

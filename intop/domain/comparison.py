@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from intop.domain.probing import Probed
+from intop.domain.ranks import RankAgreement, rank_agreement
 from intop.domain.results import Importance, ModelError, Ranking, Search, Training, Verdict
 from intop.domain.stats import (
     DifferenceInterval,
@@ -129,8 +130,8 @@ class ComparedValue:
 class Comparison:
     """One workload on two architectures, with intervals at `level`.
 
-    `default` and `tuned` hold the second side against the first. `rank_agreement` is Spearman's
-    correlation of the importances of the parameters that both rank. `differences` are those
+    `default` and `tuned` hold the second side against the first. `rank_agreement` is that of the
+    parameters' importances, None where a side is not screened. `differences` are those
     that make the sides incomparable, `warnings` name what else differs though it should not.
     """
 
@@ -139,7 +140,7 @@ class Comparison:
     sides: tuple[Side, Side]
     default: Contrast
     tuned: Contrast | None
-    rank_agreement: float | None
+    rank_agreement: RankAgreement | None
     parameters: tuple[ComparedParameter, ...]
     values: tuple[ComparedValue, ...]
     differences: tuple[str, ...]
@@ -208,7 +209,11 @@ def compared(
         sides=sides,
         default=_contrast(one.default, other.default, level),
         tuned=tuned,
-        rank_agreement=_agreement(one.ranking, other.ranking),
+        rank_agreement=(
+            rank_agreement((one.arch, other.arch), one.ranking, other.ranking)
+            if one.ranking and other.ranking
+            else None
+        ),
         parameters=_parameters(sides, offers),
         values=_values(sides, offers),
         differences=(*here.differences(there, MUST_BE_EQUAL), *_defaults_differ(sides)),
@@ -231,27 +236,6 @@ def _contrast(one: Latency, other: Latency, level: float) -> Contrast:
         difference_ms=difference(other.mean_ms, one.mean_ms),
         ratio=unpaired_ratio(other.trials_ms, one.trials_ms, level=level),
     )
-
-
-def _agreement(one: Ranking | None, other: Ranking | None) -> float | None:
-    """Spearman's rank correlation over the common parameters; None for fewer than three.
-
-    None as well where one side finds all of them equally important: no ranks, no correlation.
-    """
-    if one is None or other is None:
-        return None
-    left, right = _shares(one), _shares(other)
-    common = sorted(left.keys() & right.keys())
-    if any(len({shares[k] for k in common}) < 2 for shares in (left, right)) or len(common) < 3:
-        return None
-    from scipy import stats
-
-    result = stats.spearmanr([left[k] for k in common], [right[k] for k in common])
-    return float(result.statistic)
-
-
-def _shares(ranking: Ranking) -> dict[str, float]:
-    return {i.key: i.mean for i in ranking.importances}
 
 
 def _parameters(

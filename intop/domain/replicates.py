@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,8 +66,14 @@ class Noise:
     high: float | None = None
 
 
-def by_configuration(trials: Sequence[Trial]) -> list[Measured]:
-    """The trials by configuration, in the order of the plan; what was never usable is left out."""
+def by_configuration(
+    trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
+) -> list[Measured]:
+    """The trials by configuration, in the order of the plan; what was never usable is left out.
+
+    `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
+    scale of that.
+    """
     found: dict[str, list[Trial]] = defaultdict(list)
     for trial in sorted(trials, key=lambda t: t.planned.index):
         found[trial.configuration.digest].append(trial)
@@ -78,7 +84,7 @@ def by_configuration(trials: Sequence[Trial]) -> list[Measured]:
             failures=sum(t.status == "failed" for t in made),
         )
         for made in found.values()
-        if (usable := tuple(t.p99_ms for t in made if t.usable))
+        if (usable := tuple(of(t) for t in made if t.usable))
     ]
 
 

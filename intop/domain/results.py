@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
@@ -10,6 +11,8 @@ from intop.domain.replicates import Noise
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.trial import Trial
 
+Objective = Literal["p99", "component"]
+"""What models learn: P99, or the first component of the performance metrics on its scale."""
 NEAR_CEILING = 1.2
 """A model whose error is at most that many times a perfect one's has little left to learn."""
 
@@ -65,28 +68,51 @@ class Pilot:
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """How much one parameter explains of log P99: mean and standard deviation over seeds.
+    """How much one parameter explains of log P99, by the models of a screening.
 
-    Importances of all parameters of one ranking add up to 1.
+    `mean` and `sd` are of its share of the importance in each of them; the shares of all
+    parameters add up to 1 with those of the probes. `permutation` is how much worse a model
+    predicts configurations that it has not seen when this parameter's values are shuffled among
+    them: by so much of the variance of log P99 does its squared error grow, on average, with a
+    standard deviation over the models. `above` is the share of the models in which it is more
+    important than every probe, `passes` whether the screening takes it for more than noise.
+    These four are None in a ranking by an earlier version, which had no probes.
     """
 
     key: str
     mean: float
     sd: float
+    permutation: float | None = None
+    permutation_sd: float | None = None
+    above: float | None = None
+    passes: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
     """Parameters by importance, the most important first, and the ones chosen for collection.
 
-    The chosen ones are the SRP (workload slt) or DRP (workload dlt). `drift` is that of the
-    default among its trials; None in a ranking by an earlier version.
+    The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that pass, at most
+    `keep` of them. Where none passes, they are the first few by rank. `probe_level` is what an
+    importance has to be above; with a chance of `error_rate` at most it is so that any parameter
+    passes which has no effect. `saved` trials were planned and not measured, since the choice
+    had become stable. `drift` is that of the default among its trials. None of these but `saved`
+    is known of a ranking by an earlier version.
     """
 
     importances: tuple[Importance, ...]
     chosen: tuple[str, ...]
     trials: int
     drift: Drift | None = None
+    probe_level: float | None = None
+    error_rate: float | None = None
+    keep: int | None = None
+    saved: int = 0
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """What is more than noise, the most important first."""
+        return tuple(i.key for i in self.importances if i.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,13 +371,43 @@ class Contest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Components:
+    """The principal components of the performance metrics of `trials`, the strongest first.
+
+    `loadings` (components, metrics) are the correlations of each component with each of the
+    `metrics`; a component has the sign with which P99 grows. `explained` is its share of the
+    variance of all standardised metrics; the first `needed` of them reach 90 %. In each of the
+    `groups`, a chain of correlations above `together`, of either sign, connects the metrics. The
+    `constant` ones are left out, and so are the `unknown` ones, which not every trial has. Of too
+    few trials or metrics there are no loadings, and nothing that follows from them.
+    """
+
+    trials: int
+    metrics: tuple[str, ...]
+    loadings: tuple[tuple[float, ...], ...] = ()
+    explained: tuple[float, ...] = ()
+    needed: int = 0
+    groups: tuple[tuple[str, ...], ...] = ()
+    together: float = 0.0
+    constant: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def loading(self, component: int, metric: str) -> float:
+        """The correlation of a component with a metric; 0 for one that was left out."""
+        if metric not in self.metrics:
+            return 0.0
+        return self.loadings[component][self.metrics.index(metric)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """What training found: hyper-parameters and held-out errors by family.
 
     `keys` are the parameters that the models know, `trials` how many they were trained on. Those
     of one of the `configurations` were put together; None in one by an earlier version, for
     which each trial was a sample. `ceiling` is None where nothing was measured twice. The `target`
-    is in `unit`, which may be empty.
+    is in `unit`, which may be empty. `components` are those of the trials' performance metrics,
+    `objective` is what the models learned.
     """
 
     keys: tuple[str, ...]
@@ -362,6 +418,8 @@ class Training:
     ceiling: Ceiling | None = None
     target: str = "P99"
     unit: str = "ms"
+    components: Components | None = None
+    objective: Objective = "p99"
 
     @property
     def best(self) -> str:
@@ -380,10 +438,14 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What the search found: candidates in order of promise, and how each run of it went."""
+    """What the search found: candidates in order of promise, and how each run of it went.
+
+    `objective` is what was searched for the lowest of.
+    """
 
     candidates: tuple[Candidate, ...]
     convergences: tuple[Convergence, ...]
+    objective: Objective = "p99"
 
 
 def _outcome(ratio_low: float, ratio_high: float, failures: int) -> str:

@@ -251,7 +251,7 @@ def _outer_folds(count: int, folds: int, seed: int) -> list[Fold]:
     """At most `folds` of them, each with enough rows left to tune a model on."""
     if folds < 2:
         raise ValueError(f"an error needs at least 2 folds, got {folds}")
-    if count < (fewest := _fewest_rows(folds)):
+    if count < (fewest := fewest_rows(folds)):
         raise ValueError(
             f"{count} configurations are too few to evaluate a model in {folds} folds;"
             f" at least {fewest}"
@@ -259,7 +259,7 @@ def _outer_folds(count: int, folds: int, seed: int) -> list[Fold]:
     return split(count, folds, seed)
 
 
-def _fewest_rows(folds: int) -> int:
+def fewest_rows(folds: int) -> int:
     """The least number of which every fold, the largest too, leaves FEWEST_ROWS."""
     count = FEWEST_ROWS + 1
     while count - math.ceil(count / min(folds, count)) < FEWEST_ROWS:

@@ -35,7 +35,7 @@ def measure_plan(
     *,
     start: int = 0,
     failures_count: bool = True,
-    looks: Sequence[int] = (),
+    looks: Callable[[Sequence[PlannedTrial]], Sequence[int]] = lambda _: (),
     enough: Callable[[Sequence[Trial]], bool] = lambda _: False,
     more: Callable[[Sequence[Trial]], list[PlannedTrial]] = lambda _: [],
 ) -> list[Trial]:
@@ -43,17 +43,17 @@ def measure_plan(
 
     The plan is made once and stored, so that a resumed stage measures what it set out to. Places
     before `start` are left alone: they were given up for later ones.
-    After the first so many places of each of the `looks`, when all of them are measured, `enough`
-    is asked of their trials whether they will do. When all is measured, `more` is asked for further
-    places, until it has none. Both must go by the trials alone, so that a stage that was killed
-    goes on and ends as it would have.
+    After the first so many places of each of the plan's `looks`, when all of them are measured,
+    `enough` is asked of their trials whether they will do. When all is measured, `more` is asked
+    for further places, until it has none. Both must go by the trials alone, so that a stage that
+    was killed goes on and ends as it would have.
     Raises BaselineError when the default can't be measured, IntopError when too many fail, unless
     a failure is no more than a result there (`failures_count`).
     """
     plan = [p for p in task.store.plan(task.subject, stage) if p.index >= start]
     # Read once and kept up to date: every stored trial costs some ms to decode.
     made = {t.planned.index: t for t in task.trials(stage) if t.planned.index >= start}
-    if plan and not _due(task, plan, made, looks, enough) and not more(_in_order(plan, made)):
+    if plan and not _due(task, plan, made, looks(plan), enough) and not more(_in_order(plan, made)):
         return _in_order(plan, made)
     progress = task.context.progress
     with benches(task) as ready:
@@ -65,7 +65,7 @@ def measure_plan(
             done = len(plan) - len(_missing(task, plan, made))
             progress.begin(f"{task.title}: {stage}", len(plan), done)
             try:
-                while due := _due(task, plan, made, looks, enough):
+                while due := _due(task, plan, made, looks(plan), enough):
                     carry_out(ready, stage, due, made, max_failures=limit)
             finally:
                 progress.end()

@@ -1,13 +1,20 @@
 """train and search: models over the collected trials, and the candidates that they promise."""
 
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
+from intop import artefacts
+from intop.domain.performance import performance
+from intop.domain.replicates import Measured, by_configuration
 from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
-from intop.errors import ResultMissingError
+from intop.domain.trial import Trial
+from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn.ceiling import ceiling
+from intop.learn.components import components, p99_equivalent
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
@@ -15,20 +22,24 @@ from intop.learn.samples import Samples
 from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task
-from intop.pipeline.sampling import collected, collected_space
+from intop.pipeline.models import path_of, save_models, target_of, usable_trees
+from intop.pipeline.sampling import collected_space, collected_trials, usable
 
 KEPT_CANDIDATES = 20
 
 
-def train(task: Task) -> Training:
+def train(task: Task, models: Path | None = None) -> Training:
     """Tune all six families on the collected configurations, and measure their held-out error.
 
     A configuration counts once, with all of its trials: its replicates are never on both sides of
     a fold. They have no weights, since not all six families know any. Every search is stored as
     soon as it ends, so that a training that is killed goes on with the others.
+    Fitted to all configurations, the models are saved in the folder `models`.
     """
-    budget = task.context.study.budget
+    budget, objective = task.context.study.budget, task.context.study.objective
     space, samples = collected_samples(task)
+    if models is not None:
+        artefacts.prepare(models)
     progress = task.context.progress
     for line in limits(list(FAMILIES), len(samples)):
         progress.say(f"{task.title}: {line}")
@@ -56,28 +67,31 @@ def train(task: Task) -> Training:
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
         ceiling=ceiling(samples),
+        components=components(performance(usable(collected_trials(task), task))),
+        objective=objective,
+        target=target_of(task.context.study),
     )
     task.store.put(task.subject, training)
+    if models is not None:
+        save_models(models, task, space, samples, training)
     return training
 
 
-def search(task: Task) -> Search:
+def search(task: Task, models: Path | None = None) -> Search:
     """Search STM / DTM for the configurations with the lowest predicted P99.
 
     The four tree models are searched one by one, as in the paper, and together; the candidates
     are those of all four together. The models are fitted again from the stored trials and
-    hyper-parameters, which takes a second or two and needs no model files.
+    hyper-parameters, which takes a second or two, unless there is a folder `models` of saved ones.
     """
-    training = task.store.get(task.subject, Training)
-    if training is None:
-        raise ResultMissingError(
-            f"{task.title}: no models yet: intop train --arch {task.subject.arch} "
-            f"--workload {task.workload.name}"
-        )
+    source = _training(task) if models is None else artefacts.read(path_of(models, task))
     budget = task.context.study.budget
     space, samples = collected_samples(task)
-    models = fit_trees(training.fitted, samples, task.seed("search"))
-    names = [*models.models, "ensemble"]
+    if isinstance(source, Training):
+        predictor = fit_trees(source.fitted, samples, task.seed("search"))
+    else:
+        predictor = usable_trees(source, task, space, samples)
+    names = [*predictor.models, "ensemble"]
     start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
     progress = task.context.progress
     progress.begin(f"{task.title}: search", len(names))
@@ -87,7 +101,7 @@ def search(task: Task) -> Search:
         for name in names:
             found = genetic_search(
                 space,
-                models if name == "ensemble" else models.only(name),
+                predictor if name == "ensemble" else predictor.only(name),
                 model=name,
                 seed=task.seed("search", name),
                 population=budget.population,
@@ -105,16 +119,53 @@ def search(task: Task) -> Search:
     result = Search(
         candidates=tuple(diverse(space, candidates, KEPT_CANDIDATES, weights=weights)),
         convergences=tuple(convergences),
+        objective=task.context.study.objective,
     )
     task.store.put(task.subject, result)
     return result
 
 
+def _training(task: Task) -> Training:
+    """Raises ResultMissingError, or UsageError for models of another objective."""
+    training = task.store.get(task.subject, Training)
+    command = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
+    if training is None:
+        raise ResultMissingError(f"{task.title}: no models yet: {command}")
+    objective = task.context.study.objective
+    if training.objective != objective:
+        raise UsageError(
+            f"{task.title}: the models learned the objective {training.objective!r}, and "
+            f"{task.context.study.path} asks for {objective!r}. Train them for it: {command}"
+        )
+    return training
+
+
 def collected_samples(task: Task) -> tuple[Space, Samples]:
-    """What was collected, as models are trained on it. Raises ResultMissingError."""
-    space, measured = collected_space(task), collected(task)
+    """What was collected, as models are trained on it.
+
+    Raises ResultMissingError, or IntopError where the study's objective is a component, and there
+    is none that could be one.
+    """
+    space, trials = collected_space(task), collected_trials(task)
+    measured = by_configuration(trials)
+    if task.context.study.objective == "component":
+        measured = _by_component(task, trials)
     return space, Samples(
         variables=space.variables,
         values=space.values([m.configuration for m in measured]),
         measured=tuple(m.p99_ms for m in measured),
     )
+
+
+def _by_component(task: Task, trials: Sequence[Trial]) -> list[Measured]:
+    """The configurations, each trial of them told as P99 equivalent of the first component."""
+    told = usable(trials, task)
+    try:
+        equivalents = p99_equivalent(performance(told))
+    except ValueError as error:
+        raise IntopError(
+            f'{task.title}: objective = "component" is no objective here: {error}. '
+            f'Set objective = "p99" in [study] of {task.context.study.path}'
+        ) from error
+    by_place = {t.planned.index: v for t, v in zip(told, equivalents, strict=True)}
+    return by_configuration(trials, lambda trial: by_place[trial.planned.index])

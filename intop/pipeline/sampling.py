@@ -4,24 +4,36 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.drift import drift
+from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
 from intop.domain.replicates import Measured, by_configuration, noise, variances
 from intop.domain.results import Collected, Ranking
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube
+from intop.learn.samples import Samples
 from intop.learn.screening import rank
 from intop.pipeline.bench import Bench
-from intop.pipeline.context import Task
+from intop.pipeline.context import Context, Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
 from intop.pipeline.offer import stored_probed
 from intop.pipeline.pilot import timed
 from intop.pipeline.replicas import replicas_in_use
+from intop.store import Subject
+
+LOOKS = 10
+"""Parts of a screening, each of which fills the space; at the end of one it may be looked at."""
+
+FIRST_LOOK = 30
+"""Configurations before a first look at a screening. Fewer show next to nothing of a hundred
+parameters, and what they show changes."""
 
 BATCH = 4
 """Replicates that are decided on together. Fewer find the best one hardly more often."""
@@ -30,30 +42,85 @@ BATCH = 4
 def screen(task: Task, samples: int | None = None) -> Ranking:
     """Rank all parameters that the cluster offers, and choose the SRP or DRP.
 
-    The ranking rests on trials of configurations that fill the whole space. `samples` overrides
-    the budget's number of them.
+    The ranking rests on trials of configurations that fill the whole space, and so do those
+    before each look. `samples` overrides the budget's number of them. Raises ResultMissingError
+    when too few could be measured.
     """
     budget = task.context.study.budget
+    rankings: dict[int, Ranking] = {}
 
     def plan(ready: Bench) -> list[PlannedTrial]:
         count = samples or budget.screen_trials
-        design = latin_hypercube(ready.probed.space, count, seed=task.seed("screen"))
+        space, batch = ready.probed.space, -(-count // LOOKS)
+        design = latin_hypercube(space, count, seed=task.seed("screen"), batch=batch)
         return with_sentinels(design, budget.sentinel_every, replicas_in_use(task))
+
+    def ranked(trials: Sequence[Trial]) -> Ranking:
+        # By their number: what was measured before a look, is not measured again.
+        if len(trials) not in rankings:
+            rankings[len(trials)] = _ranking(task, trials)
+        return rankings[len(trials)]
+
+    def stable(trials: Sequence[Trial]) -> bool:
+        ranked(trials)
+        so_far = [rankings[count] for count in sorted(rankings) if count <= len(trials)]
+        return is_stable(so_far, budget.screen_stable)
 
     _check_samples(task, "screen", samples)
     task = timed(task)
-    trials = usable(measure_plan(task, "screen", plan), task)
-    space = required_space(task)
-    ranking = rank(
-        space,
-        [t.configuration for t in trials],
-        [t.p99_ms for t in trials],
-        keep=min(budget.keep, len(space.parameters)),
-        seed=task.seed("ranking"),
+    trials = measure_plan(
+        task, "screen", plan, looks=_looks if budget.screen_stable else lambda _: (), enough=stable
     )
-    ranking = replace(ranking, drift=drift(trials, level=budget.level))
+    saved = len(task.store.plan(task.subject, "screen")) - len(trials)
+    if saved:
+        task.context.progress.say(
+            f"{task.title}: screen: the choice is stable, so {saved} trials need not be measured"
+        )
+    ranking = replace(ranked(trials), drift=drift(trials, level=budget.level), saved=saved)
     task.store.put(task.subject, ranking)
     return ranking
+
+
+def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
+    """After how many places of a screening's plan it is looked at."""
+    ends = [place for place, p in enumerate(plan, start=1) if p.role == "design"]
+    batch = -(-len(ends) // LOOKS)
+    return [ends[n - 1] for n in range(batch, len(ends), batch) if n >= FIRST_LOOK]
+
+
+def _ranking(task: Task, trials: Sequence[Trial]) -> Ranking:
+    """What the trials so far say of all parameters. Raises ResultMissingError for too few."""
+    space = required_space(task)
+    measured = by_configuration(usable(trials, task))
+    samples = Samples(
+        variables=space.variables,
+        values=space.values([m.configuration for m in measured]),
+        measured=tuple(m.p99_ms for m in measured),
+    )
+    keep = min(task.context.study.budget.keep, len(space.parameters))
+    try:
+        return rank(samples, keep=keep, seed=task.seed("ranking"))
+    except ValueError as error:
+        raise ResultMissingError(
+            f"{task.title}: {len(trials)} trials are no screening: {error}. Measure more of them: "
+            f"intop screen --new --samples 100 --arch {task.subject.arch} "
+            f"--workload {task.workload.name}"
+        ) from error
+
+
+def workloads_agree(context: Context) -> dict[str, RankAgreement]:
+    """The rankings of two workloads held against each other, for each architecture with both."""
+    found: dict[str, RankAgreement] = {}
+    for arch in context.archs:
+        rankings: dict[str, Ranking] = {}
+        for workload in WORKLOADS:
+            subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
+            if ranking := context.store.get(subject, Ranking):
+                rankings[workload] = ranking
+        for one, other in combinations(rankings, 2):
+            names = (f"{arch} {one}", f"{arch} {other}")
+            found[" and ".join(names)] = rank_agreement(names, rankings[one], rankings[other])
+    return found
 
 
 def collect(task: Task, samples: int | None = None) -> Collected:
@@ -146,6 +213,14 @@ def collected_space(task: Task) -> Space:
 def collected(task: Task) -> list[Measured]:
     """The collected configurations, each with all of its usable trials.
 
+    Raises ResultMissingError while the plan is not carried out.
+    """
+    return by_configuration(collected_trials(task))
+
+
+def collected_trials(task: Task) -> list[Trial]:
+    """The last attempt at each collected trial; some of them are usable.
+
     Raises ResultMissingError while the plan is not carried out. Replicates belong to it once they
     are planned: what is measured so far will do without those that are still to be allotted.
     """
@@ -157,7 +232,7 @@ def collected(task: Task) -> list[Measured]:
             f"{_next(task, 'collect')}"
         )
     usable(trials, task)
-    return by_configuration(trials)
+    return trials
 
 
 def required_space(task: Task) -> Space:

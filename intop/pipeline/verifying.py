@@ -75,7 +75,7 @@ def judge(task: Task, origin: str, configuration: Configuration, against: str = 
 
     # Right at the looks only: what is measured beyond one, is never left out again.
     asked = [2 * look.rounds for look in schedule]
-    judged = measure_plan(task, "judge", plan, looks=asked, enough=clear)
+    judged = measure_plan(task, "judge", plan, looks=lambda _: asked, enough=clear)
     verdict = _verdict(task, origin, configuration, judged, against, schedule)
     if verdict.stopped_early:
         task.context.progress.say(

@@ -21,6 +21,7 @@ from intop.domain.comparison import (
 )
 from intop.domain.results import Importance, ModelError
 from intop.domain.trial import Conditions
+from intop.report import ranks
 from intop.report.text import bold, new_table
 
 WIDEST_BAR = 40
@@ -85,8 +86,8 @@ def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
     made = [*_forced(found), _matrix(found), _picture(found)]
     for one in found.comparisons:
-        details = (_sides(one), _errors(one), _convergences(one), _parameters(one), _values(one))
-        made += [Section(title=f"{one.workload}: {_names(one)}", depth=2), *details]
+        details = (_sides(one), _errors(one), _convergences(one), _parameters(one), *_ranks(one))
+        made += [Section(title=f"{one.workload}: {_names(one)}", depth=2), *details, _values(one)]
     return made
 
 
@@ -331,18 +332,29 @@ def _parameters(c: Comparison) -> Section:
             "Chosen on one side only does not prove that it matters there only: two screenings of "
             "one machine differ as well"
         )
-    if c.rank_agreement is not None:
-        notes.append(
-            f"Rank correlation of the importances of what both rank: {c.rank_agreement:z.2f}"
-        )
     return Section(
-        title="Parameters by importance (share of log P99 ± sd over seeds) and where chosen",
+        title="Parameters by importance (share of log P99 ± sd over fits) and where chosen",
         columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
         rows=tuple(
             (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
         ),
         notes=tuple(notes),
     )
+
+
+def _ranks(c: Comparison) -> list[Section]:
+    """Both rankings side by side, where there are two."""
+    found = c.rank_agreement
+    if found is None:
+        return []
+    return [
+        Section(
+            title=f"Ranks of the {len(found.common)} parameters that both rank",
+            columns=ranks.columns(found),
+            rows=tuple(ranks.rows(found)),
+            notes=ranks.notes(found),
+        )
+    ]
 
 
 def _importance(found: Importance | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Contrast
+from intop.domain.ranks import RankAgreement
 from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.trial import Trial
 
@@ -23,6 +24,8 @@ def _plain(value: Any) -> Any:
         plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
         if isinstance(value, (Contestant, Contrast, Verdict)):
             plain["outcome"] = value.outcome
+        if isinstance(value, RankAgreement):
+            plain["chosen_by_both"] = list(value.chosen_by_both)
         if isinstance(value, Agreement):
             plain["in_use"] = [value.replicas[n].name for n in value.in_use]
         if isinstance(value, Training):

@@ -18,6 +18,7 @@ from intop.domain.results import (
     NEAR_CEILING,
     Collected,
     Convergence,
+    Importance,
     ModelError,
     Ranking,
     Search,
@@ -55,24 +56,66 @@ class _Inert:
 
 
 def ranking(title: str, found: Ranking) -> RenderableType:
-    """The chosen parameters by importance."""
+    """The chosen parameters by importance, and where the level of the probes lies among them."""
     heading = bold(f"{title}: importance of parameters ({found.trials} trials)")
     table = new_table(
         ("parameter", "left"),
         ("share of log P99", "right"),
-        ("sd over seeds", "right"),
+        ("sd over fits", "right"),
+        ("error when shuffled", "right"),
+        ("above all probes", "right"),
         ("", "left"),
     )
-    chosen = set(found.chosen)
+    shown = [i for i in found.importances if i.key in set(found.chosen)]
     top = max((i.mean for i in found.importances), default=0.0) or 1.0
-    for item in found.importances:
-        if item.key in chosen:
-            bar = "█" * round(20 * item.mean / top)
-            table.add_row(item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", bar)
-    rest = len(found.importances) - len(chosen)
-    lines = [f"{rest} further parameters were ranked and left out."]
+    rows = [(i.mean, _importance_cells(i, top)) for i in shown]
+    if (level := found.probe_level) is not None:
+        bar = "┄" * round(20 * level / top)
+        place = sum(mean > level for mean, _ in rows)
+        rows.insert(place, (level, ("probe level", f"{level:.3f}", "", "", "", bar)))
+    for _, cells in rows:
+        table.add_row(*cells)
+    lines = [cut_sentence(found)]
+    if found.saved:
+        lines.append(
+            f"The choice was stable before the end, so {found.saved} trials that were planned were "
+            "not measured."
+        )
     lines += [drift_sentence(found.drift)] if found.drift else []
     return Group(heading, table, Text("\n".join(lines)), "")
+
+
+def _importance_cells(item: Importance, top: float) -> tuple[str, ...]:
+    worse, above = "-", "-"
+    if item.permutation is not None and item.permutation_sd is not None:
+        worse = f"{100 * item.permutation:+z.1f} ± {100 * item.permutation_sd:.1f} %"
+    if item.above is not None:
+        above = f"{item.above:.0%}"
+    bar = "█" * round(20 * item.mean / top)
+    return item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", worse, above, bar
+
+
+def cut_sentence(found: Ranking) -> str:
+    """Why the cut is where it is."""
+    count, passing, chosen = len(found.importances), len(found.passing), len(found.chosen)
+    if found.probe_level is None or found.error_rate is None:
+        return f"{count - chosen} further parameters were ranked and left out."
+    rule = (
+        f"above what shuffled copies of the parameters reach, which of {count} without any effect "
+        f"one or more would be with a chance of {found.error_rate:.0%} at most, and predictions "
+        "are worse without"
+    )
+    if not passing:
+        return (
+            f"Nothing above noise was found: no parameter is {rule} it. The first {chosen} by rank "
+            "are chosen all the same, so that the campaign can go on; more trials (screen_trials) "
+            "or longer ones (duration_s) may show what matters."
+        )
+    them = "it" if passing == 1 else "them"
+    told = f"{passing} of {count} parameters {'is' if passing == 1 else 'are'} {rule} {them}."
+    if chosen < passing:
+        return f"{told} The {chosen} most important are chosen, which is all that keep allows."
+    return f"{told} The others are left out: they can't be told from noise."
 
 
 def errors(title: str, training: Training) -> RenderableType:
@@ -145,11 +188,12 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
 def search(title: str, found: Search) -> RenderableType:
     """Convergence of the genetic algorithm, model by model."""
     heading = bold(f"{title}: search by genetic algorithm")
+    unit = "P99" if found.objective == "p99" else "P99 equivalent"
     table = new_table(
         ("model", "left"),
         ("generations to converge", "right"),
         ("time", "right"),
-        ("best predicted P99", "right"),
+        (f"best predicted {unit}", "right"),
         ("best by generation", "left"),
     )
     for run in found.convergences:

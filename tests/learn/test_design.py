@@ -25,6 +25,20 @@ def test_an_unconstrained_number_has_one_value_in_each_stratum(space: Space) -> 
     assert np.sort(places) == pytest.approx((np.arange(20) + 0.5) / 20, abs=0.5 / 20 + 0.001)
 
 
+def test_each_batch_has_one_value_in_each_of_its_strata_and_so_have_all(space: Space) -> None:
+    design = latin_hypercube(space, 20, seed=2, batch=5)
+    column = space.feature_names.index("net.core.netdev_budget")
+    places = space.encode(space.values(design))[:, column]
+    assert len({configuration.digest for configuration in design}) == 20
+    assert np.sort(places) == pytest.approx((np.arange(20) + 0.5) / 20, abs=0.5 / 20 + 0.001)
+    for batch in places.reshape(4, 5):
+        assert np.sort(batch) == pytest.approx((np.arange(5) + 0.5) / 5, abs=0.5 / 5 + 0.001)
+
+
+def test_the_last_batch_may_be_smaller(space: Space) -> None:
+    assert len(latin_hypercube(space, 13, seed=2, batch=5)) == 13
+
+
 def test_equal_rows_are_replaced(space: Space) -> None:
     small = space.restricted(["net.ipv4.tcp_sack", "net.ipv4.tcp_fin_timeout"])
     design = latin_hypercube(small, 200, seed=3)

@@ -1,80 +1,109 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from intop.domain.configuration import Configuration
+from intop.domain.results import Ranking
 from intop.domain.space import Matrix, Space
 from intop.learn.design import latin_hypercube
-from intop.learn.screening import rank
+from intop.learn.samples import Samples
+from intop.learn.screening import ERROR_RATE, FEW, FEWEST_FITS, rank
+
+
+def measured(space: Space, count: int, log_p99: Callable[[Matrix], Matrix]) -> Samples:
+    """Configurations that fill the space, measured once each with a noise of 20 %."""
+    values = space.values(latin_hypercube(space, count, seed=11))
+    noise = np.random.default_rng(12).normal(0, 0.2, count)
+    p99 = np.exp(log_p99(space.encode(values)) + noise).tolist()
+    return Samples(
+        variables=space.variables, values=values, measured=tuple((value,) for value in p99)
+    )
 
 
 @pytest.fixture
-def trials(
-    space: Space, log_p99: Callable[[Matrix], Matrix]
-) -> tuple[list[Configuration], list[float]]:
-    """60 configurations, measured with a noise of 20 %."""
-    design = latin_hypercube(space, 60, seed=11)
-    noise = np.random.default_rng(12).normal(0, 0.2, len(design))
-    return design, np.exp(log_p99(space.encode(space.values(design))) + noise).tolist()
+def samples(space: Space, log_p99: Callable[[Matrix], Matrix]) -> Samples:
+    return measured(space, 80, log_p99)
 
 
-def test_finds_what_was_planted(
-    space: Space, trials: tuple[list[Configuration], list[float]], planted: tuple[str, ...]
+@pytest.fixture
+def noise(space: Space) -> Samples:
+    """Nothing has an effect."""
+    return measured(space, 40, lambda features: np.zeros(len(features)))
+
+
+def quick(samples: Samples, *, keep: int = 9, seed: int = 1) -> Ranking:
+    return rank(samples, keep=keep, seed=seed, fits=FEWEST_FITS)
+
+
+def test_what_was_planted_passes_and_nothing_else(
+    samples: Samples, planted: tuple[str, ...]
 ) -> None:
-    ranking = rank(space, *trials, keep=3, seed=1)
-    assert set(ranking.chosen) == set(planted)
-    assert ranking.trials == 60
+    ranking = quick(samples)
+    assert set(ranking.chosen) == set(ranking.passing) == set(planted)
+    assert (80, 9, ERROR_RATE) == (ranking.trials, ranking.keep, ranking.error_rate)
 
 
-def test_importances_add_up_to_one_and_fall(
-    space: Space, trials: tuple[list[Configuration], list[float]]
-) -> None:
-    ranking = rank(space, *trials, keep=4, seed=1, seeds=5)
+def test_importances_fall_and_leave_the_rest_to_the_probes(samples: Samples, space: Space) -> None:
+    ranking = quick(samples)
     means = [importance.mean for importance in ranking.importances]
     assert {i.key for i in ranking.importances} == {p.key for p in space.parameters}
-    assert sum(means) == pytest.approx(1)
     assert means == sorted(means, reverse=True)
-    assert all(importance.sd >= 0 for importance in ranking.importances)
-    assert ranking.chosen == tuple(i.key for i in ranking.importances[:4])
+    assert 0.5 < sum(means) < 1
+    assert ranking.probe_level is not None
+    for one in ranking.importances:
+        assert one.permutation is not None
+        assert one.passes == (one.mean > ranking.probe_level and one.permutation > 0)
+    strongest = ranking.importances[0]
+    assert 1.0 == strongest.above
+    assert strongest.permutation is not None
+    assert strongest.permutation > 0.2
 
 
-def test_the_seed_decides(space: Space, trials: tuple[list[Configuration], list[float]]) -> None:
-    first = rank(space, *trials, keep=3, seed=7, seeds=3)
-    assert first == rank(space, *trials, keep=3, seed=7, seeds=3)
-    assert first != rank(space, *trials, keep=3, seed=8, seeds=3)
+def test_no_more_are_chosen_than_may_be_kept(samples: Samples) -> None:
+    everything, two = quick(samples), quick(samples, keep=2)
+    assert two.chosen == everything.chosen[:2]
+    assert two.passing == everything.passing
 
 
-def test_keeps_all_when_more_are_wanted_than_there_are(
-    space: Space, trials: tuple[list[Configuration], list[float]]
-) -> None:
-    ranking = rank(space, *trials, keep=99, seed=1, seeds=1)
-    assert len(ranking.chosen) == len(space.parameters)
+def test_where_nothing_passes_a_few_are_chosen_by_rank(noise: Samples) -> None:
+    ranking = quick(noise)
+    assert () == ranking.passing
+    assert tuple(i.key for i in ranking.importances[:FEW]) == ranking.chosen
+    assert 2 == len(quick(noise, keep=2).chosen)
 
 
-def test_a_constant_p99_prefers_nothing(
-    space: Space, trials: tuple[list[Configuration], list[float]]
-) -> None:
-    ranking = rank(space, trials[0], [5.0] * 60, keep=2, seed=1, seeds=2)
-    assert {i.mean for i in ranking.importances} == {1 / len(space.parameters)}
+def test_a_constant_target_has_no_importances(samples: Samples, space: Space) -> None:
+    ranking = quick(replace(samples, measured=((5.0,),) * len(samples)))
+    assert {0.0} == {i.mean for i in ranking.importances}
+    assert () == ranking.passing
+    assert tuple(p.key for p in space.parameters[:FEW]) == ranking.chosen
+
+
+def test_the_seed_decides(noise: Samples) -> None:
+    assert quick(noise, seed=7) == quick(noise, seed=7)
+    assert quick(noise, seed=7) != quick(noise, seed=8)
+
+
+def test_trials_of_one_configuration_are_one_row(noise: Samples) -> None:
+    twice = replace(noise, measured=tuple(trials * 2 for trials in noise.measured))
+    assert replace(quick(noise), trials=80) == quick(twice)
+
+
+def test_few_trials_are_ranked_too(noise: Samples) -> None:
+    assert 5 == quick(noise.rows(range(5))).trials
 
 
 @pytest.mark.parametrize(
-    ("p99_ms", "keep", "message"),
+    ("count", "keep", "fits", "message"),
     [
-        ([1.0] * 9, 3, "10 configurations but 9 P99 values"),
-        ([1.0] * 9 + [0.0], 3, "positive number"),
-        ([1.0] * 9 + [float("nan")], 3, "positive number"),
-        ([1.0] * 10, 0, "keep and seeds must be at least 1, got 0 and 20"),
+        (4, 1, 40, "4 configurations are too few to rank parameters; at least 5"),
+        (9, 0, 40, "keep must be at least 1, and fits 19, got 0 and 40"),
+        (9, 1, 18, "keep must be at least 1, and fits 19, got 1 and 18"),
     ],
 )
 def test_says_what_it_can_not_use(
-    space: Space, p99_ms: list[float], keep: int, message: str
+    noise: Samples, count: int, keep: int, fits: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        rank(space, latin_hypercube(space, 10, seed=1), p99_ms, keep=keep, seed=1)
-
-
-def test_says_how_many_trials_it_needs(space: Space) -> None:
-    with pytest.raises(ValueError, match="4 trials are too few to rank parameters; at least 5"):
-        rank(space, latin_hypercube(space, 4, seed=1), [1.0] * 4, keep=1, seed=1)
+        rank(noise.rows(range(count)), keep=keep, seed=1, fits=fits)

@@ -37,7 +37,9 @@ def test_from_doctor_to_verdict_for_both_workloads(
     tuned = study.json("tune", expected=(0, 3))
     assert [t["workload"] for t in tuned] == ["slt", "dlt"]
     for one in tuned:
-        assert len(one["ranking"]["chosen"]) == 6
+        # Eight trials show next to nothing, and then some are chosen by rank.
+        assert 1 <= len(one["ranking"]["chosen"]) <= 6
+        assert one["ranking"]["probe_level"] > 0
         families = {error["family"] for error in one["training"]["errors"]}
         assert families == {"DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"}
         assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}

@@ -138,7 +138,7 @@ def test_a_stage_ends_as_soon_as_there_is_enough(bench: FakeBench) -> None:
 
     def measured() -> list[Trial]:
         return measuring.measure_plan(
-            bench.task, "collect", plan(4), looks=(2, 3, 5), enough=enough
+            bench.task, "collect", plan(4), looks=lambda _: (2, 3, 5), enough=enough
         )
 
     first = measured()
@@ -154,12 +154,14 @@ def test_what_is_due_again_is_measured_before_it_is_enough(bench: FakeBench) -> 
     bench.statuses = ["ok", "ok", "ok", "failed"]  # the fourth place is a sentinel
     with pytest.raises(BaselineError):
         measuring.measure_plan(bench.task, "collect", plan(4))
-    made = measuring.measure_plan(bench.task, "collect", plan(4), looks=(4,), enough=lambda _: True)
+    made = measuring.measure_plan(
+        bench.task, "collect", plan(4), looks=lambda _: (4,), enough=lambda _: True
+    )
     assert [0, 1, 2, 3, 3] == bench.measured
     assert {"ok"} == {t.status for t in made}
 
 
 def test_what_is_disturbed_is_put_off_no_further_than_to_the_look(bench: FakeBench) -> None:
     bench.statuses = ["disturbed"]
-    measuring.measure_plan(bench.task, "collect", plan(4), looks=(3,))
+    measuring.measure_plan(bench.task, "collect", plan(4), looks=lambda _: (3,))
     assert [0, 1, 2, 0, 3, 4, 5, 6] == bench.measured

@@ -19,6 +19,7 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.configuration import Configuration
+from intop.domain.ranks import RankAgreement, RankPair
 from intop.domain.results import Importance, ModelError, Ranking, Training
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.report import comparison as report
@@ -93,7 +94,18 @@ def comparison(**changes: Any) -> Comparison:
         "sides": (X86, ARM),
         "default": HIGHER,
         "tuned": LOWER,
-        "rank_agreement": 0.456,
+        "rank_agreement": RankAgreement(
+            one="x86",
+            other="arm",
+            spearman=0.456,
+            kendall=0.3,
+            common=("b",),
+            ranks=(
+                RankPair(key="b", rank_one=2, rank_other=7, passes_one=True, passes_other=False),
+            ),
+            chosen_one=("a", "b"),
+            chosen_other=("a",),
+        ),
         "parameters": (
             ComparedParameter(
                 key="a",
@@ -312,10 +324,18 @@ def test_parameters_say_where_they_matter_and_why_not_elsewhere() -> None:
         "b": ("0.250 ± 0.062", "0.001 ± 0.062", "x86; not chosen by arm"),
         "vm.c": ("-", "0.500 ± 0.062", "arm; not offered by x86"),
     } == table(found, "Parameters")
-    refused, caution, agreement = notes(found, "Parameters")
+    refused, caution = notes(found, "Parameters")
     assert "Not offered by x86 (this kernel doesn't have it): vm.c" == refused
     assert caution.startswith("Chosen on one side only does not prove")
-    assert ("Rank correlation of the importances of what both rank: 0.46") == agreement
+
+
+def test_ranks_stand_side_by_side_where_both_are_screened() -> None:
+    found = compared()
+    assert {"b": ("2", "7", "x86")} == table(found, "Ranks of the 1")
+    correlation, chosen = notes(found, "Ranks")
+    assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30")
+    assert "Chosen by both: 1 of 2 in x86 and 1 in arm: a" == chosen
+    assert "Ranks of" not in report.as_markdown(compared(bare()))
 
 
 def test_a_side_that_was_not_screened_has_not_left_anything_out() -> None:

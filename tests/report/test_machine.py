@@ -7,11 +7,13 @@ import pytest
 import samples
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
+from intop.domain.ranks import rank_agreement
 from intop.domain.results import (
     Ceiling,
     HeldOut,
     ModelError,
     Pairwise,
+    Ranking,
     SideBySide,
     Training,
     Verdict,
@@ -133,6 +135,14 @@ class Nested:
 def test_verdicts_deep_inside_have_their_outcome_too() -> None:
     found = strict(to_json([Nested({"x86 slt": (VERDICT,)})]))
     assert "gain" == found[0]["inside"]["x86 slt"][0]["outcome"]
+
+
+def test_agreeing_rankings_have_what_both_chose() -> None:
+    one = Ranking(importances=(), chosen=("a", "b"), trials=9)
+    found = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
+    assert (["a", "b"], ["b"], ["b"]) == tuple(
+        found[key] for key in ("chosen_one", "chosen_other", "chosen_by_both")
+    )
 
 
 def test_other_scripts_stay_readable() -> None:

@@ -1,0 +1,94 @@
+"""Performance: all that a trial says of its configuration, as a row of numbers."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from intop.domain.trial import HostMetrics, Trial
+
+P99 = "log P99"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Performance:
+    """The performance metrics of some trials, a row for each of them.
+
+    `unknown` are the metrics that not every trial has: those of hosts, where nothing was read.
+    """
+
+    metrics: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    unknown: tuple[str, ...] = ()
+
+    def column(self, metric: str) -> list[float]:
+        """One metric of all trials. Raises ValueError for one that is not there."""
+        place = self.metrics.index(metric)
+        return [row[place] for row in self.rows]
+
+
+def performance(trials: Sequence[Trial]) -> Performance:
+    """The performance metrics of usable trials, in their order.
+
+    Latencies are logarithms of ms: P99 is the one that a trial is judged by, the others are those
+    of the answered requests. Counts are log(1 + n), since most are small and a few are huge. CPU
+    is a share of a host's time, memory in MiB; both as they were read over the load. Raises
+    ValueError for a trial without latencies.
+    """
+    known = dict(_OF_TRIAL)
+    if all(_has_hosts(trial) for trial in trials):
+        known |= _OF_HOSTS
+    return Performance(
+        metrics=tuple(known),
+        rows=tuple(tuple(of(trial) for of in known.values()) for trial in trials),
+        unknown=tuple(name for name in _OF_HOSTS if name not in known),
+    )
+
+
+def _has_hosts(trial: Trial) -> bool:
+    """Whether there are a load generator, a load balancer and a backend."""
+    return len(trial.metrics) > 2
+
+
+def _log_ms(value: float) -> float:
+    # A histogram's lowest bucket is 0; no latency is less than 1 us.
+    return math.log(max(value, 0.001))
+
+
+def _max_ms(trial: Trial) -> float:
+    return trial.percentile_ms(100.0)
+
+
+def _error_share(trial: Trial) -> float:
+    answered = trial.histogram.total if trial.histogram else 0
+    failed = sum(trial.errors.values())
+    return failed / (failed + answered)
+
+
+def _balancer(trial: Trial) -> HostMetrics:
+    """The load balancer, which comes second in a cluster, after the load generator."""
+    _, balancer, *_ = trial.metrics.values()
+    return balancer
+
+
+def _backends(trial: Trial) -> list[HostMetrics]:
+    return list(trial.metrics.values())[2:]
+
+
+_OF_TRIAL: Mapping[str, Callable[[Trial], float]] = {
+    "log P50": lambda t: _log_ms(t.percentile_ms(50.0)),
+    "log P90": lambda t: _log_ms(t.percentile_ms(90.0)),
+    P99: lambda t: _log_ms(t.p99_ms),
+    "log P99.9": lambda t: _log_ms(t.percentile_ms(99.9)),
+    "log max": lambda t: _log_ms(_max_ms(t)),
+    "achieved rate": lambda t: t.achieved_rps,
+    "error share": _error_share,
+}
+_OF_HOSTS: Mapping[str, Callable[[Trial], float]] = {
+    "balancer's CPU": lambda t: _balancer(t).cpu,
+    "balancer's memory": lambda t: _balancer(t).memory_mib,
+    "retransmits": lambda t: math.log1p(_balancer(t).retransmits),
+    "TIME_WAIT": lambda t: math.log1p(_balancer(t).time_wait),
+    "listen overflows": lambda t: math.log1p(_balancer(t).listen_overflows),
+    "backends' CPU": lambda t: fmean(backend.cpu for backend in _backends(t)),
+}

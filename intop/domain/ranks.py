@@ -1,0 +1,109 @@
+"""How far two rankings of parameters agree: of two workloads, or of two architectures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intop.domain.results import Ranking
+
+FEWEST = 3
+"""Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
+
+LEADING = 3
+"""Parameters in front of a ranking that has become stable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankPair:
+    """One parameter's place in both rankings, among those that both have; 1 is the most important.
+
+    `passes_one` and `passes_other` say whether it is above the probe level there; None in a
+    ranking that has none.
+    """
+
+    key: str
+    rank_one: int
+    rank_other: int
+    passes_one: bool | None
+    passes_other: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankAgreement:
+    """Two rankings, called `one` and `other`, over the parameters in `common`.
+
+    `spearman` is the correlation of the ranks of the importances, `kendall` tau-b; None where a
+    side finds all of them equally important, or for fewer than three. `ranks` begins with what is
+    most important on either side. `chosen_one` and `chosen_other` are all that each side chose.
+    """
+
+    one: str
+    other: str
+    spearman: float | None
+    kendall: float | None
+    common: tuple[str, ...]
+    ranks: tuple[RankPair, ...]
+    chosen_one: tuple[str, ...]
+    chosen_other: tuple[str, ...]
+
+    @property
+    def chosen_by_both(self) -> tuple[str, ...]:
+        """In the first one's order."""
+        return tuple(key for key in self.chosen_one if key in self.chosen_other)
+
+
+def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> RankAgreement:
+    """The agreement of two rankings that are called so."""
+    shares = [{i.key: i.mean for i in ranking.importances} for ranking in (one, other)]
+    common = tuple(key for key in shares[0] if key in shares[1])
+    columns = [[found[key] for key in common] for found in shares]
+    spearman = kendall = None
+    if len(common) >= FEWEST and all(len(set(column)) > 1 for column in columns):
+        from scipy import stats
+
+        spearman = float(stats.spearmanr(*columns).statistic)
+        kendall = float(stats.kendalltau(*columns).statistic)
+    places = [_places(ranking, set(common)) for ranking in (one, other)]
+    passes = [{i.key: i.passes for i in ranking.importances} for ranking in (one, other)]
+    pairs = [
+        RankPair(
+            key=key,
+            rank_one=places[0][key],
+            rank_other=places[1][key],
+            passes_one=passes[0][key],
+            passes_other=passes[1][key],
+        )
+        for key in common
+    ]
+    return RankAgreement(
+        one=names[0],
+        other=names[1],
+        spearman=spearman,
+        kendall=kendall,
+        common=common,
+        ranks=tuple(sorted(pairs, key=_strongest_first)),
+        chosen_one=one.chosen,
+        chosen_other=other.chosen,
+    )
+
+
+def is_stable(rankings: Sequence[Ranking], looks: int) -> bool:
+    """Whether the last so many of successive rankings found the same.
+
+    They choose the same parameters, all of which pass, and the same LEADING are in front, in any
+    order. Where nothing passes, nothing is stable but noise.
+    """
+    last = rankings[-looks:]
+    if len(last) < looks or not all(ranking.passing for ranking in last):
+        return False
+    chosen = {frozenset(ranking.chosen) for ranking in last}
+    leading = {frozenset(ranking.chosen[:LEADING]) for ranking in last}
+    return len(chosen) == len(leading) == 1
+
+
+def _places(ranking: Ranking, common: set[str]) -> dict[str, int]:
+    keys = [i.key for i in ranking.importances if i.key in common]
+    return {key: place for place, key in enumerate(keys, start=1)}
+
+
+def _strongest_first(pair: RankPair) -> tuple[int, int]:
+    return min(pair.rank_one, pair.rank_other), pair.rank_one + pair.rank_other

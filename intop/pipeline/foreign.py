@@ -1,0 +1,71 @@
+"""train --data: models of a table that somebody else measured."""
+
+from collections.abc import Sequence
+
+from intop.domain.results import Training
+from intop.domain.table import Table
+from intop.errors import UsageError
+from intop.learn.ceiling import ceiling
+from intop.learn.families import FAMILIES
+from intop.learn.samples import Samples
+from intop.learn.tuning import fewest_rows, limits, train_all
+from intop.report.progress import Progress
+
+MOST_FEATURES = 10_000_000
+"""Of all configurations together. Models of more would take hours, and gigabytes."""
+
+
+def chosen_families(names: Sequence[str]) -> list[str]:
+    """The families of these names, in any case of letters; all for none. Raises UsageError."""
+    known = {name.casefold(): name for name in FAMILIES}
+    if unknown := [name for name in names if name.casefold() not in known]:
+        raise UsageError(f"--family {unknown[0]}: there are {', '.join(FAMILIES)}")
+    return list(dict.fromkeys(known[name.casefold()] for name in names)) or list(FAMILIES)
+
+
+def train_table(
+    table: Table, families: Sequence[str], *, folds: int, trials: int, seed: int, progress: Progress
+) -> Training:
+    """Tune these families on a table, and measure their held-out error.
+
+    Nothing is stored. Raises UsageError for a table that is too small for so many folds, or too
+    large.
+    """
+    found = table.inventory
+    if found.configurations < (fewest := fewest_rows(folds)):
+        raise UsageError(
+            f"{found.path}: has {found.configurations} configurations, and {folds} folds need at "
+            f"least {fewest}: measure more, or say fewer --folds"
+        )
+    features = sum(len(v.features) for v in table.variables)
+    if found.configurations * features > MOST_FEATURES:
+        raise UsageError(
+            f"{found.path}: {found.configurations} configurations of {features} features are more "
+            f"than {MOST_FEATURES} numbers: leave columns out (--ignore), or rows"
+        )
+    samples = Samples(variables=table.variables, values=table.values, measured=table.measured)
+    for line in limits(families, len(samples)):
+        progress.say(f"{found.path}: {line}")
+    progress.begin(f"{found.path}: train", len(families))
+    try:
+        outcome = train_all(
+            families,
+            samples,
+            folds=folds,
+            trials=trials,
+            timeout_s=None,
+            seed=seed,
+            progress=progress.step,
+        )
+    finally:
+        progress.end()
+    return Training(
+        keys=tuple(v.key for v in table.variables),
+        fitted=tuple(fitted for fitted, _ in outcome),
+        errors=tuple(error for _, error in outcome),
+        trials=found.trials,
+        configurations=found.configurations,
+        ceiling=ceiling(samples),
+        target=found.target,
+        unit="",
+    )

@@ -1,0 +1,1 @@
+"""Results as figures. The only package that imports matplotlib; draws, and computes nothing."""

@@ -1,0 +1,149 @@
+"""Importance of parameters: one ranking, and the order of two side by side."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from intop.domain.ranks import RankAgreement, RankPair
+from intop.domain.results import Importance, Ranking
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    Drawing,
+    drawn,
+    faint_grid,
+)
+
+MOST_ROWS = 30
+"""Parameters in one figure, unless more are chosen."""
+ROW = 0.19
+"""The height of a parameter's row, in inches."""
+
+
+def importance(about: str, ranking: Ranking) -> Drawing:
+    """The most important parameters, with standard deviations; those that were chosen stand out.
+
+    The probe level, where there is one, is a line. Raises ValueError for an empty ranking.
+    """
+    if not ranking.importances:
+        raise ValueError("the ranking has no parameters")
+    chosen = set(ranking.chosen)
+    shown = ranking.importances[: max(MOST_ROWS, len(chosen))]
+    left_out = len(ranking.importances) - len(shown)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, colour, is_chosen in (("chosen", BLUE, True), ("left out", GREY, False)):
+            _bars(
+                axes, name, colour, [i if (i.key in chosen) == is_chosen else None for i in shown]
+            )
+        if ranking.probe_level is not None:
+            axes.axvline(
+                ranking.probe_level,
+                color=ORANGE,
+                linewidth=1.3,
+                linestyle="--",
+                label="level of the probes, which have no effect",
+                gid="probe-level",
+            )
+        axes.set_yticks(range(len(shown)), [i.key for i in shown])
+        axes.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, None))
+        axes.tick_params(axis="y", length=0)
+        faint_grid(axes, "x")
+        more = f" ({left_out} further parameters are below)" if left_out else ""
+        axes.set_xlabel(f"importance, with its standard deviation{more}")
+        axes.legend(loc="lower right")
+
+    return drawn(
+        "importance",
+        f"importance of parameters ({ranking.trials} trials)",
+        paint,
+        about=about,
+        height=1.2 + ROW * len(shown),
+    )
+
+
+def agreement(about: str, found: RankAgreement) -> Drawing:
+    """The leading parameters in the order of either ranking, each of them joined by a line.
+
+    Raises ValueError where the two have nothing in common.
+    """
+    if not found.ranks:
+        raise ValueError("the two rankings have no parameter in common")
+    chosen = {*found.chosen_one, *found.chosen_other}
+    shown = found.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in found.ranks))]
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        before = sorted(shown, key=lambda pair: pair.rank_one)
+        after = sorted(shown, key=lambda pair: pair.rank_other)
+        for colour, label, keys in _by_choice(found, shown):
+            for key in keys:
+                axes.plot(
+                    (0, 1),
+                    (
+                        [pair.key for pair in before].index(key),
+                        [pair.key for pair in after].index(key),
+                    ),
+                    "o-",
+                    color=colour,
+                    markersize=3.5,
+                    linewidth=1.2,
+                    label=label if key == keys[0] else None,
+                    gid=f"joined-{key}",
+                )
+        other = axes.twinx()
+        axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
+        other.set_yticks(range(len(shown)), [f"{pair.rank_other}  {pair.key}" for pair in after])
+        for side in (axes, other):
+            side.set_ylim(len(shown) - 0.5, -0.5)
+            side.tick_params(length=0, labelsize=7)
+            side.spines[:].set_visible(False)
+        axes.set_xticks((0, 1), (found.one, found.other), fontsize=9, fontweight="bold", color=INK)
+        axes.xaxis.tick_top()
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+    told = "" if found.spearman is None else f" (rank correlation {found.spearman:z.2f})"
+    return drawn(
+        "agreement",
+        f"order of importance{told}",
+        paint,
+        about=about,
+        height=1.4 + ROW * len(shown),
+    )
+
+
+def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]) -> None:
+    """The bars of those that are there, each at its place."""
+    bars = [(place, item) for place, item in enumerate(items) if item is not None]
+    if not bars:
+        return
+    patches = axes.barh(
+        [place for place, _ in bars],
+        [item.mean for _, item in bars],
+        xerr=[item.sd for _, item in bars],
+        color=colour,
+        height=0.7,
+        label=name,
+        error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
+    )
+    for patch, (_, item) in zip(patches, bars, strict=True):
+        patch.set_gid(f"bar-{item.key}")
+
+
+def _by_choice(
+    found: RankAgreement, shown: Sequence[RankPair]
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Colour, label and keys of what both have chosen, one of them, and neither."""
+    both = set(found.chosen_by_both)
+    either = {*found.chosen_one, *found.chosen_other}
+    keys = [pair.key for pair in shown]
+    return [
+        (GREY, "chosen in neither", tuple(k for k in keys if k not in either)),
+        (ORANGE, "chosen in one", tuple(k for k in keys if k in either - both)),
+        (BLUE, "chosen in both", tuple(k for k in keys if k in both)),
+    ]

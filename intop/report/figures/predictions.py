@@ -1,0 +1,138 @@
+"""Predicted against measured: how well each family tells what it has not seen."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from intop.domain.results import Ceiling, HeldOut, ModelError, Training
+from intop.report.figures.drawing import (
+    BLUE,
+    INK,
+    ORANGE,
+    PAGE_WIDTH,
+    Drawing,
+    drawn,
+    faint_grid,
+)
+from intop.report.plain import inert
+
+COLUMNS = 3
+PANEL = 2.2
+"""The height of a panel, in inches."""
+MOST_POINTS = 500
+"""In one panel. More hide each other, and make a file of megabytes."""
+BEYOND = 3.0
+"""So many times beyond all that was measured is the edge, at which wilder guesses are drawn."""
+NARROW = 5.0
+"""A range of less than that has too few round numbers of a logarithmic scale in it."""
+
+
+def predictions(about: str, training: Training) -> Drawing:
+    """Held-out rows, a panel for each family, on logarithmic axes that all of them share.
+
+    A bar is the interval of a prediction. Around the diagonal is the band as wide as the mean
+    error of a model that knows the truth, where the noise is known. Raises ValueError where no
+    family has held-out rows.
+    """
+    shown = [error for error in training.errors if error.held_out]
+    if not shown:
+        raise ValueError("no family has predictions of rows that it has not seen")
+    edges = _edges(shown)
+    columns = min(COLUMNS, len(shown))
+    rows = -(-len(shown) // columns)
+    quantity = inert(f"{training.target} in {training.unit}" if training.unit else training.target)
+
+    def paint(figure: Figure) -> None:
+        panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for panel, error in zip(panels, shown, strict=False):
+            _panel(panel, error, training.ceiling, edges)
+        for empty in panels[len(shown) :]:
+            empty.set_axis_off()
+        figure.supxlabel(_below(f"measured {quantity}", shown[0]), fontsize=9)
+        figure.supylabel(f"predicted {quantity}", fontsize=9)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+    width = PAGE_WIDTH * columns / COLUMNS
+    return drawn(
+        "predictions",
+        f"predicted and measured {training.target} of configurations not seen in training",
+        paint,
+        about=about,
+        height=1.0 + PANEL * rows,
+        width=width,
+    )
+
+
+def _edges(shown: Sequence[ModelError]) -> tuple[float, float]:
+    """Where the axes begin and end: round what was measured, and predicted within reason."""
+    measured = [row.measured for error in shown for row in error.held_out]
+    low, high = min(measured) / BEYOND, max(measured) * BEYOND
+    told = [_inside(row.predicted, low, high) for error in shown for row in error.held_out]
+    return 0.9 * min(*measured, *told), 1.1 * max(*measured, *told)
+
+
+def _panel(
+    axes: Axes, error: ModelError, ceiling: Ceiling | None, edges: tuple[float, float]
+) -> None:
+    low, high = edges
+    rows = error.held_out[:: -(-len(error.held_out) // MOST_POINTS)]
+    axes.set_title(f"{error.family}: MAPE {error.mape:.0f} %")
+    axes.set(xscale="log", yscale="log", xlim=edges, ylim=edges)
+    faint_grid(axes)
+    if ceiling is not None:
+        factor = 1 + ceiling.mape / 100
+        axes.fill_between(
+            edges,
+            [low / factor, high / factor],
+            [low * factor, high * factor],
+            color=ORANGE,
+            alpha=0.25,
+            linewidth=0,
+            label=f"mean error of a perfect model ({ceiling.mape:.0f} %)",
+            gid=f"ceiling-{error.family}",
+        )
+    axes.plot(edges, edges, color=INK, linewidth=0.8)
+    # One line with gaps: a path of its own for each bar would be most of the file.
+    axes.plot(
+        [row.measured for row in rows for _ in range(3)],
+        [end for row in rows for end in (*_bar(row, low, high), math.nan)],
+        color=BLUE,
+        alpha=0.35,
+        linewidth=0.7,
+        label=f"{error.level:.0%} interval",
+        gid=f"intervals-{error.family}",
+    )
+    axes.plot(
+        [row.measured for row in rows],
+        [_inside(row.predicted, low, high) for row in rows],
+        "o",
+        color=BLUE,
+        markersize=2.8,
+        markeredgewidth=0,
+        label="prediction",
+        gid=f"points-{error.family}",
+    )
+    for axis in (axes.xaxis, axes.yaxis):
+        narrow = high / low < NARROW
+        axis.set_major_locator(MaxNLocator(4) if narrow else LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _bar(row: HeldOut, low: float, high: float) -> tuple[float, float]:
+    return _inside(row.low, low, high), _inside(row.high, low, high)
+
+
+def _inside(value: float, low: float, high: float) -> float:
+    """What is beyond the edges is drawn at them."""
+    return min(max(value, low), high)
+
+
+def _below(label: str, error: ModelError) -> str:
+    step = -(-len(error.held_out) // MOST_POINTS)
+    return label if step == 1 else f"{label} (every {step}th of {len(error.held_out)} is drawn)"

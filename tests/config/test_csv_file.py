@@ -1,0 +1,139 @@
+"""CSV files: what is read of them, and one clear error for all else."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from intop.config import csv_file
+from intop.config.csv_file import CsvFile
+from intop.errors import ConfigurationError
+
+
+def written(folder: Path, data: str | bytes, name: str = "a.csv") -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def problem(path: Path) -> str:
+    """What is wrong with a file, without its folder; all of its columns are read."""
+
+    def read() -> None:
+        file = CsvFile(path)
+        file.columns(range(len(file.names)))
+
+    with pytest.raises(ConfigurationError) as caught:
+        read()
+    (told,) = caught.value.problems
+    return told.removeprefix(f"{path.parent}/")
+
+
+def test_columns_have_each_text_once(tmp_path: Path) -> None:
+    file = CsvFile(written(tmp_path, 'x,"the, y"\n\n 1 ,b\n2,"a\nb"\n1,b\n'))
+    assert ("x", "the, y") == file.names
+    found = file.columns([0, 1])
+    assert ("1", "2") == found[0].texts
+    assert [0, 1, 0] == found[0].codes.tolist()
+    assert ("b", "a\nb") == found[1].texts
+    assert [3, 4, 6] == list(found[1].lines)
+    assert "a.csv:4: column 'the, y': is odd" in str(found[1].wrong(1, "is odd"))
+
+
+def test_only_the_chosen_columns_are_read(tmp_path: Path) -> None:
+    file = CsvFile(written(tmp_path, "x,y,y\n1,2,3\n"))
+    assert {1: ("2",)} == {index: column.texts for index, column in file.columns([1]).items()}
+
+
+def test_a_byte_order_mark_windows_lines_and_gzip_are_no_obstacle(tmp_path: Path) -> None:
+    data = b"\xef\xbb\xbfx,y\r\n1,2\r\n"
+    for path in (
+        written(tmp_path, data),
+        written(tmp_path, gzip.compress(data), "a.csv.gz"),
+    ):
+        file = CsvFile(path)
+        assert ("x", "y") == file.names
+        assert ("2",) == file.columns([0, 1])[1].texts
+
+
+def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
+    file = CsvFile(written(tmp_path, ",b,c,c,2\n"))
+    assert ("column 1", "b", "c", "c", "2") == file.names
+    assert [1, 4, 0, 3] == [file.index(word, "--target") for word in ("b", "2", "column 1", "4")]
+    assert [2, 3] == file.indexes("c", "--ignore")
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("c", "2 columns are called 'c': say which by its number, as in --x 3 (they are 3, 4)"),
+        ("PERFS", "has no column 'PERFS' (--x); near are 'perf'"),
+        ("zzz", "has no column 'zzz' (--x); it has 'a', 'b', 'c', 'c', 'perf'"),
+        ("6", "has no column '6' (--x)"),
+        ("0", "has no column '0' (--x)"),
+        ("٣", "has no column '٣' (--x)"),
+        ("", "has no column '' (--x)"),
+    ],
+)
+def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) -> None:
+    file = CsvFile(written(tmp_path, "a,b,c,c,perf\n"))
+    with pytest.raises(ConfigurationError) as caught:
+        file.index(word, "--x")
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "a.csv: is empty: its first line must name the columns"),
+        (b"\n \n", "a.csv: has no rows below"),
+        (b"\n\n", "a.csv: is empty"),
+        (b"x,y\n", "a.csv: has no rows below the names of its columns"),
+        (b"x,y\n1,2\n\n3\n", "a.csv:4: has 1 fields for 2 columns: a field with a comma in it"),
+        (b"x,y\n1,2,3\n", "a.csv:2: has 3 fields for 2 columns"),
+        (b"x,y,x\n1,2,3\n", "a.csv: columns 1 and 3 are both called 'x': rename one, or leave"),
+        (b"x;y\n1;2\n", "a.csv: its columns are separated by ';': commas are needed"),
+        (b"x\ty\n1\t2\n", "a.csv: its columns are separated by '\\t': commas are needed"),
+        (b"x,y\n1,\xe9\n", "a.csv:2: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"),
+        (b"\xff\xfex\0,\0", "a.csv:1: has a NUL byte: this is no CSV file in UTF-8"),
+        (b"x,y\n1,2\n\0,3\n", "a.csv:3: has a NUL byte"),
+        (b'x,y\n1,"2\n3,4\n', "a.csv:2: is not CSV: unexpected end of data"),
+        (b'x,y\n1,"2"3\n', "a.csv:2: is not CSV: ',' expected after '\"'"),
+        (b"x,y\n1," + b"9" * 200_000, "a.csv:2: is not CSV: field larger than field limit"),
+    ],
+)
+def test_what_is_no_table_is_told_with_its_line(tmp_path: Path, data: bytes, told: str) -> None:
+    assert problem(written(tmp_path, data)).startswith(told)
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    assert "no.csv: can't be read: No such file or directory" == problem(tmp_path / "no.csv")
+    (tmp_path / "dir.csv").mkdir()
+    assert "dir.csv: can't be read: Is a directory" == problem(tmp_path / "dir.csv")
+    assert "zero: can't be read: Is not a file" == problem(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x,y\n", gzip.compress(b"x,y\n1,2\n")[:-9], b"\x1f\x8b\x08"]
+)
+def test_what_gzip_cannot_unpack_is_told(tmp_path: Path, data: bytes) -> None:
+    assert problem(written(tmp_path, data, "a.csv.gz")).startswith("a.csv.gz: can't be read: ")
+
+
+def test_a_small_file_of_endless_rows_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_file, "LARGEST_FILE", 2_000_000)
+    bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 1_000_000)
+    assert "a.csv.gz: has more than 2 MB: leave rows or columns out" == problem(
+        written(tmp_path, bomb, "a.csv.gz")
+    )
+
+
+def test_too_many_cells_are_refused_and_ignored_ones_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_file, "MOST_CELLS", 6)
+    path = written(tmp_path, "x,y\n" + "1,2\n" * 4)
+    assert problem(path).startswith("a.csv: has more than 3 rows of 2 columns, which is more than")
+    assert 4 == len(CsvFile(path).columns([0])[0].codes)

@@ -1,0 +1,53 @@
+"""What trials say of their configurations, as rows of numbers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.histogram import Histogram
+from intop.domain.performance import P99, performance
+from samples import METRICS, trial
+
+LATENCIES = Histogram.from_pairs([(100, 500), (200, 400), (400, 90), (800, 10)])
+WHOLE = replace(
+    trial(),
+    histogram=LATENCIES,
+    errors={"timeout": 10, "status": 240},
+    achieved_rps=99.5,
+    metrics={
+        "load": replace(METRICS, cpu=0.9),
+        "lb": METRICS,
+        "one": replace(METRICS, cpu=0.2),
+        "two": replace(METRICS, cpu=0.4),
+    },
+)
+
+
+def test_a_trial_is_a_row_of_its_metrics() -> None:
+    found = performance([WHOLE])
+    (row,) = found.rows
+    told = dict(zip(found.metrics, row, strict=True))
+    # A fifth of its requests failed, so P99 is the timeout of 2 s; the others are of the answers.
+    assert [0.1, 0.2, 2000, 0.8, 0.8] == pytest.approx(
+        [math.exp(told[f"log {name}"]) for name in ("P50", "P90", "P99", "P99.9", "max")], rel=0.01
+    )
+    assert (99.5, 0.2) == (told["achieved rate"], told["error share"])
+    assert (0.25, 100.5) == (told["balancer's CPU"], told["balancer's memory"])
+    counts = [told[name] for name in ("retransmits", "TIME_WAIT", "listen overflows")]
+    assert [math.log(1 + n) for n in (4, 3, 1)] == pytest.approx(counts)
+    assert told["backends' CPU"] == pytest.approx(0.3)
+    assert [told[P99]] == found.column(P99)
+    assert () == found.unknown
+
+
+def test_metrics_that_one_trial_lacks_are_named() -> None:
+    found = performance([WHOLE, replace(WHOLE, metrics={})])
+    assert 7 == len(found.metrics) == len(found.rows[0])
+    assert "retransmits" in found.unknown
+    assert 6 == len(found.unknown)
+
+
+def test_a_latency_of_nothing_has_a_logarithm() -> None:
+    found = performance([replace(trial(), histogram=Histogram.from_pairs([(0, 5)]))])
+    assert math.isfinite(found.column("log P50")[0])

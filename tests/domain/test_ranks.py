@@ -1,0 +1,91 @@
+from collections.abc import Sequence
+
+import pytest
+
+from intop.domain.ranks import RankPair, is_stable, rank_agreement
+from intop.domain.results import Importance, Ranking
+
+NAMES = ("x86 slt", "x86 dlt")
+
+
+def ranking(passing: int | None = None, chosen: int = 2, /, **means: float) -> Ranking:
+    """Parameters in this order, of which the first pass, or of which none can say."""
+    importances = tuple(
+        Importance(key=k, mean=m, sd=0.0, passes=None if passing is None else n < passing)
+        for n, (k, m) in enumerate(means.items())
+    )
+    return Ranking(importances=importances, chosen=tuple(means)[:chosen], trials=10)
+
+
+# Agreement ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (ranking(a=0.5, b=0.3, c=0.2), ranking(a=0.6, b=0.3, c=0.1), (1, 1)),
+        (ranking(a=0.5, b=0.3, c=0.2), ranking(c=0.6, b=0.3, a=0.1), (-1, -1)),
+        (ranking(a=0.5, b=0.3, c=0.2), ranking(b=0.6, a=0.3, c=0.1), (0.5, 1 / 3)),
+        (ranking(a=0.5, b=0.3, c=0.2, x=0), ranking(y=0, a=0.6, b=0.3, c=0.1), (1, 1)),
+        (ranking(a=0.5, b=0.3), ranking(a=0.6, b=0.3), (None, None)),
+        (ranking(a=0.5, b=0.3, c=0.2), ranking(a=0.3, b=0.3, c=0.3), (None, None)),
+    ],
+)
+def test_rankings_agree_by_rank_over_what_both_have(
+    one: Ranking, other: Ranking, expected: tuple[float | None, float | None]
+) -> None:
+    found = rank_agreement(NAMES, one, other)
+    assert expected == pytest.approx((found.spearman, found.kendall))
+
+
+def test_places_are_counted_among_what_both_have_and_the_strongest_anywhere_is_first() -> None:
+    one = ranking(2, x=0.4, a=0.3, b=0.2, c=0.1)
+    other = ranking(1, 1, c=0.5, b=0.3, y=0.2, a=0.1)
+    found = rank_agreement(NAMES, one, other)
+    assert ("x86 slt", "x86 dlt", ("a", "b", "c")) == (found.one, found.other, found.common)
+    assert [
+        ("a", 1, 3, True, False),
+        ("c", 3, 1, False, True),
+        ("b", 2, 2, False, False),
+    ] == [fields(pair) for pair in found.ranks]
+
+
+def fields(pair: RankPair) -> tuple[object, ...]:
+    return pair.key, pair.rank_one, pair.rank_other, pair.passes_one, pair.passes_other
+
+
+def test_what_both_have_chosen() -> None:
+    found = rank_agreement(NAMES, ranking(None, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
+    assert (("a", "b", "c"), ("c", "a")) == (found.chosen_one, found.chosen_other)
+    assert ("a", "c") == found.chosen_by_both
+    assert found.ranks[0].passes_one is None
+
+
+# Stability ----------------------------------------------------------------------------------------
+
+NOTHING = ranking(0, a=0.5, b=0.3, c=0.2)
+AB = ranking(2, 2, a=0.5, b=0.3, c=0.2)
+BA = ranking(2, 2, b=0.5, a=0.3, c=0.2)
+ABC = ranking(3, 3, a=0.5, b=0.3, c=0.2)
+ABCD = ranking(4, 4, a=0.4, b=0.3, c=0.2, d=0.1)
+DABC = ranking(4, 4, d=0.4, a=0.3, b=0.2, c=0.1)
+
+
+@pytest.mark.parametrize(
+    ("rankings", "looks", "expected"),
+    [
+        ([AB, AB], 2, True),
+        ([AB, AB], 3, False),
+        ([ABC, AB, AB], 2, True),
+        ([ABC, AB, AB], 3, False),
+        ([AB, BA], 2, True),
+        ([ABCD, DABC], 2, False),
+        ([NOTHING, NOTHING], 2, False),
+        ([], 1, False),
+    ],
+    ids=["same", "too few", "lately", "not yet", "order", "leading", "noise", "none"],
+)
+def test_stable_is_what_chooses_the_same_with_the_same_in_front(
+    rankings: Sequence[Ranking], looks: int, expected: bool
+) -> None:
+    assert expected == is_stable(rankings, looks)

@@ -1,0 +1,234 @@
+"""Models that are saved by one command and searched by another."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import probe_of
+from intop import __version__, artefacts
+from intop.cli import cli
+from intop.domain.artefact import Origin
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.results import FittedFamily, ModelError, Search
+from intop.domain.trial import Trial
+from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
+from intop.learn.families import FAMILIES
+from intop.pipeline import modelling
+from intop.store import Store, Subject, opened
+from samples import CONDITIONS, trial
+
+STUDY = """\
+[study]
+name = "mine"
+store = "{folder}/mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "t-models"
+machines = ["x86_64", "aarch64"]
+
+[budget]
+population = 20
+generations = 3
+patience = 2
+"""
+WAIT, QUEUE = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
+TREES = ("RFR", "LightGBM")
+
+
+def measured(conditions: Any = CONDITIONS) -> list[Trial]:
+    """The default and eleven configurations of two parameters."""
+    configurations = [
+        Configuration({WAIT: str(10 + 4 * n), QUEUE: str(64 << n % 6)}) for n in range(11)
+    ]
+    return [
+        trial(one, 500 + 90 * n % 700, index=n, conditions=conditions)
+        for n, one in enumerate([DEFAULT, *configurations])
+    ]
+
+
+class Campaign:
+    """A study's folder with a campaign that has collected, and intop at work in it."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys = folder, capsys
+        (folder / "study.toml").write_text(STUDY.format(folder=folder))
+        self.models = folder / "models"
+        self.path = self.models / "x86-slt.zip"
+        with self.store() as store:
+            subject = self.subject(store.begin("mine", seed=1, tool_version=__version__))
+            store.put(subject, probe_of({WAIT: "60", QUEUE: "4096"}))
+            self.add(store, subject, measured())
+
+    def store(self) -> Any:
+        return opened(str(self.folder / "mine.db"))
+
+    def subject(self, campaign: Any) -> Subject:
+        return Subject(campaign=campaign, arch="x86", workload="slt")
+
+    def add(self, store: Store, subject: Subject, trials: list[Trial]) -> None:
+        store.write_plan(subject, "collect", [one.planned for one in trials])
+        for one in trials:
+            store.add(subject, one)
+
+    def run(self, *words: object) -> tuple[str, str]:
+        """What a command says on stdout and stderr."""
+        cli([*map(str, words), "--config", str(self.folder / "study.toml")], standalone_mode=False)
+        return self._capsys.readouterr()
+
+    def search(self) -> str:
+        """What a search of the saved models says on stderr."""
+        return self.run("search", "--models", self.models)[1]
+
+    def found(self) -> Any:
+        """What the last search has stored, but for the time it took."""
+        with self.store() as store:
+            found = store.get(self.subject(store.latest("mine")), Search)
+        runs = [replace(run, seconds=0.0) for run in found.convergences]
+        return found.candidates, runs
+
+    def changed(self, **changes: Any) -> None:
+        """Save the same models once more, as if they had come from elsewhere."""
+        artefact = artefacts.read(self.path)
+        origin = replace(artefact.manifest.origin, **changes)
+        (told,) = [m for m in artefact.manifest.models if m.family == "RFR"]
+        fitted = FittedFamily(family="RFR", hyperparameters=told.hyperparameters, inner_score=0.0)
+        artefacts.save(self.path, origin, [(fitted, told.error, artefact.model("RFR"))])
+
+    @property
+    def origin(self) -> Origin:
+        return artefacts.read(self.path).manifest.origin
+
+
+@pytest.fixture(name="campaign")
+def _campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Campaign:
+    """One whose models need no tuning, and are small."""
+
+    def train_all(*_: object, **__: object) -> Any:
+        for name in ("SVR", *TREES):
+            hyperparameters: dict[str, Any] = dict(FAMILIES[name].defaults)
+            if "trees" in hyperparameters:
+                hyperparameters["trees"] = 5
+            error = ModelError(family=name, mape=20, r2=0.5, spearman=0.5, trials=12, seconds=1)
+            yield (
+                FittedFamily(family=name, hyperparameters=hyperparameters, inner_score=0.0),
+                error,
+            )
+
+    monkeypatch.setattr(modelling, "train_all", lambda *a, **k: list(train_all(*a, **k)))
+    made = Campaign(tmp_path, capsys)
+    _, err = made.run("train", "--models", made.models)
+    assert f"x86 slt: SVR, RFR, LightGBM are saved in {made.path}" in err
+    return made
+
+
+def test_saved_models_find_what_models_fitted_anew_find(campaign: Campaign) -> None:
+    campaign.run("search")
+    anew = campaign.found()
+    said = campaign.search()
+    assert anew == campaign.found()
+    assert ["RFR", "LightGBM", "ensemble"] == [run.model for run in anew[1]]
+    assert str(campaign.path) not in said
+
+
+def test_an_artefact_says_what_it_is(campaign: Campaign) -> None:
+    origin = campaign.origin
+    assert ("mine", "x86", "slt", "P99", "ms") == (
+        origin.study, origin.arch, origin.workload, origin.target, origin.unit
+    )  # fmt: skip
+    assert [WAIT, QUEUE] == sorted((v.name for v in origin.variables), reverse=True)
+    assert {WAIT: "60", QUEUE: "4096"}.items() <= origin.defaults.items()
+    assert (CONDITIONS, 12, 12) == (origin.conditions, origin.configurations, origin.trials)
+
+
+def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> None:
+    (campaign.models / "arm-slt.zip").write_bytes(campaign.path.read_bytes()[:-1])
+    with pytest.raises(SystemExit, match="1"):
+        cli(["models", str(campaign.models)], standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert "x86-slt.zip: models of x86 slt" in out
+    assert "predict log P99 in ms from 2 variables" in out
+    assert "fitted to 12 trials of 12 configurations" in out
+    assert "LightGBM" in out
+    assert "arm-slt.zip: this is no artefact of intop, or its end is missing" in err
+    (campaign.models / "arm-slt.zip").unlink()
+    cli(["models", str(campaign.models), "--json"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)["x86-slt.zip"]
+    assert (1, "P99") == (found["format"], found["origin"]["target"])
+
+
+def test_a_search_needs_no_training_of_its_own(campaign: Campaign) -> None:
+    with campaign.store() as store:
+        other = campaign.subject(store.begin("mine", seed=2, tool_version=__version__))
+        store.put(other, probe_of({WAIT: "30", QUEUE: "4096"}))
+        slower = replace(CONDITIONS, cpu="Xeon")
+        campaign.add(store, other, [replace(t, conditions=slower) for t in measured()][:9])
+    said = " ".join(campaign.search().split())
+    assert "they are of other trials: 12 of 12 configurations on" in said
+    assert (
+        "they were measured elsewhere (theirs against this one's): cpu: EPYC against Xeon" in said
+    )
+    assert f"the hosts' defaults differ (theirs against this one's): {WAIT}: 60 against 30" in said
+
+
+def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
+    with campaign.store() as store:
+        later = [trial(Configuration({WAIT: "33"}), 700, index=12)]
+        campaign.add(store, campaign.subject(store.latest("mine")), later)
+    assert "fitted to 12 trials, and the campaign has 13 by now" in campaign.search()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda o: {"arch": "arm"}, "architecture: arm against x86"),
+        (lambda o: {"target": "P50"}, "target: P50 in ms against P99 in ms"),
+        (
+            lambda o: {"conditions": replace(CONDITIONS, rate_rps=300.0)},
+            "rate_rps: 300.0 against 100.0",
+        ),
+        (
+            lambda o: {"variables": tuple(replace(v, high=9e9) for v in o.variables)},
+            "to 9000000000 (",
+        ),
+        (
+            lambda o: {"variables": tuple(replace(v, name=f"{v.name}2") for v in o.variables)},
+            f"{WAIT}2: varied there, not here",
+        ),
+    ],
+)
+def test_models_of_something_else_are_refused(
+    campaign: Campaign, change: Callable[[Origin], dict[str, Any]], told: str
+) -> None:
+    campaign.changed(**change(campaign.origin))
+    with pytest.raises(IncomparableError) as refused:
+        campaign.search()
+    assert told in str(refused.value)
+    assert str(refused.value).startswith(f"{campaign.path}: these models are of something else")
+    assert "intop train --arch x86 --workload slt --models DIR" in str(refused.value)
+
+
+def test_a_search_needs_a_tree(campaign: Campaign) -> None:
+    artefact = artefacts.read(campaign.path)
+    artefacts.save(campaign.path, artefact.manifest.origin, [])
+    with pytest.raises(ArtefactError, match="no tree family among no models"):
+        campaign.search()
+
+
+def test_what_is_missing_or_damaged_is_named(campaign: Campaign, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nowhere/x86-slt\.zip: no such file"):
+        campaign.run("search", "--models", tmp_path / "nowhere")
+    campaign.path.write_bytes(campaign.path.read_bytes().replace(b'"x86"', b'"arm"'))
+    with pytest.raises(IntopError, match="the file is damaged: its SHA-256 is"):
+        campaign.search()

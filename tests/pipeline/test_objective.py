@@ -1,0 +1,81 @@
+"""What models learn where a study asks for a component in place of P99."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.configuration import Configuration
+from intop.domain.results import Training
+from intop.domain.trial import PlannedTrial
+from intop.errors import IntopError, UsageError
+from intop.pipeline import modelling
+from intop.pipeline.context import Task
+from intop.pipeline.measuring import measure_plan
+
+KEY = "net.ipv4.tcp_fin_timeout"
+
+
+def collected(bench: FakeBench, trials: int) -> FakeBench:
+    """Every second trial is a replicate of the one before it; the third one fails."""
+    plan = [
+        PlannedTrial(index=n, role="design", configuration=Configuration({KEY: f"{20 + n // 2}"}))
+        for n in range(trials)
+    ]
+    bench.latency = lambda p: 1_000 + 100 * p.index
+    bench.statuses = ["ok", "ok", "failed"]
+    bench.task.store.put(bench.task.subject, probe_of({KEY: "60"}))
+    measure_plan(bench.task, "collect", lambda _: plan)
+    return bench
+
+
+def asking(task: Task, objective: Literal["p99", "component"]) -> Task:
+    study = replace(task.context.study, objective=objective)
+    return replace(task, context=replace(task.context, study=study))
+
+
+def test_each_trial_counts_as_what_its_component_says(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = asking(collected(bench, 6).task, "component")
+    monkeypatch.setattr(modelling, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
+    _, samples = modelling.collected_samples(task)
+    assert ((1.0, 2.0), (4.0,), (5.0, 6.0)) == samples.measured
+
+
+def test_training_says_what_was_learned_and_has_the_components(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modelling, "train_all", lambda *_, **__: [])
+    task = collected(bench, 12).task
+    found = modelling.train(asking(task, "component"))
+    assert ("component", "P99 equivalent") == (found.objective, found.target)
+    assert found.components is not None
+    # All requests of these trials took as long, so all latencies are one.
+    assert (11, 5, 1) == (
+        found.components.trials,
+        len(found.components.groups[0]),
+        found.components.needed,
+    )
+    assert found == task.store.get(task.subject, Training)
+    found = modelling.train(task)
+    assert ("p99", "P99") == (found.objective, found.target)
+
+
+def test_models_of_another_objective_are_not_searched(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modelling, "train_all", lambda *_, **__: [])
+    task = collected(bench, 12).task
+    modelling.train(task)
+    with pytest.raises(
+        UsageError, match=r"learned the objective 'p99', and .* asks for 'component'"
+    ):
+        modelling.search(asking(task, "component"))
+
+
+def test_a_component_that_cannot_be_told_is_refused_by_file(bench: FakeBench) -> None:
+    task: Any = asking(collected(bench, 6).task, "component")
+    with pytest.raises(IntopError, match=r'x86 slt: .*10 trials.*Set objective = "p99" in'):
+        modelling.train(task)

@@ -1,0 +1,149 @@
+"""Screening: looks, an early end and what a kill does to them, with rankings that are made up."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.results import Importance, Ranking
+from intop.errors import ResultMissingError
+from intop.learn.samples import Samples
+from intop.pipeline import sampling
+from intop.pipeline.campaigns import new
+from intop.store import Subject
+
+COUNT = 40
+OFFERED = {
+    "net.core.somaxconn": "4096",
+    "net.ipv4.tcp_fin_timeout": "60",
+    "net.ipv4.tcp_sack": "1",
+}
+LOOKED_AT = [12, 16, 20, 24, 28, 32, 36]
+"""After so many configurations; in parts of 4, and not before the tenth."""
+
+
+def made_up(passing: Callable[[int], str]) -> Callable[..., Ranking]:
+    """A screening that finds the parameters of these letters, by the number of configurations."""
+
+    def rank(samples: Samples, *, keep: int, seed: int) -> Ranking:
+        found = passing(len(samples) - 1)  # without the default
+        importances = tuple(
+            Importance(key=key, mean=0.1, sd=0.0, passes=key in found) for key in "abc"
+        )
+        return Ranking(
+            importances=importances, chosen=tuple(found or "a"), trials=len(samples), keep=keep
+        )
+
+    return rank
+
+
+@pytest.fixture(name="screened")
+def _screened(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> FakeBench:
+    """A bench whose screening has 40 configurations, and finds b as well from the 17th on."""
+    monkeypatch.setattr(sampling, "FIRST_LOOK", 10)
+    finding(monkeypatch, lambda count: "ab" if count > 16 else "a")
+    bench.task.store.put(bench.task.subject, probe_of(OFFERED))
+    bench.probed = SimpleNamespace(space=sampling.required_space(bench.task))
+    return bench
+
+
+def finding(monkeypatch: pytest.MonkeyPatch, passing: Callable[[int], str]) -> None:
+    monkeypatch.setattr(sampling, "rank", made_up(passing))
+
+
+def with_budget(bench: FakeBench, **changes: Any) -> None:
+    context = bench.task.context
+    study = replace(context.study, budget=replace(context.study.budget, **changes))
+    bench.task = replace(bench.task, context=replace(context, study=study))
+
+
+def design(bench: FakeBench) -> int:
+    """How many configurations were measured."""
+    return sum(not t.configuration.is_default for t in bench.task.trials("screen"))
+
+
+def test_it_is_looked_at_after_each_part_but_not_too_early(
+    screened: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    finding(monkeypatch, lambda count: asked.append(count) or "")
+    assert 0 == sampling.screen(screened.task, COUNT).saved
+    assert [*LOOKED_AT, COUNT] == asked
+    assert COUNT == design(screened)
+
+
+def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeBench) -> None:
+    ranking = sampling.screen(screened.task, COUNT)
+    assert 28 == design(screened)
+    plan = screened.task.store.plan(screened.task.subject, "screen")
+    assert COUNT == sum(p.role == "design" for p in plan)
+    assert len(plan) - len(screened.measured) == ranking.saved > 12
+    assert f"{ranking.saved} trials need not be measured" in screened.told.getvalue()
+    assert ("a", "b") == ranking.chosen
+    assert ranking == screened.task.store.get(screened.task.subject, Ranking)
+
+
+def test_asked_again_it_has_ended(screened: FakeBench) -> None:
+    first = sampling.screen(screened.task, COUNT)
+    count = len(screened.measured)
+    assert first == sampling.screen(screened.task)
+    assert first == sampling.screen(screened.task, COUNT)
+    assert count == len(screened.measured)
+
+
+@pytest.mark.parametrize("killed_after", [1, 14, 20, 31])
+def test_a_killed_screening_ends_where_it_would_have(
+    screened: FakeBench, killed_after: int
+) -> None:
+    undisturbed = sampling.screen(screened.task, COUNT)
+    measured = screened.measured
+
+    campaign = new(screened.task.store, screened.task.context.study)
+    probe = probe_of(OFFERED)
+    screened.task = replace(
+        screened.task, subject=replace(screened.task.subject, campaign=campaign)
+    )
+    screened.task.store.put(screened.task.subject, probe)
+    screened.measured, screened.dies_after = [], killed_after
+    with pytest.raises(KeyboardInterrupt):
+        sampling.screen(screened.task, COUNT)
+    screened.dies_after = None
+    assert undisturbed == sampling.screen(screened.task)
+    assert measured == screened.measured
+
+
+def test_without_looks_all_of_it_is_measured(screened: FakeBench) -> None:
+    assert sampling.screen(screened.task, COUNT).saved
+    with_budget(screened, screen_stable=0)
+    assert 0 == sampling.screen(screened.task, COUNT).saved
+    assert COUNT == design(screened)
+
+
+def test_noise_is_never_stable(screened: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding(monkeypatch, lambda _: "")
+    assert 0 == sampling.screen(screened.task, COUNT).saved
+
+
+def test_too_few_usable_trials_are_named_with_the_next_step(bench: FakeBench) -> None:
+    bench.task.store.put(bench.task.subject, probe_of(OFFERED))
+    bench.probed = SimpleNamespace(space=sampling.required_space(bench.task))
+    bench.statuses = ["ok", *("failed",) * 6]
+    with pytest.raises(ResultMissingError, match=r"3 configurations are too few.*--new --samples"):
+        sampling.screen(bench.task, 8)
+
+
+def test_two_workloads_are_held_against_each_other_where_both_are_ranked(bench: FakeBench) -> None:
+    store, context = bench.task.store, bench.task.context
+    rankings = made_up(lambda _: "ab")
+    samples = Samples(variables=(), values=np.empty((3, 0)), measured=((1.0,),) * 3)
+    for arch, workload in (("x86", "slt"), ("arm", "slt"), ("x86", "dlt")):
+        subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
+        assert {} == sampling.workloads_agree(context)
+        store.put(subject, rankings(samples, keep=2, seed=1))
+    found = sampling.workloads_agree(replace(context, archs=("x86", "arm")))
+    assert ["x86 slt and x86 dlt"] == list(found)
+    assert ("a", "b") == found["x86 slt and x86 dlt"].chosen_by_both

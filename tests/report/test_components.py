@@ -1,0 +1,60 @@
+"""Components of the performance metrics as text in a file."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.results import Components, Training
+from intop.report.components import components, trained
+from printed import cells, shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+FOUND = Components(
+    trials=40,
+    metrics=("log P99", "achieved rate", "balancer's CPU"),
+    loadings=((0.9, -0.8, 0.1), (0.3, 0.2, 0.4), (0.2, 0.1, 0.3)),
+    explained=(0.7, 0.22, 0.08),
+    needed=2,
+    groups=(("log P99", "achieved rate"),),
+    together=0.8,
+    constant=("error share",),
+    unknown=("TIME_WAIT",),
+)
+
+
+def test_components_are_told_by_what_they_are_made_of(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, components("x86 slt", FOUND))
+    assert "x86 slt: principal components of the performance metrics (40 trials)" in out
+    assert ["log", "P99", "+0.90", "+0.30"] == cells(out, "log P99  ")
+    assert ["share", "of", "variance", "70%", "22%"] == cells(out, "share of")
+    for line in (
+        "component 1 (70%): up log P99; down achieved rate\n",
+        "component 2 (22%): a little of everything, no correlation reaches 0.5\n",
+        "2 components reach 90 % of the variance\n",
+        "chains of correlations above 0.8):\n  log P99, achieved rate\n",
+        "left out, constant: error share\n",
+        "left out, not known of every trial: TIME_WAIT\n",
+        "objective: P99\n",
+    ):
+        assert line in out
+
+
+def test_an_objective_that_is_no_p99_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, components("x86 slt", replace(FOUND, groups=()), "component"))
+    assert "objective: the first component, as P99 equivalent" in out
+    assert "intop verify judges by P99 itself" in out
+    assert "above 0.8):\n  none\n" in out
+
+
+def test_where_there_are_none_it_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    none = Components(trials=9, metrics=("log P99", "log max"))
+    out = shown(capsys, components("x86 slt", none))
+    assert "can't be told from 9 trials with 2 metrics that vary" in out
+
+
+def test_a_training_has_them_below_its_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    training = Training(keys=(), fitted=(), errors=(), trials=40, components=FOUND)
+    out = shown(capsys, trained("x86 slt", training))
+    assert out.index("error of the models") < out.index("principal components")
+    before = shown(capsys, trained("x86 slt", replace(training, components=None)))
+    assert "principal components" not in before

@@ -1,0 +1,252 @@
+"""Figures: what can be read from their SVG."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from intop.domain.ranks import rank_agreement
+from intop.domain.results import (
+    Ceiling,
+    Components,
+    HeldOut,
+    Importance,
+    ModelError,
+    Ranking,
+    Training,
+)
+from intop.errors import IntopError
+from intop.report.figures.components import components
+from intop.report.figures.drawing import INK, Drawing
+from intop.report.figures.files import write_figures
+from intop.report.figures.importance import agreement, importance
+from intop.report.figures.predictions import MOST_POINTS, predictions
+
+SVG = "{http://www.w3.org/2000/svg}"
+HELD_OUT = tuple(
+    HeldOut(measured=ms, predicted=1.1 * ms, low=0.8 * ms, high=1.5 * ms)
+    for ms in (10.0, 20.0, 40.0, 80.0)
+)
+
+
+def error(family: str, held_out: tuple[HeldOut, ...] = HELD_OUT) -> ModelError:
+    return ModelError(
+        family=family,
+        mape=12.4,
+        r2=0.9,
+        spearman=0.9,
+        trials=9,
+        seconds=1.0,
+        level=0.9,
+        held_out=held_out,
+    )
+
+
+TRAINING = Training(
+    keys=("a", "b"),
+    fitted=(),
+    errors=(error("DNN"), error("SVR", HELD_OUT[:3]), replace(error("RFR"), held_out=())),
+    trials=9,
+    ceiling=Ceiling(mape=7.0, r2=0.9, spearman=0.9, sd=0.1, configurations=3),
+)
+FOUND = Components(
+    trials=40,
+    metrics=("log P99", "achieved rate", "balancer's CPU"),
+    loadings=((0.9, -0.8, 0.1), (0.3, 0.2, 0.4), (0.2, 0.1, 0.3)),
+    explained=(0.7, 0.22, 0.08),
+    needed=2,
+)
+
+
+def ranking(*keys: str, chosen: int = 2, level: float | None = 0.2) -> Ranking:
+    return Ranking(
+        importances=tuple(
+            Importance(key=key, mean=0.5 / (n + 1), sd=0.05) for n, key in enumerate(keys)
+        ),
+        chosen=keys[:chosen],
+        trials=40,
+        probe_level=level,
+    )
+
+
+ONE, OTHER = ranking("a", "b", "c", "d"), ranking("b", "d", "a", "e")
+BOTH = rank_agreement(("x86 slt", "x86 dlt"), ONE, OTHER)
+
+
+class Picture:
+    """An SVG, taken apart."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self.name = f"figure-{drawing.name}"
+        self.text = drawing.svg()
+        self.root = ElementTree.fromstring(self.text)
+
+    @property
+    def words(self) -> list[str]:
+        return ["".join(e.itertext()) for e in self.root.iter(f"{SVG}text")]
+
+    def groups(self, name: str) -> list[ElementTree.Element]:
+        """Those whose name begins so."""
+        begin = f"{self.name}-{name}"
+        return [e for e in self.root.iter(f"{SVG}g") if e.get("id", "").startswith(begin)]
+
+    def count(self, group: str, kind: str = "use") -> int:
+        (found,) = self.groups(group)
+        return len(list(found.iter(f"{SVG}{kind}")))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: predictions("x86 slt", TRAINING),
+        lambda: importance("x86 slt", ONE),
+        lambda: agreement("x86 slt and x86 dlt", BOTH),
+        lambda: components("x86 slt", FOUND),
+    ],
+    ids=["predictions", "importance", "agreement", "components"],
+)
+def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> None:
+    drawing = draw()
+    text = drawing.svg()
+    with mpl.rc_context({"font.size": 30, "figure.facecolor": "red"}):  # as a matplotlibrc may
+        assert text == draw().svg()
+    picture = Picture(drawing)
+    assert text.startswith("<svg")
+    assert picture.name == picture.root.get("id")
+    names = [e.get("id") for e in picture.root.iter() if e.get("id")]
+    assert len(names) == len(set(names))
+    title = picture.root.find(f"{SVG}title")
+    assert title is not None
+    assert drawing.title == title.text
+    assert drawing.title in picture.words
+    # No date, no picture of pixels, and ink that is dark on light and light on dark.
+    assert not re.search(r"date>|20\d\d-\d\d-\d\d|<image", text)
+    assert 1 == text.count(INK)
+    assert "prefers-color-scheme:dark" in text
+    assert "fill: currentColor" in text
+
+
+# Predictions --------------------------------------------------------------------------------------
+
+
+def test_every_family_has_a_panel_with_all_its_rows() -> None:
+    picture = Picture(predictions("x86 slt", TRAINING))
+    assert (4, 3) == (picture.count("points-DNN"), picture.count("points-SVR"))
+    (intervals,) = picture.groups("intervals-DNN")
+    (path,) = intervals.iter(f"{SVG}path")
+    assert 4 == path.get("d", "").count("M")
+    assert {"DNN: MAPE 12 %", "SVR: MAPE 12 %", "measured P99 in ms"} <= set(picture.words)
+    assert {"90% interval", "mean error of a perfect model (7 %)"} <= set(picture.words)
+    assert picture.groups("ceiling-DNN")
+    assert not [word for word in picture.words if "RFR" in word]
+
+
+def test_without_replicates_there_is_no_band() -> None:
+    picture = Picture(predictions("x86 slt", replace(TRAINING, ceiling=None)))
+    assert not picture.groups("ceiling-DNN")
+    assert not [word for word in picture.words if "perfect" in word]
+
+
+def test_a_wild_guess_is_drawn_at_the_edge() -> None:
+    wild = (
+        HeldOut(measured=15.0, predicted=float("inf"), low=0.0, high=float("inf")),
+        HeldOut(measured=15.0, predicted=1e-30, low=0.0, high=1e9),
+    )
+    training = replace(TRAINING, errors=(error("DNN", (*HELD_OUT, *wild)),), unit="", target="$a$")
+    picture = Picture(predictions("table", training))
+    assert 6 == picture.count("points-DNN")
+    assert "measured $a$" in picture.words
+    # Three times beyond what was measured is as far as it goes.
+    assert not [word for word in picture.words if re.fullmatch(r"[0-9]{4,}|1e.*", word)]
+
+
+def test_of_a_large_table_every_so_many_rows_are_drawn() -> None:
+    many = replace(TRAINING, errors=(error("DNN", HELD_OUT * 300),))
+    picture = Picture(predictions("table", many))
+    assert MOST_POINTS >= picture.count("points-DNN") == 400
+    assert "measured P99 in ms (every 3rd of 1200 is drawn)" in picture.words
+
+
+# Parameters ---------------------------------------------------------------------------------------
+
+
+def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() -> None:
+    picture = Picture(importance("x86 slt", ONE))
+    assert (4, 1) == (len(picture.groups("bar-")), len(picture.groups("bar-a")))
+    assert 1 == len(picture.groups("probe-level"))
+    assert {"a", "b", "c", "d", "chosen", "left out"} <= set(picture.words)
+    earlier = Picture(importance("x86 slt", ranking(*"abcd", chosen=4, level=None)))
+    assert not earlier.groups("probe-level")
+    assert "left out" not in earlier.words
+
+
+def test_a_long_ranking_is_cut_and_says_so() -> None:
+    picture = Picture(importance("x86 slt", ranking(*(f"key{n}" for n in range(100)))))
+    assert 30 == len(picture.groups("bar-"))
+    assert [word for word in picture.words if "(70 further parameters are below)" in word]
+
+
+def test_two_rankings_are_joined_parameter_by_parameter() -> None:
+    picture = Picture(agreement("x86 slt and x86 dlt", BOTH))
+    assert len(BOTH.common) == len(picture.groups("joined-")) == 3
+    assert {"a  1", "b  2", "d  3", "1  b", "2  d", "3  a"} <= set(picture.words)
+    assert {"x86 slt", "x86 dlt", "chosen in one", "chosen in both"} <= set(picture.words)
+    assert "chosen in neither" not in picture.words
+
+
+# Components ---------------------------------------------------------------------------------------
+
+
+def test_components_are_a_map_of_those_that_are_needed() -> None:
+    picture = Picture(components("x86 slt", FOUND))
+    assert {"log P99", "achieved rate", "balancer's CPU", "70 %", "22 %"} <= set(picture.words)
+    assert {"+0.90", "-0.80", "+0.30"} <= set(picture.words)
+    assert not {"8 %", "+0.20 "} & set(picture.words)
+    assert 6 == picture.count("loadings", "path")
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
+    results = {
+        "x86 slt": replace(TRAINING, components=FOUND),
+        "x86 dlt": replace(TRAINING, errors=(), components=Components(trials=3, metrics=())),
+        "x86 slt and x86 dlt": BOTH,
+    }
+    written = write_figures(tmp_path, "svg", results)
+    assert [
+        "x86-slt-predictions.svg",
+        "x86-slt-components.svg",
+        "x86-slt-and-x86-dlt-agreement.svg",
+    ] == [path.name for path in written]
+    assert predictions("x86 slt", TRAINING).svg() == written[0].read_text()
+    (png,) = write_figures(tmp_path, "png", {"arm slt": ONE})
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert importance("arm slt", ONE).png() == png.read_bytes()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IntopError, match=r"figure can't be written: .*nowhere"):
+        write_figures(tmp_path / "nowhere", "svg", {"arm slt": ONE})
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: predictions("x", replace(TRAINING, errors=())), "no family has predictions"),
+        (lambda: importance("x", ranking()), "no parameters"),
+        (lambda: components("x", Components(trials=3, metrics=())), "no components of 3 trials"),
+        (
+            lambda: agreement("x", rank_agreement(("a", "b"), ranking("a"), ranking("b"))),
+            "no parameter in common",
+        ),
+    ],
+)
+def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        draw()

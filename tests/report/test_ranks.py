@@ -1,0 +1,49 @@
+import pytest
+
+from intop.domain.ranks import RankAgreement, RankPair
+from intop.report.ranks import MOST_ROWS, agreement, notes
+from printed import cells, shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+
+
+def pair(n: int, one: bool | None = False, other: bool | None = False) -> RankPair:
+    key = f"net.ipv4.tcp_{n:02}"
+    return RankPair(key=key, rank_one=n, rank_other=n + 1, passes_one=one, passes_other=other)
+
+
+def found(*pairs: RankPair, spearman: float | None = 0.456) -> RankAgreement:
+    return RankAgreement(
+        one="x86 slt",
+        other="x86 dlt",
+        spearman=spearman,
+        kendall=None if spearman is None else 0.3,
+        common=tuple(p.key for p in pairs),
+        ranks=pairs,
+        chosen_one=("net.a", "net.b", "net.c"),
+        chosen_other=("net.b",),
+    )
+
+
+def test_both_ranks_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [pair(1, one=True, other=True), pair(2, one=True), pair(3, other=True), pair(4)]
+    pairs += [pair(5, one=None), *(pair(n) for n in range(6, 20))]
+    out = shown(capsys, agreement("x86 slt and x86 dlt", found(*pairs)))
+    assert "x86 slt and x86 dlt: ranks of the 19 parameters that both rank" in out
+    assert ["net.ipv4.tcp_01", "1", "2", "both"] == cells(out, "net.ipv4.tcp_01")
+    words = [" ".join(cells(out, f"net.ipv4.tcp_0{n}")[3:]) for n in (2, 3, 4, 5)]
+    assert ["x86 slt", "x86 dlt", "neither", "not known"] == words
+    assert MOST_ROWS == out.count("net.ipv4.tcp_")
+
+
+def test_agreement_in_numbers() -> None:
+    correlation, chosen = notes(found(pair(1)))
+    assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30 (K")
+    assert "Chosen by both: 1 of 3 in x86 slt and 1 in x86 dlt: net.b" == chosen
+
+
+def test_without_a_correlation_there_is_none() -> None:
+    assert (
+        "Rank correlation of the importances: none can be told"
+        == notes(found(pair(1), spearman=None))[0]
+    )
