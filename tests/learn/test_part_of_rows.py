@@ -18,9 +18,7 @@ def test_learns_from_a_part_of_more_rows_than_it_can_take(rows: int, learned: in
 
 def test_what_does_not_use_all_rows_says_so() -> None:
     assert limits(list(FAMILIES), 1_000) == []
-    assert limits(["SVR", "RFR"], 50_000) == [
-        "SVR learns from 5,000 random configurations of 50,000: "
-        "its time grows with their square at least",
-        f"hyper-parameters are searched on {MOST_SEARCHED:,} random configurations of 50,000",
-    ]
+    svr, searched = limits(["SVR", "RFR"], 50_000)
+    assert svr.startswith("SVR learns from 5,000 random configurations of 50,000: its time grows")
+    assert f"searched on {MOST_SEARCHED:,} random configurations of 50,000" in searched
     assert all(f.growth for f in FAMILIES.values() if f.most_rows is not None)
