@@ -16,7 +16,7 @@ replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ we
 
     intop train --data benchmarks/data/slt-collect.csv.gz --target p99_ms --ignore configuration \\
         --ignore side
-    python benchmarks/screening.py benchmarks/data
+    python -m benchmarks.screening benchmarks/data
 """
 
 import argparse

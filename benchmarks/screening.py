@@ -1,13 +1,14 @@
 """Does screening find what matters, and nothing else? On made-up surfaces, and on the lab's tables.
 
-python -m benchmarks.screening                  made up: 100 parameters of which 8 matter
-python -m benchmarks.screening --lab FOLDER     the tables that benchmarks/datasets.py measured
+python -m benchmarks.screening                    made up: 100 parameters of which 8 matter
+python -m benchmarks.screening benchmarks/data    the tables that benchmarks/datasets.py measured
 
 Prints Markdown. Everything follows from the seeds.
 """
 
 import argparse
 import csv
+import gzip
 import math
 import time
 from collections import defaultdict
@@ -176,16 +177,20 @@ STRONGEST, TOP = 4, 6
 
 @dataclass(frozen=True)
 class Strength:
-    """The most that one parameter alone did to log P99, with the standard error of that."""
+    """The most that one parameter alone did to log P99, with the standard error of that.
+
+    `separated` says whether it can be told from zero among all pairs of sides that were looked at.
+    """
 
     key: str
     sides: tuple[str, str]
     effect: float
     error: float
+    separated: bool
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
+    with gzip.open(path, "rt", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -216,88 +221,118 @@ def as_samples(rows: Sequence[dict[str, str]]) -> Samples:
     )
 
 
-def strengths(rows: Sequence[dict[str, str]]) -> list[Strength]:
-    """The parameters by what they did one at a time, the strongest first.
+def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
+    """What each parameter did alone, to the default or to another base, by its key.
 
-    Between the two sides of a parameter that lie farthest apart, the default among them. The
-    error has the scatter within all sides together.
+    Between its two sides that lie farthest apart, the base among them. Sides meet in rounds, whose
+    means are taken out. The error has the scatter of all sides together; separated are those that
+    Student's t tells from zero at 95 %, for all pairs of all parameters together (Bonferroni).
     """
+    from scipy.stats import t as student_t
+
     logs: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         logs[row["side"]].append(math.log(float(row["p99_ms"])))
-    several = [values for values in logs.values() if len(values) > 1]
-    freedom = sum(len(values) - 1 for values in several)
-    pooled = sum(variance(values) * (len(values) - 1) for values in several) / freedom
-    sides: dict[str, list[str]] = defaultdict(lambda: ["default"])
-    for side in logs:
-        if side != "default":
+    count = max(len(values) for values in logs.values())
+    rounds = [fmean(v[n] for v in logs.values() if len(v) > n) for n in range(count)]
+    left = {
+        side: [v - m for v, m in zip(values, rounds[: len(values)], strict=True)]
+        for side, values in logs.items()
+    }
+    several = [values for values in left.values() if len(values) > 1]
+    freedom = sum(len(values) - 1 for values in several) - (count - 1)
+    squares = sum(variance(values) * (len(values) - 1) for values in several)
+    pooled = squares / freedom
+    (base,) = {"default", "base"} & set(left)
+    sides: dict[str, list[str]] = defaultdict(lambda: [base])
+    for side in left:
+        if side != base:
             sides[side.partition("[")[0].partition(":")[0]].append(side)
+    pairs = sum(math.comb(len(of), 2) for of in sides.values())
+    limit = float(student_t.ppf(1 - 0.025 / pairs, freedom))
 
     def strongest(key: str) -> Strength:
         def apart(pair: tuple[str, str]) -> float:
-            return abs(fmean(logs[pair[0]]) - fmean(logs[pair[1]]))
+            return abs(fmean(left[pair[0]]) - fmean(left[pair[1]]))
 
         pair = max(combinations(sides[key], 2), key=apart)
-        error = math.sqrt(pooled * sum(1 / len(logs[side]) for side in pair))
-        return Strength(key, pair, apart(pair), error)
+        error = math.sqrt(pooled * sum(1 / len(left[side]) for side in pair))
+        return Strength(key, pair, apart(pair), error, apart(pair) > limit * error)
 
-    return sorted((strongest(key) for key in sides), key=lambda s: -s.effect)
+    return {key: strongest(key) for key in sides}
+
+
+ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
 
 
 def lab(folder: Path, seeds: int) -> Iterator[str]:
     """The screening's first against the strongest one at a time, and what dummies come to."""
-    found = strengths(read(folder / "slt-alone.csv"))
-    strongest = [s.key for s in found[:STRONGEST]]
     for workload in ("slt", "dlt"):
-        path = folder / f"{workload}-screen.csv"
+        path = folder / f"{workload}-screen.csv.gz"
         if not path.exists():
             continue
         samples = as_samples(read(path))
         rankings = [rank(samples, keep=KEEP, seed=seed) for seed in range(1, seeds + 1)]
         yield f"### {workload}: {len(samples)} configurations, {rankings[0].trials} trials"
         yield ""
-        if workload == "slt":
-            yield from beside(found, rankings)
-        else:
-            yield from passed(rankings)
+        yield "| parameter | median rank | permutation (seed 1) | passes |"
+        yield "|---|---:|---:|---:|"
+        for one in rankings[0].importances[: 2 * TOP]:
+            place, passed = rank_of(rankings, one.key), passes(rankings, one.key)
+            yield f"| {name(one.key)} | {place} | {100 * one.weight:.1f} % | {passed} |"
+        level = rankings[0].probe_level or 0.0
+        yield f"| probe level | | {100 * level:.1f} % | |"
         yield ""
         dummies = sum(key in DUMMIES for r in rankings for key in r.passing)
         yield f"Dummies that passed: {dummies} in {seeds} seeds."
-        if workload == "slt":
-            hits = [sum(i.key in strongest for i in r.importances[:TOP]) for r in rankings]
-            yield (
-                f"Of the {STRONGEST} strongest, the first {TOP} hold "
-                f"{', '.join(map(str, hits))} by seed."
-            )
-        count, ranking = until_stable(samples, 1, STABLE)
-        yield (
-            f"With looks, it ends after {count} of {len(samples)} configurations, with "
-            f"{', '.join(ranking.chosen)}."
-        )
         yield ""
+        if workload == "slt":
+            for file, base in ALONE.items():
+                if (folder / file).exists():
+                    yield from beside(base, strengths(read(folder / file)), rankings)
+    for workload in ("slt", "dlt"):
+        path = folder / f"{workload}-screen.csv.gz"
+        if path.exists():
+            samples = as_samples(read(path))
+            count, ranking = until_stable(samples, 1, STABLE)
+            yield (
+                f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
+                f"with {', '.join(ranking.passing) or 'nothing that passes'}."
+            )
 
 
-def beside(found: Sequence[Strength], rankings: Sequence[Ranking]) -> Iterator[str]:
-    """What each of the strongest, and of those that pass, did alone and came to in screenings."""
-    yield "| parameter | alone: ratio of P99 | between | standard error | median rank | passed |"
-    yield "|---|---:|---|---:|---:|---:|"
-    ever = {key for r in rankings for key in r.passing}
-    for n, one in enumerate(found):
-        if n >= 2 * STRONGEST and one.key not in (*ever, *DUMMIES):
-            continue
+def beside(base: str, found: dict[str, Strength], rankings: Sequence[Ranking]) -> Iterator[str]:
+    """The strongest one at a time, and where the screenings have them."""
+    ordered = sorted(found.values(), key=lambda s: -s.effect)
+    yield f"One at a time, from {base}:"
+    yield ""
+    yield "| parameter | P99 between its sides | standard error | separated | median rank |"
+    yield "|---|---:|---:|---|---:|"
+    for one in ordered[: 2 * STRONGEST]:
+        told = "yes" if one.separated else "no"
         yield (
-            f"| {one.key}{' (dummy)' if one.key in DUMMIES else ''} | {math.exp(one.effect):.2f} | "
-            f"{' and '.join(short(side) for side in one.sides)} | {math.exp(one.error):.2f} | "
-            f"{np.median(list(places(rankings, one.key))):g} | {passes(rankings, one.key)} |"
+            f"| {name(one.key)} | {math.exp(one.effect):.2f} times | "
+            f"{math.exp(one.error):.2f} times | {told} | {rank_of(rankings, one.key)} |"
         )
+    yield ""
+    for keys, which in (
+        ({s.key for s in ordered[:STRONGEST]}, f"the {STRONGEST} strongest"),
+        ({s.key for s in ordered if s.separated}, "those that are separated from zero"),
+    ):
+        hits = [sum(i.key in keys for i in r.importances[:TOP]) for r in rankings]
+        yield (
+            f"Of {which} ({len(keys)}), the first {TOP} of the screening hold "
+            f"{', '.join(map(str, hits))} (by seed)."
+        )
+    yield ""
 
 
-def passed(rankings: Sequence[Ranking]) -> Iterator[str]:
-    yield "| parameter | median rank | passed |"
-    yield "|---|---:|---:|"
-    for importance in rankings[0].importances[: 2 * STRONGEST]:
-        key = importance.key
-        yield f"| {key} | {np.median(list(places(rankings, key))):g} | {passes(rankings, key)} |"
+def name(key: str) -> str:
+    return f"{key} (dummy)" if key in DUMMIES else key
+
+
+def rank_of(rankings: Sequence[Ranking], key: str) -> str:
+    return f"{np.median(list(places(rankings, key))):g}"
 
 
 def places(rankings: Iterable[Ranking], key: str) -> Iterator[int]:
@@ -309,21 +344,16 @@ def passes(rankings: Sequence[Ranking], key: str) -> str:
     return f"{sum(key in r.passing for r in rankings)} of {len(rankings)}"
 
 
-def short(side: str) -> str:
-    """A side without its key: the component, if any, and the value."""
-    name, _, value = side.partition(": ")
-    component = name.partition("[")[2]
-    return f"[{component} {value}" if component else value or side
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--lab", type=Path, help="a folder of benchmarks/datasets.py")
+    parser.add_argument("folder", type=Path, nargs="?", help="of benchmarks/datasets.py")
     parser.add_argument("--seeds", type=int, default=10, help="(10)")
     arguments = parser.parse_args()
-    lines = lab(arguments.lab, arguments.seeds) if arguments.lab else synthetic(arguments.seeds)
+    lines = (
+        lab(arguments.folder, arguments.seeds) if arguments.folder else synthetic(arguments.seeds)
+    )
     for line in lines:
         print(line, flush=True)
 

@@ -52,7 +52,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "TupleNode": frozenset({"builtins.tuple"}),
     "BytesNode": frozenset({"builtins.bytes"}),
     "BytearrayNode": frozenset({"builtins.bytearray"}),
-    "TypeNode": frozenset({"builtins.str", "builtins.int", "builtins.float", "builtins.list"}),
+    "TypeNode": frozenset(
+        {"builtins.str", "builtins.int", "builtins.list", "collections.OrderedDict"}
+    ),
     "NdArrayNode": frozenset(
         {"numpy.ndarray", "numpy.bool"}
         | {f"numpy.{name}" for name in ("float32", "float64", "int32", "int64", "uint32")}
@@ -66,12 +68,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "intop.learn.encoder.Encoder",
             "intop.learn.families.early_stopping.EarlyStoppedNetworks",
             "intop.learn.families.part_of_rows.PartOfRows",
+            "intop.learn.gaussian_process.GaussianProcess",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing._data.StandardScaler",
             "sklearn.feature_selection._univariate_selection.SelectPercentile",
             "sklearn.decomposition._pca.PCA",
             "sklearn.compose._target.TransformedTargetRegressor",
             "sklearn.neural_network._multilayer_perceptron.MLPRegressor",
+            "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
             "sklearn.svm._classes.SVR",
             "sklearn.ensemble._forest.RandomForestRegressor",
             "sklearn.tree._classes.DecisionTreeRegressor",
@@ -287,7 +291,7 @@ def _beside(path: Path) -> Path:
 def _dumped(model: Any) -> bytes:
     from skops.io import dumps
 
-    return dumps(model, compression=zipfile.ZIP_DEFLATED)
+    return bytes(dumps(model, compression=zipfile.ZIP_DEFLATED))
 
 
 def _loaded(content: bytes) -> Any:

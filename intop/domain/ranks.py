@@ -53,9 +53,9 @@ class RankAgreement:
 
 def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> RankAgreement:
     """The agreement of two rankings that are called so."""
-    shares = [{i.key: i.mean for i in ranking.importances} for ranking in (one, other)]
-    common = tuple(key for key in shares[0] if key in shares[1])
-    columns = [[found[key] for key in common] for found in shares]
+    weights = [{i.key: i.weight for i in ranking.importances} for ranking in (one, other)]
+    common = tuple(key for key in weights[0] if key in weights[1])
+    columns = [[found[key] for key in common] for found in weights]
     spearman = kendall = None
     if len(common) >= FEWEST and all(len(set(column)) > 1 for column in columns):
         from scipy import stats

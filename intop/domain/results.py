@@ -70,13 +70,13 @@ class Pilot:
 class Importance:
     """How much one parameter explains of log P99, by the models of a screening.
 
-    `mean` and `sd` are of its share of the importance in each of them; the shares of all
-    parameters add up to 1 with those of the probes. `permutation` is how much worse a model
-    predicts configurations that it has not seen when this parameter's values are shuffled among
-    them: by so much of the variance of log P99 does its squared error grow, on average, with a
-    standard deviation over the models. `above` is the share of the models in which it is more
-    important than every probe, `passes` whether the screening takes it for more than noise.
-    These four are None in a ranking by an earlier version, which had no probes.
+    `mean` and `sd` are of its share of what the splits of a model explain; the shares of all
+    parameters add up to 1 with those of the probes. `permutation` is what it is ranked by: how
+    much worse a model predicts configurations that it has not seen when this parameter's values
+    are shuffled among them. By so much of the variance of log P99 does its squared error grow, on
+    average, with a standard deviation over the models. `above` is the share of the sets of probes
+    all of which it beats, `passes` whether the screening takes it for more than noise. These four
+    are None in a ranking by an earlier version, which had no probes and went by `mean`.
     """
 
     key: str
@@ -87,15 +87,25 @@ class Importance:
     above: float | None = None
     passes: bool | None = None
 
+    @property
+    def weight(self) -> float:
+        """What it is ranked by."""
+        return self.mean if self.permutation is None else self.permutation
+
+    @property
+    def weight_sd(self) -> float:
+        """Its standard deviation over models."""
+        return self.sd if self.permutation_sd is None else self.permutation_sd
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
     """Parameters by importance, the most important first, and the ones chosen for collection.
 
     The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that pass, at most
-    `keep` of them. Where none passes, they are the first few by rank. `probe_level` is what an
-    importance has to be above; with a chance of `error_rate` at most it is so that any parameter
-    passes which has no effect. `saved` trials were planned and not measured, since the choice
+    `keep` of them. Where none passes, they are the first few by rank. `probe_level` is what a
+    permutation importance has to be above; where none has an effect, any passes with a chance of
+    `error_rate` at most. `saved` trials were planned and not measured, since the choice
     had become stable. `drift` is that of the default among its trials. None of these but `saved`
     is known of a ranking by an earlier version.
     """

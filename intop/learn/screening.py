@@ -4,7 +4,6 @@ What an importance has to be above is measured beside it: by probes, parameters 
 that are made by shuffling the real ones. docs/screening.md has the method and what it finds.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,61 +16,60 @@ from intop.learn.samples import Rows, Samples, Vector
 FEWEST_ROWS = 5
 """Of less, a bootstrap sample leaves nothing to fit, or nothing to be predicted."""
 
-ERROR_RATE = 0.05
-"""How likely any parameter may pass where none has an effect."""
+SETS = 20
+"""Sets of probes, each with models of its own."""
 
-FITS = 40
-"""Models of one screening. The level is the second strongest of their strongest probes; with 20
-it would be the strongest one, which hangs on a single fit."""
+ERROR_RATE = 1 / (SETS + 1)
+"""How likely any parameter is to pass where none has an effect: if it were one of the probes, it
+would be the strongest of all these sets and itself as likely as each of them."""
 
-FEWEST_FITS = math.ceil(1 / ERROR_RATE) - 1
-"""Fewer can't show a chance of ERROR_RATE."""
+FITS = 3
+"""Models for each set. One alone scatters more than the importances do that it is to judge."""
 
 FEW = 5
 """How many are chosen by rank where none passes."""
 
 
 def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking:
-    """The parameters by how much they explain of the target's logarithm; the first are chosen.
+    """The parameters by how much worse the target's logarithm is predicted without them.
 
-    Each of the models is fitted to a bootstrap sample of the configurations and to probes of its
-    own: each parameter once more, its values shuffled over the configurations (shadow features;
-    Kursa and Rudnicki, Journal of Statistical Software 36, 2010, issue 11). A parameter passes
-    when
+    Each model is fitted to a bootstrap sample of the configurations and to a set of probes: each
+    parameter once more, its values shuffled over the configurations (shadow features; Kursa and
+    Rudnicki, Journal of Statistical Software 36, 2010, issue 11). The importance that counts is
+    that by permutation, on the configurations outside of the bootstrap sample (Breiman, Machine
+    Learning 45, 2001, 5-32); a tree's own prefers what has many values.
 
-    - its mean importance is above the probe level. This is the importance which the strongest
-      probe of a fit reaches in k of them, where (k + 1) / (fits + 1) is just above ERROR_RATE: the
-      Monte Carlo test of a maximum (Westfall and Young, Resampling-Based Multiple Testing, 1993;
-      Phipson and Smyth, Statistical Applications in Genetics and Molecular Biology 9, 2010,
-      article 39), so the rate holds for all parameters together;
-    - shuffling it makes predictions of configurations outside of the bootstrap sample worse, on
-      average over the models (permutation importance; Breiman, Machine Learning 45, 2001, 5-32).
+    A parameter passes when its importance, the mean over all models, is above the probe level:
+    that of the strongest probe in any of the SETS, as the mean over the `fits` models of its set.
+    This is the Monte Carlo test of a maximum (Westfall and Young, Resampling-Based Multiple
+    Testing, 1993), so ERROR_RATE holds for all parameters together.
 
-    At most `keep` are chosen. Where none passes, the first FEW by rank are. Raises ValueError for
-    too few configurations or fits, and for a `keep` below 1.
+    At most `keep` are chosen of those that pass. Where none does, the first FEW by rank are.
+    Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
     """
     if len(samples) < FEWEST_ROWS:
         raise ValueError(
             f"{len(samples)} configurations are too few to rank parameters; at least {FEWEST_ROWS}"
         )
-    if keep < 1 or fits < FEWEST_FITS:
-        raise ValueError(f"keep must be at least 1, and fits {FEWEST_FITS}, got {keep} and {fits}")
+    if keep < 1 or fits < 1:
+        raise ValueError(f"keep and fits must be at least 1, got {keep} and {fits}")
     found = _fitted(samples, np.random.default_rng(seed), fits)
-    strongest = found.probes.max(axis=1)
-    level = float(np.sort(strongest)[-_allowed(fits)])
-    means, spreads = found.shares.mean(axis=0), found.shares.std(axis=0)
-    worse, worse_by = found.permuted.mean(axis=0), found.permuted.std(axis=0)
-    above = (found.shares > strongest[:, None]).mean(axis=0)
+    strongest = _by_set(found.probes).max(axis=1)
+    # What makes predictions worse is no importance, however weak the probes are.
+    level = max(0.0, float(strongest.max()))
+    means, spreads = found.permuted.mean(axis=0), found.permuted.std(axis=0)
+    shares, share_spreads = found.shares.mean(axis=0), found.shares.std(axis=0)
+    above = (_by_set(found.permuted) > strongest[:, None]).mean(axis=0)
     # A stable sort: parameters of equal importance keep the catalogue's order.
     importances = tuple(
         Importance(
             key=found.keys[i],
-            mean=float(means[i]),
-            sd=float(spreads[i]),
-            permutation=float(worse[i]),
-            permutation_sd=float(worse_by[i]),
+            mean=float(shares[i]),
+            sd=float(share_spreads[i]),
+            permutation=float(means[i]),
+            permutation_sd=float(spreads[i]),
             above=float(above[i]),
-            passes=bool(means[i] > level and worse[i] > 0),
+            passes=bool(means[i] > level),
         )
         for i in np.argsort(-means, kind="stable")
     )
@@ -87,48 +85,48 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
     )
 
 
-def _allowed(fits: int) -> int:
-    """Which place, counted from the strongest, has the probe level among the fits."""
-    return math.floor(ERROR_RATE * (fits + 1) + 1e-9)
-
-
 @dataclass(frozen=True)
 class _Found:
-    """What the models say of each parameter: matrices (fits, parameters).
+    """What the models say of each parameter: matrices (models, parameters), set after set.
 
-    `shares` of the importance, those of their `probes`, and by how much of the target's variance
-    the squared error grew when they were `permuted`.
+    `shares` of the importance by splits, and by how much of the target's variance the squared
+    error grew when they were `permuted`, or their `probes` were.
     """
 
     keys: tuple[str, ...]
     shares: Matrix
-    probes: Matrix
     permuted: Matrix
+    probes: Matrix
+
+
+def _by_set(importances: Matrix) -> Matrix:
+    """Means (SETS, parameters) over the models of each set."""
+    return importances.reshape(SETS, -1, importances.shape[1]).mean(axis=1)
 
 
 def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
     keys = tuple(dict.fromkeys(v.key for v in samples.variables))
     owner = np.array([keys.index(v.key) for v in samples.variables for _ in v.features])
+    owner_of_both = np.concatenate([owner, owner + len(keys)])
     features = encode(samples.variables, samples.values)
     target = samples.log_target
     count, variance = len(samples), float(np.var(target))
-    shares, probes, permuted = (np.zeros((fits, len(keys))) for _ in range(3))
-    for fit in range(fits):
+    shares, growth = (np.zeros((SETS * fits, 2 * len(keys))) for _ in range(2))
+    both = features
+    for fit in range(SETS * fits):
+        if fit % fits == 0:
+            both = np.hstack([features, _shuffled(features, owner, rng)])
         # The draws as weights: a row that was drawn three times needs no sorting three times.
         weights = np.bincount(_bootstrap(count, rng), minlength=count).astype(np.float64)
         inside = weights > 0
-        both = np.hstack([features, _shuffled(features, owner, rng)])
-        model = _model(int(rng.integers(2**31)))
+        model = _model(int(rng.integers(2**31)), np.count_nonzero(inside))
         model.fit(both[inside], target[inside], sample_weight=weights[inside])
-        importance = np.asarray(model.feature_importances_, dtype=np.float64)
-        own, theirs = importance[: len(owner)], importance[len(owner) :]
-        shares[fit] = np.bincount(owner, weights=own, minlength=len(keys))
-        probes[fit] = np.bincount(owner, weights=theirs, minlength=len(keys))
-        used = np.flatnonzero(shares[fit])
-        if variance > 0 and len(used):
-            growth = _growth(model, both[~inside], target[~inside], owner, used, rng)
-            permuted[fit, used] = growth / variance
-    return _Found(keys, shares, probes, permuted)
+        shares[fit] = np.bincount(owner_of_both, weights=model.feature_importances_)
+        if len(used := np.flatnonzero(shares[fit])):
+            outside = both[~inside], target[~inside]
+            growth[fit, used] = _growth(model, *outside, owner_of_both, used, rng) / variance
+    real, probes = slice(None, len(keys)), slice(len(keys), None)
+    return _Found(keys, shares[:, real], growth[:, real], growth[:, probes])
 
 
 def _bootstrap(count: int, rng: np.random.Generator) -> Rows:
@@ -159,16 +157,17 @@ def _growth(
     return np.asarray(np.mean((target - predicted) ** 2, axis=1) - before, dtype=np.float64)
 
 
-def _model(seed: int) -> Any:
+def _model(seed: int, rows: int) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor
 
     # Few features per split: otherwise one of two parameters that act alike hides the other.
+    # Shallow trees: deeper ones fit more noise and find no more (docs/screening.md).
     return GradientBoostingRegressor(
-        n_estimators=120,
-        learning_rate=0.06,
-        max_depth=3,
-        min_samples_leaf=2,
-        subsample=0.6,
-        max_features=0.4,
+        n_estimators=80,
+        learning_rate=0.1,
+        max_depth=2,
+        min_samples_leaf=min(4, 1 + rows // 12),  # a few rows are to have leaves, too
+        subsample=0.7,
+        max_features=0.2,
         random_state=seed,
     )

@@ -56,24 +56,30 @@ class _Inert:
 
 
 def ranking(title: str, found: Ranking) -> RenderableType:
-    """The chosen parameters by importance, and where the level of the probes lies among them."""
+    """The chosen parameters by importance, and where the level of the probes lies among them.
+
+    By how much of the variance of log P99 the error grows when a parameter is shuffled, the
+    standard deviation of that over models, how many sets of probes it beats, and its share of what
+    the splits of the trees explain.
+    """
     heading = bold(f"{title}: importance of parameters ({found.trials} trials)")
     table = new_table(
         ("parameter", "left"),
-        ("share of log P99", "right"),
-        ("sd over fits", "right"),
-        ("error when shuffled", "right"),
-        ("above all probes", "right"),
+        ("permutation", "right"),
+        ("sd", "right"),
+        ("beats probes", "right"),
+        ("splits", "right"),
         ("", "left"),
     )
     shown = [i for i in found.importances if i.key in set(found.chosen)]
-    top = max((i.mean for i in found.importances), default=0.0) or 1.0
-    rows = [(i.mean, _importance_cells(i, top)) for i in shown]
-    if (level := found.probe_level) is not None:
-        bar = "┄" * round(20 * level / top)
-        place = sum(mean > level for mean, _ in rows)
-        rows.insert(place, (level, ("probe level", f"{level:.3f}", "", "", "", bar)))
-    for _, cells in rows:
+    level = found.probe_level
+    top = max((level or 0.0, *(i.weight for i in found.importances))) or 1.0
+    rows = [_importance_cells(i, top) for i in shown]
+    if level is not None:
+        place = sum(i.weight > level for i in shown)
+        cells = ("probe level", f"{100 * level:.1f} %", "", "", "", "┄" * round(20 * level / top))
+        rows.insert(place, cells)
+    for cells in rows:
         table.add_row(*cells)
     lines = [cut_sentence(found)]
     if found.saved:
@@ -86,13 +92,12 @@ def ranking(title: str, found: Ranking) -> RenderableType:
 
 
 def _importance_cells(item: Importance, top: float) -> tuple[str, ...]:
-    worse, above = "-", "-"
-    if item.permutation is not None and item.permutation_sd is not None:
-        worse = f"{100 * item.permutation:+z.1f} ± {100 * item.permutation_sd:.1f} %"
-    if item.above is not None:
-        above = f"{item.above:.0%}"
-    bar = "█" * round(20 * item.mean / top)
-    return item.key, f"{item.mean:.3f}", f"{item.sd:.3f}", worse, above, bar
+    worse, sd, above = (
+        "-" if value is None else f"{100 * value:z.{places}f} %"
+        for value, places in ((item.permutation, 1), (item.permutation_sd, 1), (item.above, 0))
+    )
+    bar = "█" * round(20 * item.weight / top)
+    return item.key, worse, sd, above, f"{item.mean:.3f}", bar
 
 
 def cut_sentence(found: Ranking) -> str:
@@ -100,19 +105,17 @@ def cut_sentence(found: Ranking) -> str:
     count, passing, chosen = len(found.importances), len(found.passing), len(found.chosen)
     if found.probe_level is None or found.error_rate is None:
         return f"{count - chosen} further parameters were ranked and left out."
-    rule = (
-        f"above what shuffled copies of the parameters reach, which of {count} without any effect "
-        f"one or more would be with a chance of {found.error_rate:.0%} at most, and predictions "
-        "are worse without"
+    level = (
+        f"the probe level, which parameters without effect pass in {found.error_rate:.0%} of "
+        "screenings at most"
     )
     if not passing:
         return (
-            f"Nothing above noise was found: no parameter is {rule} it. The first {chosen} by rank "
-            "are chosen all the same, so that the campaign can go on; more trials (screen_trials) "
-            "or longer ones (duration_s) may show what matters."
+            f"Nothing above noise was found: none of {count} parameters is above {level}. The "
+            f"first {chosen} by rank are chosen all the same, so that the campaign can go on; more "
+            "trials (screen_trials) or longer ones (duration_s) may show what matters."
         )
-    them = "it" if passing == 1 else "them"
-    told = f"{passing} of {count} parameters {'is' if passing == 1 else 'are'} {rule} {them}."
+    told = f"{passing} of {count} parameters {'is' if passing == 1 else 'are'} above {level}."
     if chosen < passing:
         return f"{told} The {chosen} most important are chosen, which is all that keep allows."
     return f"{told} The others are left out: they can't be told from noise."
