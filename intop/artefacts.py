@@ -69,6 +69,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "intop.learn.families.early_stopping.EarlyStoppedNetworks",
             "intop.learn.families.part_of_rows.PartOfRows",
             "intop.learn.gaussian_process.GaussianProcess",
+            "intop.learn.blend.Blend",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing._data.StandardScaler",
             "sklearn.feature_selection._univariate_selection.SelectPercentile",

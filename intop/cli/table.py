@@ -102,8 +102,6 @@ def train(
         raise UsageError(
             "--data needs no study: leave --config, --arch, --workload and --models out"
         )
-    if said("models") is ParameterSource.COMMANDLINE:
-        raise UsageError("a table's models are not saved: leave --models out")
     if target is None:
         raise UsageError("--data needs --target COLUMN: which column the models are to predict")
     with interruptible("of a table nothing is stored"):

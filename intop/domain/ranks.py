@@ -55,13 +55,13 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
     """The agreement of two rankings that are called so."""
     weights = [{i.key: i.weight for i in ranking.importances} for ranking in (one, other)]
     common = tuple(key for key in weights[0] if key in weights[1])
-    columns = [[found[key] for key in common] for found in weights]
+    here, there = ([found[key] for key in common] for found in weights)
     spearman = kendall = None
-    if len(common) >= FEWEST and all(len(set(column)) > 1 for column in columns):
+    if len(common) >= FEWEST and len(set(here)) > 1 and len(set(there)) > 1:
         from scipy import stats
 
-        spearman = float(stats.spearmanr(*columns).statistic)
-        kendall = float(stats.kendalltau(*columns).statistic)
+        spearman = float(stats.spearmanr(here, there).statistic)
+        kendall = float(stats.kendalltau(here, there).statistic)
     places = [_places(ranking, set(common)) for ranking in (one, other)]
     passes = [{i.key: i.passes for i in ranking.importances} for ranking in (one, other)]
     pairs = [

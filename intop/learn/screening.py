@@ -101,7 +101,8 @@ class _Found:
 
 def _by_set(importances: Matrix) -> Matrix:
     """Means (SETS, parameters) over the models of each set."""
-    return importances.reshape(SETS, -1, importances.shape[1]).mean(axis=1)
+    by_set = importances.reshape(SETS, -1, importances.shape[1])
+    return np.asarray(by_set.mean(axis=1), dtype=np.float64)
 
 
 def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
@@ -119,7 +120,7 @@ def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
         # The draws as weights: a row that was drawn three times needs no sorting three times.
         weights = np.bincount(_bootstrap(count, rng), minlength=count).astype(np.float64)
         inside = weights > 0
-        model = _model(int(rng.integers(2**31)), np.count_nonzero(inside))
+        model = _model(int(rng.integers(2**31)), int(inside.sum()))
         model.fit(both[inside], target[inside], sample_weight=weights[inside])
         shares[fit] = np.bincount(owner_of_both, weights=model.feature_importances_)
         if len(used := np.flatnonzero(shares[fit])):

@@ -77,8 +77,8 @@ def ranking(title: str, found: Ranking) -> RenderableType:
     rows = [_importance_cells(i, top) for i in shown]
     if level is not None:
         place = sum(i.weight > level for i in shown)
-        cells = ("probe level", f"{100 * level:.1f} %", "", "", "", "┄" * round(20 * level / top))
-        rows.insert(place, cells)
+        bar = "┄" * round(20 * level / top)
+        rows.insert(place, ("probe level", f"{100 * level:.1f} %", "", "", "", bar))
     for cells in rows:
         table.add_row(*cells)
     lines = [cut_sentence(found)]

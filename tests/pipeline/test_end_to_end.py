@@ -39,7 +39,7 @@ def test_from_doctor_to_verdict_for_both_workloads(
     for one in tuned:
         # Eight trials show next to nothing, and then some are chosen by rank.
         assert 1 <= len(one["ranking"]["chosen"]) <= 6
-        assert one["ranking"]["probe_level"] > 0
+        assert len(one["ranking"]["importances"]) > 60
         families = {error["family"] for error in one["training"]["errors"]}
         assert families == {"DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"}
         assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}

@@ -31,7 +31,9 @@ class Family:
 
     def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
         """All hyper-parameters of the pipeline, for a training set of `rows`."""
-        return {**preprocess.suggest(trial), **self.suggest_model(trial, rows)}
+        # A tree splits by one feature at a time, and PCA puts an option into many of them.
+        chosen = preprocess.suggest(trial, pca=not self.is_tree)
+        return {**chosen, **self.suggest_model(trial, rows)}
 
     def build(
         self, variables: Sequence[Variable], hyperparameters: Hyperparameters, seed: int

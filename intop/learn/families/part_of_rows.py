@@ -26,10 +26,10 @@ class PartOfRows(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, features: Matrix, target: Vector) -> Self:
         """Fits to features (n, f) and a target (n,)."""
         self.n_features_in_ = features.shape[1]
-        drawn = slice(None)
-        if len(target) > self.most:
-            drawn = np.random.default_rng(self.seed).choice(len(target), self.most, replace=False)
-        self.regressor_ = clone(self.regressor).fit(features[drawn], target[drawn])
+        rows = np.arange(len(target))
+        if len(rows) > self.most:
+            rows = np.random.default_rng(self.seed).choice(rows, self.most, replace=False)
+        self.regressor_ = clone(self.regressor).fit(features[rows], target[rows])
         return self
 
     def predict(self, features: Matrix) -> Vector:
