@@ -76,7 +76,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "sklearn.decomposition._pca.PCA",
             "sklearn.compose._target.TransformedTargetRegressor",
             "sklearn.neural_network._multilayer_perceptron.MLPRegressor",
-            "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
             "sklearn.svm._classes.SVR",
             "sklearn.ensemble._forest.RandomForestRegressor",
             "sklearn.tree._classes.DecisionTreeRegressor",

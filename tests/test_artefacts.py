@@ -50,7 +50,7 @@ def saved(name: str) -> Saved:
     p99 = 5 + np.log2(values[:, 0]) + 3 * values[:, 3]
     samples = Samples(variables=VARIABLES, values=values, measured=tuple((v,) for v in p99))
     family = FAMILIES[name]
-    hyperparameters = {"early_stopping": False, **family.defaults}
+    hyperparameters = dict(family.defaults)
     if "trees" in hyperparameters:
         hyperparameters["trees"] = 5
     with one_thread():

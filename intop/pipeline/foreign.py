@@ -8,7 +8,7 @@ from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
-from intop.learn.tuning import fewest_rows, train_all
+from intop.learn.tuning import fewest_rows, limits, train_all
 from intop.report.progress import Progress
 
 MOST_FEATURES = 1_000
@@ -52,6 +52,8 @@ def train_table(
     """
     found = table.inventory
     samples = Samples(variables=table.variables, values=table.values, measured=table.measured)
+    for line in limits(families, len(samples)):
+        progress.say(f"{found.path}: {line}")
     progress.begin(f"{found.path}: train", len(families))
     try:
         outcome = train_all(

@@ -23,7 +23,7 @@ def with_defaults(*names: str) -> list[FittedFamily]:
     return [
         FittedFamily(
             family=name,
-            hyperparameters={"early_stopping": False, **FAMILIES[name].defaults},
+            hyperparameters=dict(FAMILIES[name].defaults),
             inner_score=0.0,
         )
         for name in names
@@ -85,14 +85,6 @@ def test_every_family_learns_what_is_easy(
     held_out = samples.rows(range(140, 200))
     error = predicted(model, held_out.values) - held_out.log_target
     assert np.var(error) < 0.4 * np.var(samples.log_target)
-
-
-def test_a_network_stops_early_only_where_rows_can_be_spared() -> None:
-    import optuna
-
-    trial = optuna.create_study().ask()
-    assert FAMILIES["DNN"].suggest(trial, 40)["early_stopping"] is False
-    assert FAMILIES["DNN"].suggest(trial, 400)["early_stopping"] is True
 
 
 def test_the_ensemble_is_the_mean_of_the_tree_families() -> None:
