@@ -1,15 +1,14 @@
 """Which intervals of a model's prediction hold what they say: ways to make them, compared.
 
-On public tables (a folder with Apache.csv, LLVM.csv and x264.csv; the target is the last column)
-and on simulated ones whose noise differs from place to place. Each of the six families, without a
+On public tables (a folder with Apache.csv, LLVM.csv and x264.csv), on the lab's own ones, and on
+simulated ones whose noise differs from place to place. Each of the six families, without a
 search, is fitted to some rows and judged by the others. Prints for each way how many of them lie in
 their interval at 80 and 95 %, the least of all tables and families, and the interval score of
 Gneiting and Raftery (Journal of the American Statistical Association 102, 2007, 359-378; lower is
-better) as a ratio to that of CV+, which `intop.learn.surrogate` uses.
+better) as a ratio to that of CV+. The last way is the one of `intop.learn.surrogate`.
 """
 
 import argparse
-import csv
 import math
 import os
 from collections import defaultdict
@@ -19,18 +18,35 @@ from statistics import NormalDist, fmean
 
 import numpy as np
 
+from intop.config.table import Roles, read_table
 from intop.domain.encoding import Matrix, Variable
 from intop.learn.families import FAMILIES, INTOP_FAMILIES
 from intop.learn.folds import split
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples, Vector
-from intop.learn.surrogate import INTERVAL_FOLDS, Surrogate, fit, predicted, surrogate
+from intop.learn.surrogate import (
+    INTERVAL_FOLDS,
+    INTERVAL_REPEATS,
+    Surrogate,
+    fit,
+    predicted,
+    surrogate,
+)
 
-TRAINING = {"Apache": 27, "LLVM": 33, "x264": 48, "simulated, 40 rows": 40, "simulated": 120}
+TRAINING = {
+    "Apache": 27,
+    "LLVM": 33,
+    "x264": 48,
+    "lab slt": 130,
+    "lab dlt": 130,
+    "simulated, 40 rows": 40,
+    "simulated": 120,
+}
 """Rows that are trained on. Of the published ones, the size in the middle."""
+LAB = Path(__file__).parent / "data"
 MOST_JUDGED = 500
 LEVELS = (0.8, 0.95)
-BAGS = 20
+BAGS, FOLDS = 20, 5
 SEED = 1
 
 Interval = tuple[Vector, Vector]
@@ -42,8 +58,10 @@ class Fits:
     def __init__(self, family: str, training: Samples, values: Matrix) -> None:
         self.family, self.training, self.values = family, training, values
         self.settings = {"early_stopping": False, **FAMILIES[family].defaults}
-        self.plus: Surrogate = surrogate(family, self.settings, training, SEED)
-        self.here = self.plus(values)
+        self.ours: Surrogate = surrogate(family, self.settings, training, SEED)
+        self.here = self.ours(values)
+        self.folds = split(len(training), FOLDS, SEED)
+        self.others = [self.fitted(training.rows(fold.training)) for fold in self.folds]
         rng = np.random.default_rng(SEED)
         count = len(training)
         drawn = rng.integers(count, size=(BAGS, count))
@@ -66,8 +84,7 @@ class Fits:
     def fold_misses(self) -> tuple[Vector, Vector]:
         """The errors of the rows when their fold was held out, and which fold that was."""
         errors, numbers = np.empty(len(self.training)), np.empty(len(self.training), dtype=int)
-        folds = split(len(self.training), INTERVAL_FOLDS, SEED)
-        for number, (fold, other) in enumerate(zip(folds, self.plus.others, strict=True)):
+        for number, (fold, other) in enumerate(zip(self.folds, self.others, strict=True)):
             rows = self.training.rows(fold.held_out)
             errors[fold.held_out] = np.abs(predicted(other, rows.values) - rows.log_target)
             numbers[fold.held_out] = number
@@ -106,8 +123,30 @@ def residuals(fits: Fits, level: float) -> Interval:
     return fits.here - half, fits.here + half
 
 
+def normal(fits: Fits, level: float) -> Interval:
+    """The same errors, taken as normal: their root mean square."""
+    errors, _ = fits.fold_misses
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(np.mean(errors**2))
+    return fits.here - half, fits.here + half
+
+
+def normal_and_spread(fits: Fits, level: float) -> Interval:
+    """As of bags: the spread of the folds' models, which is the value's own, and the errors."""
+    errors, _ = fits.fold_misses
+    spread = np.var([predicted(other, fits.values) for other in fits.others], axis=0, ddof=1)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(spread + np.mean(errors**2))
+    return fits.here - half, fits.here + half
+
+
 def cv_plus(fits: Fits, level: float) -> Interval:
-    return fits.plus.interval(fits.values, level)
+    """Barber, Candès, Ramdas and Tibshirani (Annals of Statistics 49, 2021, 486-507)."""
+    errors, numbers = fits.fold_misses
+    centres = np.array([predicted(other, fits.values) for other in fits.others])[numbers]
+    return plus(centres, np.repeat(errors[:, None], len(fits.values), axis=1), level)
+
+
+def ours(fits: Fits, level: float) -> Interval:
+    return fits.ours.interval(fits.values, level)
 
 
 def cv_plus_by_bags(fits: Fits, level: float) -> Interval:
@@ -120,7 +159,7 @@ def cv_plus_by_bags(fits: Fits, level: float) -> Interval:
 def cv_plus_by_folds(fits: Fits, level: float) -> Interval:
     """The same with the spread of the folds' models, all but one of which know the row."""
     before, here = (
-        np.std([predicted(other, values) for other in fits.plus.others], axis=0, ddof=1)
+        np.std([predicted(other, values) for other in fits.others], axis=0, ddof=1)
         for values in (fits.training.values, fits.values)
     )
     return scaled_plus(fits, before, here, level)
@@ -132,7 +171,7 @@ def scaled_plus(fits: Fits, before: Vector, here: Vector, level: float) -> Inter
     The mean is added to both: where models agree, they are not certain.
     """
     errors, numbers = fits.fold_misses
-    centres = np.array([predicted(other, fits.values) for other in fits.plus.others])[numbers]
+    centres = np.array([predicted(other, fits.values) for other in fits.others])[numbers]
     floor = before.mean() or 1.0
     return plus(centres, (errors / (before + floor))[:, None] * (here + floor)[None, :], level)
 
@@ -178,8 +217,8 @@ def quantiles(fits: Fits, level: float) -> Interval | None:
 
 def _leaves(fits: Fits, shares: Sequence[float]) -> Interval:
     """Meinshausen (Journal of Machine Learning Research 7, 2006, 983-999)."""
-    *_, forest = fits.plus.model.named_steps.values()
-    before = fits.plus.model[:-1]
+    *_, forest = fits.ours.model.named_steps.values()
+    before = fits.ours.model[:-1]
     known = forest.apply(before.transform(fits.training.values))
     asked = forest.apply(before.transform(fits.values))
     same = asked[:, None, :] == known[None, :, :]
@@ -200,9 +239,12 @@ METHODS: dict[str, Callable[[Fits, float], Interval | None]] = {
     "20 bags: jackknife+": after_bootstrap,
     "20 bags: jackknife+, scaled": after_bootstrap_scaled,
     "5 folds: errors": residuals,
+    "5 folds: errors, as normal": normal,
+    "5 folds: spread and errors": normal_and_spread,
     "5 folds: CV+": cv_plus,
     "5 folds: CV+, scaled by folds": cv_plus_by_folds,
     "5 folds: CV+, scaled by 20 bags": cv_plus_by_bags,
+    f"{INTERVAL_REPEATS} times {INTERVAL_FOLDS} folds, scaled": ours,
 }
 
 
@@ -212,26 +254,33 @@ def interval_score(truth: Vector, interval: Interval, level: float) -> float:
     return float(np.mean(high - low + 2 / (1 - level) * outside))
 
 
+def simulated(rows: int, rng: np.random.Generator) -> Samples:
+    """Ten numbers, of which five matter: four to the target, one to its noise."""
+    values = rng.random((rows, 10))
+    truth = 3 + np.sin(3 * values[:, 0]) + values[:, 1] * values[:, 2] + (values[:, 3] > 0.7)
+    noise = rng.normal(0, 0.05 + 0.4 * values[:, 4])
+    return Samples(
+        variables=tuple(Variable(name=f"x{n}", key=f"x{n}") for n in range(10)),
+        values=values,
+        measured=tuple((value,) for value in np.exp(0.5 * (truth + noise)).tolist()),
+    )
+
+
+def of_file(path: Path, roles: Roles) -> Samples:
+    found = read_table(path, roles)
+    return Samples(variables=found.variables, values=found.values, measured=found.measured)
+
+
 def table(name: str, folder: Path, rng: np.random.Generator) -> tuple[Samples, Samples]:
     """The rows to train on and to judge by, drawn anew."""
     if name.startswith("simulated"):
-        values = rng.random((TRAINING[name] + MOST_JUDGED, 10))
-        truth = 3 + np.sin(3 * values[:, 0]) + values[:, 1] * values[:, 2] + (values[:, 3] > 0.7)
-        noise = rng.normal(0, 0.05 + 0.4 * values[:, 4])
-        target = np.exp(0.5 * (truth + noise))
+        samples = simulated(TRAINING[name] + MOST_JUDGED, rng)
+    elif name.startswith("lab "):
+        path = LAB / f"{name.removeprefix('lab ')}-collect.csv.gz"
+        roles = Roles(target="p99_ms", group=("configuration",), ignored=("side",))
+        samples = of_file(path, roles)
     else:
-        with (folder / f"{name}.csv").open(newline="", encoding="utf-8-sig") as file:
-            rows = np.array(list(csv.reader(file))[1:], dtype=np.float64)
-        values, target = rows[:, :-1], rows[:, -1]
-        values = values[:, np.ptp(values, axis=0) > 0]
-    samples = Samples(
-        variables=tuple(
-            Variable(name=f"x{n}", key=f"x{n}", low=column.min(), high=column.max())
-            for n, column in enumerate(values.T)
-        ),
-        values=values,
-        measured=tuple((value,) for value in target.tolist()),
-    )
+        samples = of_file(folder / f"{name}.csv", Roles(target="PERF"))
     order = rng.permutation(len(samples))
     count = TRAINING[name]
     return samples.rows(order[:count]), samples.rows(order[count : count + MOST_JUDGED])

@@ -12,37 +12,34 @@ Each run is kept in a file when it ends: the same command goes on where it stopp
 
 import argparse
 import csv
-import hashlib
 import json
-import math
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import t as student_t
 
-import intop.learn
 from intop.domain.encoding import Variable
+from intop.learn import accuracy
 from intop.learn.families import FAMILIES
+from intop.learn.parallel import each, one_thread
+from intop.learn.revision import revision
 from intop.learn.samples import Samples
-from intop.learn.surrogate import fit, one_thread, predicted
+from intop.learn.surrogate import fit, predicted
 from intop.learn.tuning import tune
 
 RUNS = 30
 SEED = 20
 """Of the splits that nobody published."""
-TRIES = {"DNN": 2, "SVR": 16, "RFR": 3, "CatBoost": 3, "LightGBM": 4, "XGBoost": 4, "GP": 2}
+TRIES = {"DNN": 1, "SVR": 8, "RFR": 2, "CatBoost": 2, "LightGBM": 3, "XGBoost": 3, "Blend": 1}
 """Hyper-parameters tried by family, each of them on five folds: many of what is cheap."""
 MANY_ROWS = 200
-"""From here on half as many: a try costs ten times as much, and settles more."""
-LIBRARIES = ("scikit-learn", "catboost", "lightgbm", "xgboost-cpu", "optuna", "numpy", "scipy")
+"""From here on the defaults alone: a try costs ten times as much."""
 
 BEATEN = ("RF", "DECART")
 """Published methods that the selected model has to beat wherever they were published."""
@@ -183,17 +180,12 @@ def done(job: Job, samples: Samples) -> tuple[Job, dict[str, Outcome]]:
 
 def one_family(family: str, known: Samples, others: Samples, seed: int) -> Outcome:
     started = time.perf_counter()
-    tries = TRIES[family] if len(known) < MANY_ROWS else math.ceil(TRIES[family] / 2)
+    tries = TRIES[family] if len(known) < MANY_ROWS else 1
     found = tune(family, known, trials=tries, timeout_s=None, seed=seed)
     with one_thread():
         model = fit(FAMILIES[family].build(known.variables, found.hyperparameters, seed), known)
-        mre = error_of(predicted(model, others.values), others)
+        mre = accuracy.mape(others.log_target, predicted(model, others.values))
     return Outcome(found.inner_score, mre, time.perf_counter() - started)
-
-
-def error_of(log_guesses: Any, samples: Samples) -> float:
-    """MRE in percent."""
-    return float(100 * np.mean(np.abs(np.expm1(log_guesses - samples.log_target))))
 
 
 def selected(outcomes: Mapping[str, Outcome]) -> str:
@@ -206,14 +198,7 @@ def selected(outcomes: Mapping[str, Outcome]) -> str:
 
 def settings() -> dict[str, Any]:
     """What results must have in common to stand in one table."""
-    code = hashlib.sha256()
-    for path in sorted(Path(intop.learn.__path__[0]).rglob("*.py")):
-        code.update(path.read_bytes())
-    return {
-        "code": code.hexdigest()[:16],
-        "tries": TRIES,
-        "versions": {name: version(name) for name in LIBRARIES},
-    }
+    return {"models": revision(), "tries": TRIES}
 
 
 def kept(path: Path) -> Results:
@@ -347,10 +332,8 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
     results = kept(arguments.results)
     # The dearest first, so that no processor waits for them at the end.
     lacking = sorted((j for j in plan if j.name not in results), key=lambda j: -j.size)
-    run = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
-    for number, (job, outcomes) in enumerate(
-        run(delayed(done)(job, tables[job.system]) for job in lacking), start=1
-    ):
+    tasks = [(job, tables[job.system]) for job in lacking]
+    for number, (job, outcomes) in enumerate(each(done, tasks, jobs=arguments.jobs), start=1):
         results[job.name] = outcomes
         keep(arguments.results, results)
         best = selected(outcomes)
@@ -377,7 +360,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--runs", type=positive, default=RUNS, help=f"({RUNS})")
     parser.add_argument("--sizes", choices=["largest", "all"], default="largest", help="(largest)")
     parser.add_argument("--systems", nargs="*", default=[], help="(all)")
-    parser.add_argument("--jobs", type=positive, default=2, help="processes (2)")
+    parser.add_argument("--jobs", type=positive, help="processes (one a processor)")
     parser.add_argument(
         "--results",
         type=Path,

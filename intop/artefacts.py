@@ -52,7 +52,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "TupleNode": frozenset({"builtins.tuple"}),
     "BytesNode": frozenset({"builtins.bytes"}),
     "BytearrayNode": frozenset({"builtins.bytearray"}),
-    "TypeNode": frozenset({"builtins.str", "builtins.int", "builtins.float", "builtins.list"}),
+    "TypeNode": frozenset(
+        {"builtins.str", "builtins.int", "builtins.list", "collections.OrderedDict"}
+    ),
     "NdArrayNode": frozenset(
         {"numpy.ndarray", "numpy.bool"}
         | {f"numpy.{name}" for name in ("float32", "float64", "int32", "int64", "uint32")}
@@ -64,6 +66,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         {
             "intop.domain.encoding.Variable",
             "intop.learn.encoder.Encoder",
+            "intop.learn.families.early_stopping.EarlyStoppedNetworks",
+            "intop.learn.families.part_of_rows.PartOfRows",
+            "intop.learn.gaussian_process.GaussianProcess",
+            "intop.learn.blend.Blend",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing._data.StandardScaler",
             "sklearn.feature_selection._univariate_selection.SelectPercentile",
@@ -286,7 +292,7 @@ def _beside(path: Path) -> Path:
 def _dumped(model: Any) -> bytes:
     from skops.io import dumps
 
-    return dumps(model, compression=zipfile.ZIP_DEFLATED)
+    return bytes(dumps(model, compression=zipfile.ZIP_DEFLATED))
 
 
 def _loaded(content: bytes) -> Any:

@@ -20,6 +20,7 @@ from intop.cli import cli, hosts
 from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
+from intop.domain.results import Importance, Ranking
 from intop.domain.trial import PlannedTrial
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
@@ -151,9 +152,15 @@ def test_the_version_is_said() -> None:
     assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
 
 
-NO_TABLE = ["--data", "no.csv", "--target", "y"]
+def test_a_signal_while_python_ends_is_no_traceback() -> None:
+    signalled = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)"
+    done = intop("--version", before=signalled)
+    assert (-signal.SIGTERM, "") == (done.returncode, done.stderr)
+
 
 # Bad usage and wrong files ------------------------------------------------------------------------
+
+NO_TABLE = ["--data", "no.csv", "--target", "y"]
 
 
 @pytest.mark.parametrize(
@@ -506,6 +513,18 @@ def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
             store.put(subject, probe_of({}))
 
 
+def ranked(study: Path, *archs: str) -> None:
+    """The same screening of each architecture, in the latest campaign."""
+    keys = ("net.core.somaxconn", "vm.swappiness", "fs.file-max")
+    shares = tuple(Importance(key=k, mean=0.5 - n / 10, sd=0.1) for n, k in enumerate(keys))
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        for arch in archs:
+            subject = Subject(campaign=campaign, arch=arch, workload="slt")
+            store.put(subject, Ranking(importances=shares, chosen=keys[:1], trials=9))
+
+
 @pytest.mark.parametrize(
     ("archs", "missing"), [((), ("x86", "arm")), (("x86",), ("arm",)), (("arm",), ("x86",))]
 )
@@ -523,11 +542,15 @@ def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_com
 
 def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
     measured(study, "x86", "arm")
-    done = intop("compare", "x86", "arm", "-c", study)
+    ranked(study, "x86", "arm")
+    folder = study.parent / "new" / "figures"
+    done = intop("compare", "x86", "arm", "-c", study, "--figures", folder)
     assert 0 == done.returncode, done.stderr
     assert "x86 and arm: measured P99 in ms" in done.stdout
     assert "aarch64" in done.stdout
     assert "not verified" in done.stdout
+    assert f"drawn: {folder}/x86-and-arm-slt-agreement.svg" in done.stderr
+    assert (folder / "x86-and-arm-slt-agreement.svg").read_text().startswith("<svg")
 
 
 def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) -> None:
@@ -632,12 +655,14 @@ def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path
 
 
 def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
-    done = intop("train", "--data", runs, "--target", "2", "--failed", -1, *QUICK)
+    unfitted = "from intop.learn import tuning; tuning.train_all = lambda *a, **k: []"
+    words = ("--data", runs, "--target", "2", "--failed", -1, *QUICK)
+    done = intop("train", *words, before=unfitted)
     assert 0 == done.returncode, done.stderr
     assert "runs.csv ms: 41 rows, 3 variables: 1 numbers (1 on a logarithmic" in done.stdout
     assert "  1 failed trials teach nothing; 1 configurations have no" in done.stdout
-    assert "SVR" in done.stdout
-    assert f"{runs}: train: 1/1" in done.stderr
+    assert "runs.csv ms: error of the models on configurations they have not seen" in done.stdout
+    assert f"{runs}: train: 1 steps" in done.stderr
 
 
 def test_a_wrong_table_is_one_sentence_on_stderr(runs: Path) -> None:

@@ -71,7 +71,7 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     assert "| 80 | - | 70 | - | - |" in printed
     assert "| Split | 10 |" not in printed
     assert "[4/4]" in progress
-    monkeypatch.setattr(models, "done", None)
+    monkeypatch.setattr(models, "one_family", None)
     run(monkeypatch, data, "--runs=2")
     assert (printed, "") == capsys.readouterr()
 
@@ -108,11 +108,6 @@ def test_splits_are_the_published_ones_or_drawn_by_seed(folder: Path) -> None:
     drawn = list(models.jobs(folder, "Drawn", 12, 2, 32))
     assert drawn == list(models.jobs(folder, "Drawn", 12, 2, 32))
     assert drawn[0].rows != drawn[1].rows
-
-
-def test_the_error_is_relative_to_what_was_measured(folder: Path) -> None:
-    samples = models.table(folder, "Split").rows([0, 1])
-    assert models.error_of(samples.log_target + np.log([1.1, 0.7]), samples) == pytest.approx(20)
 
 
 def outcomes(good: float, other: float) -> dict[str, Outcome]:

@@ -323,6 +323,7 @@ def contest(
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
+@figures_options
 def compare(
     one: str,
     other: str,
@@ -331,6 +332,8 @@ def compare(
     as_json: bool,
     as_markdown: bool,
     force: bool,
+    figures: Path | None,
+    figure_format: str,
 ) -> None:
     """Lay two architectures side by side, from measured trials only.
 
@@ -350,6 +353,7 @@ def compare(
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
+    folder = figure_folder(figures) if figures else None
     with _context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:
@@ -358,6 +362,8 @@ def compare(
         print_result(report.as_markdown(found))
     else:
         show(report.as_text(found))
+    if folder:
+        say_figures(folder, figure_format, {f"{one} and {other}": found})
 
 
 @cli.command(
@@ -548,8 +554,9 @@ class _Stop:
 
 def main() -> None:
     """The entry point: errors become one message and an exit code."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     stop = _Stop()
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for name in signals:
         signal.signal(name, stop)
     try:
         # Without click's own handling; the code of --help and --version comes back as a value.
@@ -567,3 +574,7 @@ def main() -> None:
             "is stored: the same command (tune with --resume) goes on from here"
         )
         sys.exit(INTERRUPTED)
+    finally:
+        # All is given back by now: what is still to end are our own idle processes.
+        for name in signals:
+            signal.signal(name, signal.SIG_DFL)

@@ -34,7 +34,7 @@ def command(folder: Path, as_json: bool) -> None:
         print_result(to_json(manifests))
     else:
         show(*(report.manifest(name, found) for name, found in manifests.items()))
-    for error in refused:
-        say(f"intop: {error}")
+    for reason in refused:
+        say(f"intop: {reason}")
     if refused:
         sys.exit(1)

@@ -106,7 +106,7 @@ def train(
         raise UsageError("--data needs --target COLUMN: which column the models are to predict")
     with interruptible("of a table nothing is stored"):
         from intop.config.table import Roles, read_table
-        from intop.pipeline.foreign import chosen_families, train_table
+        from intop.pipeline.foreign import check_size, chosen_families, train_table
         from intop.report import table as report
         from intop.report import text
         from intop.report.machine import to_json
@@ -115,6 +115,8 @@ def train(
         folder = figure_folder(figures) if figures else None
         chosen = chosen_families(families)
         table = read_table(data, Roles(target=target, **roles))
+        folds = FOLDS if folds is None else folds
+        check_size(table, folds)
         title = f"{data.name} {table.inventory.target}"
         if not as_json:
             text.show(report.inventory(title, table))
@@ -122,7 +124,7 @@ def train(
             found = train_table(
                 table,
                 chosen,
-                folds=FOLDS if folds is None else folds,
+                folds=folds,
                 trials=TRIALS if trials is None else trials,
                 seed=SEED if seed is None else seed,
                 progress=shown,

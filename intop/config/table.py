@@ -50,11 +50,12 @@ def read_table(path: Path, roles: Roles) -> Table:
         raise ConfigurationError([f"{path}: has one row: models need several configurations"])
     goals = _goals(target, roles.failed)
     left_out: dict[str, str] = {}
-    meanings = _meanings([columns[index] for index in parts.inputs], left_out)
+    taught = np.flatnonzero(np.isfinite(goals))
+    meanings = _meanings([columns[index] for index in parts.inputs], taught, left_out)
     same = _first_equal(meanings.values(), len(goals))
     _check_groups([columns[index] for index in parts.group], meanings, same)
     trials: dict[int, list[float]] = {}
-    for row in np.flatnonzero(np.isfinite(goals)):
+    for row in taught:
         trials.setdefault(int(same[row]), []).append(float(goals[row]))
     variables, values = _variables(meanings, np.array(list(trials)), left_out)
     if not variables:
@@ -161,8 +162,13 @@ def _equal(text: str, word: str) -> bool:
     return text.casefold() == word.casefold() or (number is not None and number == quantity(word))
 
 
-def _meanings(columns: Sequence[Column], left_out: dict[str, str]) -> dict[str, Meaning]:
-    """What those columns mean that may be variables, by name; the others go to `left_out`."""
+def _meanings(
+    columns: Sequence[Column], taught: Rows, left_out: dict[str, str]
+) -> dict[str, Meaning]:
+    """What those columns mean that may be variables, by name; the others go to `left_out`.
+
+    One that counts the rows is left out where something else varies among the `taught` rows.
+    """
     found: dict[str, Meaning] = {}
     for column in columns:
         if len(column.texts) == 1:
@@ -175,7 +181,8 @@ def _meanings(columns: Sequence[Column], left_out: dict[str, str]) -> dict[str, 
         else:
             found[column.name] = meant
     counters = [name for name, meant in found.items() if _counts(meant)]
-    if len(counters) < len(found):
+    others = (meant.numbers[taught] for name, meant in found.items() if name not in counters)
+    if any(np.ptp(numbers) for numbers in others):
         for name in counters:
             del found[name]
             left_out[name] = "counts the rows"

@@ -52,7 +52,8 @@ class Variable:
     def encode(self, numbers: Matrix) -> Matrix:
         """Features (n, f) of numbers (n,)."""
         if len(self.choices) > 2:
-            return (numbers[:, None] == np.arange(len(self.choices))).astype(np.float64)
+            is_chosen = numbers[:, None] == np.arange(len(self.choices))
+            return np.asarray(is_chosen, dtype=np.float64)
         return numbers[:, None] if self.choices else self.place(numbers)[:, None]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 UNITS: dict[str, dict[str, float]] = {
     "bytes": {"b": 1, "byte": 1, "bytes": 1}
@@ -25,6 +26,7 @@ m are minutes only beside other times.
 _PATTERN = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]*)")
 
 
+@lru_cache(maxsize=10_000)  # the columns of a wide table have the same few numbers
 def quantity(text: str) -> tuple[float, str] | None:
     """The number and its unit in small letters, "" where there is none; None for another text.
 

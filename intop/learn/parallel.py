@@ -1,6 +1,7 @@
 """Parallelism of the models: processes by joblib, and one thread in each of them."""
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ Result = TypeVar("Result")
 
 def each(
     work: Callable[..., Result], tasks: Iterable[tuple[object, ...]], *, jobs: int | None = None
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """What `work(*task)` gives for every task, as they end.
 
     In `jobs` processes; None is as many as this process may use processors. What is handed out
@@ -18,7 +19,15 @@ def each(
     from joblib import Parallel, cpu_count, delayed
 
     run = Parallel(n_jobs=jobs or cpu_count(), batch_size=1, return_as="generator_unordered")
-    yield from run(delayed(work)(*task) for task in tasks)
+    results = run(delayed(work)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028  `yield from` would close them with a warning
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            # That work was thrown away is no news to whoever stopped taking it.
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 @contextmanager
@@ -27,6 +36,9 @@ def one_thread() -> Iterator[None]:
 
     Matrices are small here: more threads only wait for each other. Entering costs milliseconds.
     """
+    # Only libraries that are loaded can be limited: scipy brings a BLAS, scikit-learn an OpenMP.
+    import scipy.linalg  # noqa: F401
+    import sklearn.tree  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):

@@ -22,11 +22,15 @@ ALL_FEATURES: Hyperparameters = {"kept_percent": 100, "pca_variance": NO_PCA}
 HALF_OF_FEATURES: Hyperparameters = {"kept_percent": 50, "pca_variance": NO_PCA}
 
 
-def suggest(trial: "Trial") -> Hyperparameters:
-    """`kept_percent` of the features; `pca_variance`, the share that PCA keeps (0: no PCA)."""
+def suggest(trial: "Trial", *, pca: bool) -> Hyperparameters:
+    """`kept_percent` of the features; `pca_variance`, the share that PCA keeps (0: no PCA).
+
+    Without `pca` there is none to choose.
+    """
+    shares = (NO_PCA, 0.8, 0.95) if pca else (NO_PCA,)
     return {
         "kept_percent": trial.suggest_categorical("kept_percent", (25, 50, 75, 100)),
-        "pca_variance": trial.suggest_categorical("pca_variance", (NO_PCA, 0.8, 0.95)),
+        "pca_variance": trial.suggest_categorical("pca_variance", shares),
     }
 
 

@@ -15,11 +15,13 @@ from intop.learn.families import FAMILIES
 from intop.learn.folds import split
 from intop.learn.parallel import one_thread
 from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Samples, Vector
+from intop.learn.samples import Rows, Samples, Vector
 
-INTERVAL_FOLDS = 5
+INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
+MANY_ROWS, FEWEST_REPEATS = 2_000, 2
+"""Of more rows each has company, and fits are dear: two models tell a spread, too."""
 MOST_MISSES = 1000
-"""Errors that are kept for intervals. Of more, evenly spaced order statistics say as much."""
+"""Rows whose errors are kept for intervals. Of more, evenly spaced ones say as much."""
 LARGEST_BLOCK = 1_000_000
 
 
@@ -27,13 +29,17 @@ LARGEST_BLOCK = 1_000_000
 class Surrogate:
     """A fitted family, with its errors on rows that it had not seen.
 
-    `model` knows all rows; each of the `others` lacks one fold's, and its `misses` are the
-    absolute errors of log target there, ascending.
+    `model` knows all rows, the `others` lack some. `unseen` (rows, others) is 1 where the other
+    model lacks the row. The `misses` (rows,) are the absolute errors of the mean of these models,
+    in units of their spread there plus `floor`, the mean of all rows' spreads: where models agree,
+    they are not certain.
     """
 
     model: Any
     others: tuple[Any, ...]
-    misses: tuple[Vector, ...]
+    unseen: Matrix
+    misses: Vector
+    floor: float
 
     def __call__(self, values: Matrix) -> Vector:
         """The log target (n,) for values (n, variables)."""
@@ -42,60 +48,71 @@ class Surrogate:
     def interval(self, values: Matrix, level: float) -> tuple[Vector, Vector]:
         """Where a measurement of these values will be with a chance of `level`: low and high.
 
-        Both are log targets (n,), and the prediction is never outside. CV+ of Barber, Candès,
-        Ramdas and Tibshirani (Annals of Statistics 49, 2021, 486-507): the order statistics of
-        each other model's prediction less and plus its misses. It takes the rows as drawn alike,
-        and nothing else. With fewer rows than 1 / (1 - level) the widest interval that they give
+        Both are log targets (n,), and the prediction is never outside. Jackknife+ after bootstrap
+        of Kim, Xu and Barber (Advances in Neural Information Processing Systems 33, 2020), with
+        folds for bags, and misses in units of spread: each row's models predict, less and plus its
+        miss, and the order statistics of all rows are the ends. docs/models.md has what it holds
+        beside other ways. With fewer rows than 1 / (1 - level) the widest interval that they give
         stands for an infinite one.
         """
         here = self(values)
-        guesses = [predicted(model, values) for model in self.others]
-        count = sum(len(misses) for misses in self.misses)
+        # About the prediction itself, so that squares of small differences are exact.
+        guesses = np.array([predicted(model, values) for model in self.others]) - here
+        rows, models = len(self.misses), self.unseen.sum(axis=1, keepdims=True)
+        shares = self.unseen / models
         # A little less, since 0.95 * 20 must not be rounded up to 20.
-        rank = min(math.ceil(level * (count + 1) - 1e-9), count) - 1
+        rank = min(math.ceil(level * (rows + 1) - 1e-9), rows) - 1
         low, high = np.empty_like(here), np.empty_like(here)
-        step = max(1, LARGEST_BLOCK // count)
+        step = max(1, LARGEST_BLOCK // rows)
         for start in range(0, len(values), step):
             block = slice(start, start + step)
-            pairs = [
-                (guess[block, None], misses)
-                for guess, misses in zip(guesses, self.misses, strict=True)
-            ]
-            below = np.hstack([guess - misses for guess, misses in pairs])
-            above = np.hstack([guess + misses for guess, misses in pairs])
-            low[block] = np.partition(below, count - 1 - rank, axis=1)[:, count - 1 - rank]
-            high[block] = np.partition(above, rank, axis=1)[:, rank]
-        return np.minimum(low, here), np.maximum(high, here)
+            centres = shares @ guesses[:, block]
+            squares = np.maximum(shares @ guesses[:, block] ** 2 - centres**2, 0)
+            spreads = np.sqrt(squares * models / (models - 1)) + self.floor
+            reach = self.misses[:, None] * spreads
+            low[block] = np.partition(centres - reach, rows - 1 - rank, axis=0)[rows - 1 - rank]
+            high[block] = np.partition(centres + reach, rank, axis=0)[rank]
+        return here + np.minimum(low, 0), here + np.maximum(high, 0)
 
 
 def surrogate(
     family: str, hyperparameters: Hyperparameters, samples: Samples, seed: int
 ) -> Surrogate:
-    """A family fitted to all rows, and once more without each fold of them."""
+    """A family fitted to all rows, and without each fold of them, with folds drawn repeatedly."""
 
     def fitted(rows: Samples) -> Any:
         return fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), rows)
 
-    folds = split(len(samples), INTERVAL_FOLDS, seed)
-    most = max(1, MOST_MISSES // len(folds))
+    repeats = INTERVAL_REPEATS if len(samples) <= MANY_ROWS else FEWEST_REPEATS
+    folds = [
+        fold
+        for repeat in range(repeats)
+        for fold in split(len(samples), INTERVAL_FOLDS, seed + repeat)
+    ]
     others: list[Any] = []
-    misses: list[Vector] = []
+    errors = np.full((len(samples), len(folds)), np.nan)
     with one_thread():
-        for fold in folds:
+        for number, fold in enumerate(folds):
             other, held_out = fitted(samples.rows(fold.training)), samples.rows(fold.held_out)
             others.append(other)
-            misses.append(
-                _thinned(np.abs(predicted(other, held_out.values) - held_out.log_target), most)
-            )
-        return Surrogate(fitted(samples), tuple(others), tuple(misses))
+            errors[fold.held_out, number] = predicted(other, held_out.values) - held_out.log_target
+        model = fitted(samples)
+    spreads = np.nanstd(errors, axis=1, ddof=1)
+    # Models that all say the same have no unit to measure misses in.
+    floor = float(spreads.mean()) or 1.0
+    misses = np.abs(np.nanmean(errors, axis=1)) / (spreads + floor)
+    kept = _evenly(misses, MOST_MISSES)
+    unseen = np.isfinite(errors[kept]).astype(np.float64)
+    return Surrogate(model, tuple(others), unseen, misses[kept], floor)
 
 
-def _thinned(misses: Vector, most: int) -> Vector:
-    """In ascending order, and at most so many of them, evenly spaced."""
-    ascending = np.sort(misses)
-    if len(ascending) <= most:
-        return ascending
-    return ascending[np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(int)]
+def _evenly(misses: Vector, most: int) -> Rows:
+    """The places of at most so many misses, evenly spaced in ascending order."""
+    ascending = np.argsort(misses, kind="stable")
+    if len(ascending) > most:
+        places = np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(np.intp)
+        ascending = ascending[places]
+    return ascending
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from intop.learn.samples import Samples
 from intop.learn.tuning import fewest_rows, train_all
 from intop.report.progress import Progress
 
-MOST_FEATURES = 10_000_000
-"""Of all configurations together. Models of more would take hours, and gigabytes."""
+MOST_FEATURES = 1_000
+"""Of one configuration: with ten times as many, one try of one family in one fold took a minute."""
+MOST_NUMBERS = 5_000_000
+"""Features of all configurations together, such as 100 of 50,000."""
 
 
 def chosen_families(names: Sequence[str]) -> list[str]:
@@ -23,14 +25,8 @@ def chosen_families(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(known[name.casefold()] for name in names)) or list(FAMILIES)
 
 
-def train_table(
-    table: Table, families: Sequence[str], *, folds: int, trials: int, seed: int, progress: Progress
-) -> Training:
-    """Tune these families on a table, and measure their held-out error.
-
-    Nothing is stored. Raises UsageError for a table that is too small for so many folds, or too
-    large.
-    """
+def check_size(table: Table, folds: int) -> None:
+    """Raises UsageError for a table that is too small for so many folds, or too large."""
     found = table.inventory
     if found.configurations < (fewest := fewest_rows(folds)):
         raise UsageError(
@@ -38,11 +34,23 @@ def train_table(
             f"least {fewest}: measure more, or say fewer --folds"
         )
     features = sum(len(v.features) for v in table.variables)
-    if found.configurations * features > MOST_FEATURES:
+    most = min(MOST_FEATURES, MOST_NUMBERS // found.configurations)
+    if features > most:
         raise UsageError(
-            f"{found.path}: {found.configurations} configurations of {features} features are more "
-            f"than {MOST_FEATURES} numbers: leave columns out (--ignore), or rows"
+            f"{found.path}: its {len(table.variables)} variables make {features} features, and "
+            f"models of {found.configurations} configurations take {most} at most: leave columns "
+            "out by --ignore"
         )
+
+
+def train_table(
+    table: Table, families: Sequence[str], *, folds: int, trials: int, seed: int, progress: Progress
+) -> Training:
+    """Tune these families on a table that `check_size` has let pass, and measure their error.
+
+    Nothing is stored.
+    """
+    found = table.inventory
     samples = Samples(variables=table.variables, values=table.values, measured=table.measured)
     progress.begin(f"{found.path}: train", len(families))
     try:

@@ -20,7 +20,7 @@ from intop.learn.finalists import diverse
 from intop.learn.genetic import search as genetic_search
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit_trees
-from intop.learn.tuning import train_all
+from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task
 from intop.pipeline.models import path_of, save_models, target_of, usable_trees
 from intop.pipeline.sampling import collected_space, collected_trials, usable
@@ -41,6 +41,8 @@ def train(task: Task, models: Path | None = None) -> Training:
     if models is not None:
         artefacts.prepare(models)
     progress = task.context.progress
+    for line in limits(list(FAMILIES), len(samples)):
+        progress.say(f"{task.title}: {line}")
     progress.begin(f"{task.title}: train", len(FAMILIES))
     try:
         outcome = train_all(

@@ -1,5 +1,7 @@
 """Saved models as text."""
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -11,7 +13,6 @@ def manifest(name: str, found: Manifest) -> RenderableType:
     """One artefact: where it comes from, and its models with their held-out errors."""
     origin, conditions = found.origin, found.origin.conditions
     unit = f" in {origin.unit}" if origin.unit else ""
-    versions = ", ".join(f"{library} {version}" for library, version in found.versions.items())
     text = (
         f"predict log {origin.target}{unit} from {len(origin.variables)} variables (space "
         f"{found.space[:12]}), fitted to {origin.trials} trials of {origin.configurations} "
@@ -19,14 +20,14 @@ def manifest(name: str, found: Manifest) -> RenderableType:
         f"study {origin.study} of {origin.campaign}, measured on {conditions.cpu} "
         f"({conditions.machine}, kernel {conditions.kernel}) at {conditions.rate_rps:g} "
         f"requests/s\n"
-        f"saved at {found.saved_at} with {versions}"
+        f"saved at {found.saved_at} with {_listed(found.versions)}"
     )
     table = new_table(
         ("family", "left"),
         ("MAPE", "right"),
         ("R² of the logarithm", "right"),
         ("rank correlation", "right"),
-        ("made with", "left"),
+        ("and with", "left"),
         ("SHA-256", "left"),
     )
     for model in found.models:
@@ -35,8 +36,12 @@ def manifest(name: str, found: Manifest) -> RenderableType:
             f"{model.error.mape:.0f} %",
             f"{model.error.r2:.2f}",
             f"{model.error.spearman:.2f}",
-            ", ".join(f"{library} {version}" for library, version in model.libraries.items()),
+            _listed({k: v for k, v in model.libraries.items() if k not in found.versions}),
             model.sha256[:12],
         )
     heading = bold(f"{name}: models of {origin.arch} {origin.workload}")
     return Group(heading, Text(text), table, "")
+
+
+def _listed(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{library} {version}" for library, version in versions.items())

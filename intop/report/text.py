@@ -170,8 +170,8 @@ def _ceiling_sentence(training: Training) -> str:
     )
     if training.is_at_ceiling:
         told += (
-            f"\n{training.best} errs at most {NEAR_CEILING:g} times as much: what is left is noise "
-            f"of the measurements, and more models would not help."
+            f"\nThe error of {training.best} is at most {NEAR_CEILING:g} times that: what is left "
+            f"is noise, and another model would not help."
         )
     return told
 

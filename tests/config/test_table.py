@@ -117,6 +117,7 @@ def test_a_sweep_of_one_input_is_no_row_number(tmp_path: Path) -> None:
 
 def test_what_varies_among_failed_rows_only_is_left_out(tmp_path: Path) -> None:
     found = read(tmp_path, "x,m,y\n1,a,2\n2,a,3\n3,b,0\n", failed=("0",))
+    assert ["x"] == [v.name for v in found.variables]
     assert {"m": "the same in all rows that did not fail"} == found.inventory.left_out
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.pipeline import foreign
-from intop.pipeline.foreign import chosen_families, train_table
+from intop.pipeline.foreign import check_size, chosen_families, train_table
 from intop.report.progress import LineProgress
 
 
@@ -30,12 +31,22 @@ def test_families_are_known_in_any_case_of_letters() -> None:
         chosen_families(["svr", "cat"])
 
 
-def test_a_table_is_fitted_as_a_campaigns_trials_are(table: Table) -> None:
+def test_models_are_given_each_configuration_once(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(foreign, "train_all", lambda *args, **_: given.extend(args) or [])
     found = train_table(table, ["SVR"], folds=2, trials=1, seed=1, progress=LineProgress())
+    families, samples = given
+    assert (["SVR"], 10) == (families, len(samples))
+    assert (5.0, 5.0) == samples.measured[5]
     assert (("x", "mode"), 11, 10) == (found.keys, found.trials, found.configurations)
-    assert ["SVR"] == [fitted.family for fitted in found.fitted]
-    (error,) = found.errors
-    assert ("SVR", 11) == (error.family, error.trials)
+    assert ("y", "") == (found.target, found.unit)
+    assert found.ceiling is not None
+
+
+def test_a_table_of_some_size_is_let_pass(table: Table) -> None:
+    check_size(table, 5)
 
 
 def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
@@ -45,13 +56,15 @@ def test_too_few_configurations_for_the_folds_are_told(table: Table) -> None:
         measured=table.measured[:4],
         inventory=replace(table.inventory, configurations=4),
     )
-    with pytest.raises(UsageError, match=r"has 4 configurations, and 5 folds need at least 6: mea"):
-        train_table(few, ["SVR"], folds=5, trials=1, seed=1, progress=LineProgress())
+    with pytest.raises(UsageError, match=r"has 4 configurations, and 5 folds need at least 5: mea"):
+        check_size(few, 5)
 
 
+@pytest.mark.parametrize(("name", "most"), [("MOST_FEATURES", 5), ("MOST_NUMBERS", 59)])
 def test_a_table_of_too_many_features_is_told(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: Table, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
-    monkeypatch.setattr(foreign, "MOST_FEATURES", 59)
-    with pytest.raises(UsageError, match="10 configurations of 6 features are more than 59 numb"):
-        train_table(table, ["SVR"], folds=5, trials=1, seed=1, progress=LineProgress())
+    monkeypatch.setattr(foreign, name, most)
+    with pytest.raises(UsageError, match="2 variables make 6 features, and models of 10 conf") as e:
+        check_size(table, 5)
+    assert "configurations take 5 at most: leave columns out by --ignore" in str(e.value)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from fakes import probe_of
@@ -160,7 +161,7 @@ def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> N
     assert "x86-slt.zip: models of x86 slt" in out
     assert "predict log P99 in ms from 2 variables" in out
     assert "fitted to 12 trials of 12 configurations" in out
-    assert "LightGBM" in out
+    assert "lightgbm 4." in out
     assert "arm-slt.zip: this is no artefact of intop, or its end is missing" in err
     (campaign.models / "arm-slt.zip").unlink()
     cli(["models", str(campaign.models), "--json"], standalone_mode=False)
@@ -193,18 +194,9 @@ def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
     ("change", "told"),
     [
         (lambda o: {"arch": "arm"}, "architecture: arm against x86"),
-        (lambda o: {"target": "P50"}, "target: P50 in ms against P99 in ms"),
-        (
-            lambda o: {"conditions": replace(CONDITIONS, rate_rps=300.0)},
-            "rate_rps: 300.0 against 100.0",
-        ),
         (
             lambda o: {"variables": tuple(replace(v, high=9e9) for v in o.variables)},
             "to 9000000000 (",
-        ),
-        (
-            lambda o: {"variables": tuple(replace(v, name=f"{v.name}2") for v in o.variables)},
-            f"{WAIT}2: varied there, not here",
         ),
     ],
 )
@@ -227,6 +219,8 @@ def test_a_search_needs_a_tree(campaign: Campaign) -> None:
 
 
 def test_what_is_missing_or_damaged_is_named(campaign: Campaign, tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match=r"x86-slt\.zip' is a file"):
+        campaign.run("train", "--models", campaign.path)
     with pytest.raises(UsageError, match=r"nowhere/x86-slt\.zip: no such file"):
         campaign.run("search", "--models", tmp_path / "nowhere")
     campaign.path.write_bytes(campaign.path.read_bytes().replace(b'"x86"', b'"arm"'))

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.results import Components, Training
+from intop.domain.results import Components, Search, Training
 from intop.report.components import components, trained
+from intop.report.text import search
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -44,6 +45,13 @@ def test_an_objective_that_is_no_p99_is_told(capsys: pytest.CaptureFixture[str])
     assert "objective: the first component, as P99 equivalent" in out
     assert "intop verify judges by P99 itself" in out
     assert "above 0.8):\n  none\n" in out
+
+
+def test_a_search_for_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    p99 = Search(candidates=(), convergences=())
+    assert "best predicted P99 " in shown(capsys, search("x86 slt", p99))
+    found = replace(p99, objective="component")
+    assert "best predicted P99 equivalent" in shown(capsys, search("x86 slt", found))
 
 
 def test_where_there_are_none_it_says_why(capsys: pytest.CaptureFixture[str]) -> None:

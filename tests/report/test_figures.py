@@ -168,7 +168,7 @@ def test_of_a_large_table_every_so_many_rows_are_drawn() -> None:
     many = replace(TRAINING, errors=(error("DNN", HELD_OUT * 300),))
     picture = Picture(predictions("table", many))
     assert MOST_POINTS >= picture.count("points-DNN") == 400
-    assert "measured P99 in ms (every 3rd of 1200 is drawn)" in picture.words
+    assert [word for word in picture.words if "not seen in training (400 of 1200)" in word]
 
 
 # Parameters ---------------------------------------------------------------------------------------
@@ -184,10 +184,21 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
     assert "left out" not in earlier.words
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [0.0, -0.02])
+def test_parameters_of_no_or_less_use_are_drawn_too(weight: float) -> None:
+    items = tuple(
+        Importance(key=key, mean=0.5, sd=0.1, permutation=weight, permutation_sd=0.0)
+        for key in "ab"
+    )
+    found = Ranking(importances=items, chosen=("a", "b"), trials=9, probe_level=0.0)
+    assert 2 == len(Picture(importance("x86 slt", found)).groups("bar-"))
+
+
 def test_a_long_ranking_is_cut_and_says_so() -> None:
     picture = Picture(importance("x86 slt", ranking(*(f"key{n}" for n in range(100)))))
     assert 30 == len(picture.groups("bar-"))
-    assert [word for word in picture.words if "(70 further parameters are below)" in word]
+    assert [word for word in picture.words if "(not shown: 70 with less)" in word]
 
 
 def test_two_rankings_are_joined_parameter_by_parameter() -> None:

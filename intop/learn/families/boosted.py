@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def _suggest_catboost(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
-        "trees": trial.suggest_int("trees", 60, 240, step=60),
+        "trees": trial.suggest_int("trees", 100, 400, step=100),
         "learning_rate": trial.suggest_float("learning_rate", 0.03, 0.3, log=True),
         "depth": trial.suggest_int("depth", 2, 6),
-        "l2": trial.suggest_float("l2", 0.5, 20.0, log=True),
+        "l2": trial.suggest_float("l2", 0.1, 20.0, log=True),
         "bagging": trial.suggest_float("bagging", 0.0, 1.0),
     }
 
@@ -41,10 +41,10 @@ def _catboost(hyperparameters: Hyperparameters, seed: int) -> Any:
 
 def _suggest_lightgbm(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
-        "trees": trial.suggest_int("trees", 60, 240, step=60),
+        "trees": trial.suggest_int("trees", 100, 400, step=100),
         "learning_rate": trial.suggest_float("learning_rate", 0.02, 0.3, log=True),
-        "leaves": trial.suggest_int("leaves", 3, 24, log=True),
-        "min_child_samples": trial.suggest_int("min_child_samples", 2, 16, log=True),
+        "leaves": trial.suggest_int("leaves", 3, 32, log=True),
+        "min_child_samples": trial.suggest_int("min_child_samples", 1, 16, log=True),
         "l2": trial.suggest_float("l2", 0.01, 10.0, log=True),
         "subsample": trial.suggest_float("subsample", 0.6, 1.0),
         "columns": trial.suggest_float("columns", 0.3, 1.0),
@@ -76,11 +76,11 @@ def _lightgbm(hyperparameters: Hyperparameters, seed: int) -> Any:
 
 def _suggest_xgboost(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
-        "trees": trial.suggest_int("trees", 60, 240, step=60),
+        "trees": trial.suggest_int("trees", 100, 400, step=100),
         "learning_rate": trial.suggest_float("learning_rate", 0.02, 0.3, log=True),
         "depth": trial.suggest_int("depth", 2, 6),
-        "min_child_weight": trial.suggest_float("min_child_weight", 1.0, 8.0, log=True),
-        "l2": trial.suggest_float("l2", 0.1, 10.0, log=True),
+        "min_child_weight": trial.suggest_float("min_child_weight", 0.5, 8.0, log=True),
+        "l2": trial.suggest_float("l2", 0.01, 10.0, log=True),
         "subsample": trial.suggest_float("subsample", 0.6, 1.0),
         "columns": trial.suggest_float("columns", 0.3, 1.0),
     }
@@ -103,18 +103,18 @@ def _xgboost(hyperparameters: Hyperparameters, seed: int) -> Any:
     )
 
 
-_BOOSTED = {"trees": 120, "learning_rate": 0.08, "l2": 1.0, "subsample": 0.8}
+_BOOSTED = {"trees": 400, "learning_rate": 0.08, "l2": 0.1, "subsample": 0.8}
 
 CATBOOST = Family(
     name="CatBoost",
     is_tree=True,
     defaults={
         **ALL_FEATURES,
-        "trees": 120,
-        "learning_rate": 0.08,
+        "trees": 400,
+        "learning_rate": 0.1,
         "depth": 4,
-        "l2": 3.0,
-        "bagging": 1.0,
+        "l2": 1.0,
+        "bagging": 0.5,
     },
     suggest_model=_suggest_catboost,
     regressor=_catboost,
@@ -123,7 +123,7 @@ CATBOOST = Family(
 LIGHTGBM = Family(
     name="LightGBM",
     is_tree=True,
-    defaults={**ALL_FEATURES, **_BOOSTED, "leaves": 6, "min_child_samples": 4, "columns": 0.6},
+    defaults={**ALL_FEATURES, **_BOOSTED, "leaves": 4, "min_child_samples": 2, "columns": 0.6},
     suggest_model=_suggest_lightgbm,
     regressor=_lightgbm,
 )
@@ -131,7 +131,7 @@ LIGHTGBM = Family(
 XGBOOST = Family(
     name="XGBoost",
     is_tree=True,
-    defaults={**ALL_FEATURES, **_BOOSTED, "depth": 3, "min_child_weight": 2.0, "columns": 0.6},
+    defaults={**ALL_FEATURES, **_BOOSTED, "depth": 2, "min_child_weight": 1.0, "columns": 0.6},
     suggest_model=_suggest_xgboost,
     regressor=_xgboost,
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from intop.domain.encoding import Variable
 from intop.learn import preprocess
 from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Samples
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -18,8 +17,8 @@ class Family:
     """One kind of model.
 
     `defaults` are hyper-parameters that do well without any search. `suggest_model` draws those
-    of the regressor, given the number of rows; `regressor` makes it from them and a seed.
-    A family whose time grows faster than n·log n has `most_rows`, and `growth` says how fast.
+    of the regressor, given the number of rows; `regressor` makes it from them and a seed. One whose
+    time grows faster than n·log n learns from `most_rows`, and `growth` says what it grows with.
     """
 
     name: str
@@ -32,21 +31,23 @@ class Family:
 
     def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
         """All hyper-parameters of the pipeline, for a training set of `rows`."""
-        return {**preprocess.suggest(trial), **self.suggest_model(trial, rows)}
+        # A tree splits by one feature at a time, and PCA puts an option into many of them.
+        chosen = preprocess.suggest(trial, pca=not self.is_tree)
+        return {**chosen, **self.suggest_model(trial, rows)}
 
     def build(
         self, variables: Sequence[Variable], hyperparameters: Hyperparameters, seed: int
     ) -> Any:
         """An unfitted scikit-learn Pipeline from values (n, variables) to the log target (n,)."""
         regressor = self.regressor(hyperparameters, seed)
+        if self.most_rows is not None:
+            from intop.learn.families.part_of_rows import PartOfRows
+
+            regressor = PartOfRows(regressor, self.most_rows, seed)
         return preprocess.pipeline(variables, regressor, hyperparameters)
 
-    def part(self, samples: Samples, seed: int) -> Samples:
-        """What it learns from: `most_rows` of the samples, drawn at random, or all of fewer."""
-        return samples if self.most_rows is None else samples.part(self.most_rows, seed)
-
-    def says(self, rows: int) -> str | None:
-        """A line for the user where it does not learn from all the rows."""
+    def limit(self, rows: int) -> str | None:
+        """A line for the user where it would not learn from all of so many rows."""
         if self.most_rows is None or rows <= self.most_rows:
             return None
         return (

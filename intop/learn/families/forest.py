@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def _suggest_rfr(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
         "trees": trial.suggest_int("trees", 60, 180, step=40),
-        "max_features": trial.suggest_float("max_features", 0.15, 1.0),
+        "max_features": trial.suggest_float("max_features", 0.3, 1.0),
         "min_samples_leaf": trial.suggest_int("min_samples_leaf", 1, 8, log=True),
-        "max_depth": trial.suggest_int("max_depth", 3, 12),
+        "max_depth": trial.suggest_int("max_depth", 4, 20),
     }
 
 
@@ -37,9 +37,9 @@ RFR = Family(
     defaults={
         **ALL_FEATURES,
         "trees": 100,
-        "max_features": 0.4,
-        "min_samples_leaf": 2,
-        "max_depth": 12,
+        "max_features": 1.0,
+        "min_samples_leaf": 1,
+        "max_depth": 20,
     },
     suggest_model=_suggest_rfr,
     regressor=_rfr,

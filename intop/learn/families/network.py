@@ -1,41 +1,33 @@
-"""DNN: a multi-layer perceptron."""
+"""DNN: multi-layer perceptrons that stop early.
+
+They are scikit-learn's, which is there anyway. See docs/models.md for what other libraries weigh.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 from intop.learn.families.family import Family, scaled_target
-from intop.learn.preprocess import HALF_OF_FEATURES, Hyperparameters
+from intop.learn.preprocess import ALL_FEATURES, Hyperparameters
 
 if TYPE_CHECKING:
     from optuna import Trial
 
-EARLY_STOPPING_ROWS = 100
-"""From here on a network can spare a tenth of the rows to see when to stop."""
 
-
-def _suggest_dnn(trial: "Trial", rows: int) -> Hyperparameters:
+def _suggest_dnn(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
-        "layers": trial.suggest_int("layers", 2, 4),
-        "width": trial.suggest_categorical("width", (16, 32, 64)),
-        "alpha": trial.suggest_float("alpha", 1e-4, 10.0, log=True),
-        "learning_rate": trial.suggest_float("learning_rate", 1e-3, 2e-2, log=True),
-        "early_stopping": rows >= EARLY_STOPPING_ROWS,
+        "layers": trial.suggest_int("layers", 2, 3),
+        "width": trial.suggest_categorical("width", (16, 32)),
+        "decay": trial.suggest_float("decay", 1e-3, 0.1, log=True),
     }
 
 
 def _dnn(hyperparameters: Hyperparameters, seed: int) -> Any:
-    from sklearn.neural_network import MLPRegressor
+    from intop.learn.families.early_stopping import EarlyStoppedNetworks
 
-    early = bool(hyperparameters["early_stopping"])
     return scaled_target(
-        MLPRegressor(
-            hidden_layer_sizes=(int(hyperparameters["width"]),) * int(hyperparameters["layers"]),
-            alpha=float(hyperparameters["alpha"]),
-            learning_rate_init=float(hyperparameters["learning_rate"]),
-            early_stopping=early,
-            # Without held-out rows, fewer passes are what keeps it from learning the noise.
-            max_iter=500 if early else 150,
-            n_iter_no_change=20,
-            random_state=seed,
+        EarlyStoppedNetworks(
+            layers=(int(hyperparameters["width"]),) * int(hyperparameters["layers"]),
+            decay=float(hyperparameters["decay"]),
+            seed=seed,
         )
     )
 
@@ -43,7 +35,7 @@ def _dnn(hyperparameters: Hyperparameters, seed: int) -> Any:
 DNN = Family(
     name="DNN",
     is_tree=False,
-    defaults={**HALF_OF_FEATURES, "layers": 2, "width": 32, "alpha": 0.3, "learning_rate": 0.005},
+    defaults={**ALL_FEATURES, "layers": 2, "width": 32, "decay": 0.008},
     suggest_model=_suggest_dnn,
     regressor=_dnn,
 )

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from intop.learn.families.family import Family, scaled_target
-from intop.learn.preprocess import HALF_OF_FEATURES, Hyperparameters
+from intop.learn.preprocess import ALL_FEATURES, Hyperparameters
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def _suggest_svr(trial: "Trial", _rows: int) -> Hyperparameters:
     return {
-        "C": trial.suggest_float("C", 0.03, 100.0, log=True),
-        "epsilon": trial.suggest_float("epsilon", 0.01, 0.5, log=True),
+        "C": trial.suggest_float("C", 0.03, 3000.0, log=True),
+        "epsilon": trial.suggest_float("epsilon", 0.001, 0.5, log=True),
         "gamma": trial.suggest_float("gamma", 1e-3, 1.0, log=True),
         "kernel": trial.suggest_categorical("kernel", ("rbf", "linear")),
     }
@@ -36,9 +36,9 @@ def _svr(hyperparameters: Hyperparameters, _seed: int) -> Any:
 SVR_FAMILY = Family(
     name="SVR",
     is_tree=False,
-    defaults={**HALF_OF_FEATURES, "C": 1.0, "epsilon": 0.1, "gamma": 0.05, "kernel": "rbf"},
+    defaults={**ALL_FEATURES, "C": 30.0, "epsilon": 0.01, "gamma": 0.03, "kernel": "rbf"},
     suggest_model=_suggest_svr,
     regressor=_svr,
     most_rows=5_000,
-    growth="the square of the rows at least",
+    growth="their square at least",
 )

@@ -8,8 +8,8 @@ from intop.report.figures.drawing import BLUE, Drawing, drawn
 
 ROW = 0.26
 """The height of a metric's row, in inches."""
-DARK = 0.6
-"""From this loading on, of either sign, a cell is so dark that its number is white."""
+DARK_PURPLE, DARK_ORANGE = 0.6, -0.75
+"""Beyond these loadings, cells are so dark that their numbers are white."""
 
 
 def components(about: str, found: Components) -> Drawing:
@@ -41,7 +41,7 @@ def _shares(axes: Axes, found: Components) -> None:
     shares = [100 * share for share in found.explained[: found.needed]]
     bars = axes.bar(places, shares, color=BLUE, width=0.7)
     axes.bar_label(bars, fmt="{:.0f} %", fontsize=8, padding=1)
-    axes.set_ylabel("of variance")
+    axes.set_ylabel("share of\nvariance")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.margins(y=0.3)
@@ -55,12 +55,12 @@ def _loadings(axes: Axes, found: Components) -> None:
     for m, row in enumerate(rows):
         for n, loading in enumerate(row):
             # In the cells' own colours, which are the same on a light and on a dark screen.
-            colour = "#ffffff" if abs(loading) > DARK else "#1a1a1a"
+            is_dark = loading > DARK_PURPLE or loading < DARK_ORANGE
             axes.text(
                 n + 0.5,
                 m + 0.5,
                 f"{loading:+.2f}",
-                color=colour,
+                color="#ffffff" if is_dark else "#1a1a1a",
                 fontsize=8,
                 ha="center",
                 va="center",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from intop.domain.comparison import Compared
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Ranking, Training
 from intop.report.figures.components import components
@@ -31,6 +32,10 @@ def figures_of(about: str, found: object) -> Iterator[Drawing]:
         yield importance(about, found)
     if isinstance(found, RankAgreement) and found.ranks:
         yield agreement(about, found)
+    if isinstance(found, Compared):
+        for one in found.comparisons:
+            if one.rank_agreement is not None and one.rank_agreement.ranks:
+                yield agreement(f"{about} {one.workload}", one.rank_agreement)
     if isinstance(found, Training):
         if any(error.held_out for error in found.errors):
             yield predictions(about, found)

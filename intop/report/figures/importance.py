@@ -50,10 +50,11 @@ def importance(about: str, ranking: Ranking) -> Drawing:
                 gid="probe-level",
             )
         axes.set_yticks(range(len(shown)), [i.key for i in shown])
-        axes.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, None))
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.axvline(0, color=INK, linewidth=0.8)
         axes.tick_params(axis="y", length=0)
         faint_grid(axes, "x")
-        more = f" ({left_out} further parameters are below)" if left_out else ""
+        more = f" (not shown: {left_out} with less)" if left_out else ""
         axes.set_xlabel(f"importance, with its standard deviation{more}")
         axes.legend(loc="lower right")
 

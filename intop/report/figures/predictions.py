@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from intop.domain.results import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.drawing import (
     BLUE,
+    GREY,
     INK,
     ORANGE,
     PAGE_WIDTH,
@@ -51,15 +52,18 @@ def predictions(about: str, training: Training) -> Drawing:
             _panel(panel, error, training.ceiling, edges)
         for empty in panels[len(shown) :]:
             empty.set_axis_off()
-        figure.supxlabel(_below(f"measured {quantity}", shown[0]), fontsize=9)
-        figure.supylabel(f"predicted {quantity}", fontsize=9)
+        for lowest in panels[max(0, len(shown) - columns) : len(shown)]:
+            lowest.set_xlabel(f"measured {quantity}")
+            lowest.tick_params(labelbottom=True)
+        for leftmost in panels[::columns]:
+            leftmost.set_ylabel(f"predicted {quantity}")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
     width = PAGE_WIDTH * columns / COLUMNS
     return drawn(
         "predictions",
-        f"predicted and measured {training.target} of configurations not seen in training",
+        f"predicted and measured {training.target} of {_told(shown[0])}",
         paint,
         about=about,
         height=1.0 + PANEL * rows,
@@ -79,7 +83,7 @@ def _panel(
     axes: Axes, error: ModelError, ceiling: Ceiling | None, edges: tuple[float, float]
 ) -> None:
     low, high = edges
-    rows = error.held_out[:: -(-len(error.held_out) // MOST_POINTS)]
+    rows = _drawn_rows(error)
     axes.set_title(f"{error.family}: MAPE {error.mape:.0f} %")
     axes.set(xscale="log", yscale="log", xlim=edges, ylim=edges)
     faint_grid(axes)
@@ -90,7 +94,7 @@ def _panel(
             [low / factor, high / factor],
             [low * factor, high * factor],
             color=ORANGE,
-            alpha=0.25,
+            alpha=0.4,
             linewidth=0,
             label=f"mean error of a perfect model ({ceiling.mape:.0f} %)",
             gid=f"ceiling-{error.family}",
@@ -100,9 +104,9 @@ def _panel(
     axes.plot(
         [row.measured for row in rows for _ in range(3)],
         [end for row in rows for end in (*_bar(row, low, high), math.nan)],
-        color=BLUE,
-        alpha=0.35,
-        linewidth=0.7,
+        color=GREY,
+        alpha=0.6,
+        linewidth=0.6,
         label=f"{error.level:.0%} interval",
         gid=f"intervals-{error.family}",
     )
@@ -124,6 +128,11 @@ def _panel(
         axis.set_minor_formatter(NullFormatter())
 
 
+def _drawn_rows(error: ModelError) -> tuple[HeldOut, ...]:
+    """All of them, or one in every so many."""
+    return error.held_out[:: -(-len(error.held_out) // MOST_POINTS)]
+
+
 def _bar(row: HeldOut, low: float, high: float) -> tuple[float, float]:
     return _inside(row.low, low, high), _inside(row.high, low, high)
 
@@ -133,6 +142,7 @@ def _inside(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def _below(label: str, error: ModelError) -> str:
-    step = -(-len(error.held_out) // MOST_POINTS)
-    return label if step == 1 else f"{label} (every {step}th of {len(error.held_out)} is drawn)"
+def _told(error: ModelError) -> str:
+    count, drawn_count = len(error.held_out), len(_drawn_rows(error))
+    some = f" ({drawn_count} of {count})" if drawn_count < count else ""
+    return f"configurations not seen in training{some}"
