@@ -46,6 +46,7 @@ def _screened(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> FakeBench:
     """A bench whose screening has 40 configurations, and finds b as well from the 17th on."""
     monkeypatch.setattr(sampling, "FIRST_LOOK", 10)
     finding(monkeypatch, lambda count: "ab" if count > 16 else "a")
+    with_budget(bench, screen_stable=3)  # the lab's study has none
     bench.task.store.put(bench.task.subject, probe_of(OFFERED))
     bench.probed = SimpleNamespace(space=sampling.required_space(bench.task))
     return bench
