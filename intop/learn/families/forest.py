@@ -38,7 +38,7 @@ RFR = Family(
         **ALL_FEATURES,
         "trees": 100,
         "max_features": 1.0,
-        "min_samples_leaf": 1,
+        "min_samples_leaf": 2,
         "max_depth": 20,
     },
     suggest_model=_suggest_rfr,
