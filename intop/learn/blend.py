@@ -49,7 +49,8 @@ class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             np.abs(forest.oob_prediction_ - target).mean(),
         ]
         # What is met exactly has an error of 0, as has what is constant.
-        weights = np.maximum(errors, 1e-12) ** -STEEPNESS
+        floored = np.maximum(errors, 1e-12)
+        weights = (floored / floored.min()) ** -STEEPNESS
         self.models_ = (process, forest)
         self.weights_ = weights / weights.sum()
         return self
