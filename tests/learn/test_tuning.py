@@ -173,9 +173,9 @@ def test_what_is_worse_than_most_is_given_up(
 
 def test_a_model_that_ran_away_has_the_worst_score() -> None:
     measured = np.array([1.0, 2.0])
-    assert score(measured, np.array([1.0, 4.0])) == pytest.approx(math.sqrt(2))
+    assert score(measured, np.array([1.0, 4.0])) == pytest.approx(1)
     assert score(measured, np.array([1.0, np.nan])) == math.inf
-    assert score(measured, np.array([1.0, 1e300])) == math.inf
+    assert score(measured, np.array([1.0, np.inf])) == math.inf
 
 
 def test_optuna_keeps_the_callers_verbosity(samples: Samples) -> None:
