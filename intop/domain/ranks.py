@@ -89,15 +89,14 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
 def is_stable(rankings: Sequence[Ranking], looks: int) -> bool:
     """Whether the last so many of successive rankings found the same.
 
-    They choose the same parameters, all of which pass, and the same LEADING are in front, in any
-    order. Where nothing passes, nothing is stable but noise.
+    The same parameters pass, and the same LEADING of them are in front, in any order. Where nothing passes, nothing is stable but noise.
     """
     last = rankings[-looks:]
     if len(last) < looks or not all(ranking.passing for ranking in last):
         return False
-    chosen = {frozenset(ranking.chosen) for ranking in last}
-    leading = {frozenset(ranking.chosen[:LEADING]) for ranking in last}
-    return len(chosen) == len(leading) == 1
+    passing = {frozenset(ranking.passing) for ranking in last}
+    leading = {frozenset(ranking.passing[:LEADING]) for ranking in last}
+    return len(passing) == len(leading) == 1
 
 
 def _places(ranking: Ranking, common: set[str]) -> dict[str, int]:

@@ -102,8 +102,8 @@ class Importance:
 class Ranking:
     """Parameters by importance, the most important first, and the ones chosen for collection.
 
-    The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that pass, at most
-    `keep` of them. Where none passes, they are the first few by rank. `probe_level` is what a
+    The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that pass, and where
+    these are few, the next by rank, at most `keep` of them. `probe_level` is what a
     permutation importance has to be above; where none has an effect, any passes with a chance of
     `error_rate` at most. `saved` trials were planned and not measured, since the choice
     had become stable. `drift` is that of the default among its trials. None of these but `saved`

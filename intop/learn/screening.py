@@ -26,8 +26,9 @@ would be the strongest of all these sets and itself as likely as each of them.""
 FITS = 3
 """Models for each set. One alone scatters more than the importances do that it is to judge."""
 
-FEW = 5
-"""How many are chosen by rank where none passes."""
+FEW = 8
+"""As many are chosen at least, by rank where fewer pass: a short screening lets through the
+strongest only, and what is left out stays at its default for good."""
 
 
 def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking:
@@ -44,7 +45,7 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
     This is the Monte Carlo test of a maximum (Westfall and Young, Resampling-Based Multiple
     Testing, 1993), so ERROR_RATE holds for all parameters together.
 
-    At most `keep` are chosen of those that pass. Where none does, the first FEW by rank are.
+    Those that pass are chosen, and by rank as many as make FEW, but at most `keep`.
     Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
     """
     if len(samples) < FEWEST_ROWS:
@@ -73,11 +74,10 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
         )
         for i in np.argsort(-means, kind="stable")
     )
-    passing = tuple(i.key for i in importances if i.passes)
-    by_rank = tuple(i.key for i in importances[:FEW])
+    count = min(keep, max(FEW, sum(i.passes for i in importances)))
     return Ranking(
         importances=importances,
-        chosen=(passing or by_rank)[:keep],
+        chosen=tuple(i.key for i in importances[:count]),
         trials=sum(len(trials) for trials in samples.measured),
         probe_level=level,
         error_rate=ERROR_RATE,

@@ -118,6 +118,11 @@ def cut_sentence(found: Ranking) -> str:
     told = f"{passing} of {count} parameters {'is' if passing == 1 else 'are'} above {level}."
     if chosen < passing:
         return f"{told} The {chosen} most important are chosen, which is all that keep allows."
+    if chosen > passing:
+        return (
+            f"{told} The next {chosen - passing} are chosen by their rank alone: they can't be "
+            "told from noise, and more trials (screen_trials) may show what matters."
+        )
     return f"{told} The others are left out: they can't be told from noise."
 
 

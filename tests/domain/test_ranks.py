@@ -85,7 +85,7 @@ DABC = ranking(4, 4, d=0.4, a=0.3, b=0.2, c=0.1)
     ],
     ids=["same", "too few", "lately", "not yet", "order", "leading", "noise", "none"],
 )
-def test_stable_is_what_chooses_the_same_with_the_same_in_front(
+def test_stable_is_what_passes_the_same_with_the_same_in_front(
     rankings: Sequence[Ranking], looks: int, expected: bool
 ) -> None:
     assert expected == is_stable(rankings, looks)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from intop.learn.families import FAMILIES
+
 Make = Callable[..., Any]
 Wait = Callable[[Callable[[], bool], str], None]
 Traces = Callable[[str], list[str]]
@@ -37,11 +39,10 @@ def test_from_doctor_to_verdict_for_both_workloads(
     tuned = study.json("tune", expected=(0, 3))
     assert [t["workload"] for t in tuned] == ["slt", "dlt"]
     for one in tuned:
-        # Eight trials show next to nothing, and then some are chosen by rank.
-        assert 1 <= len(one["ranking"]["chosen"]) <= 6
+        assert len(one["ranking"]["chosen"]) == 6
         assert len(one["ranking"]["importances"]) > 60
         families = {error["family"] for error in one["training"]["errors"]}
-        assert families == {"DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"}
+        assert families == set(FAMILIES)
         assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}
         assert one["verdict"]["pairs"] == 3
         assert (

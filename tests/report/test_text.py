@@ -119,6 +119,11 @@ def test_a_ranking_in_which_nothing_passes_says_what_to_do(
     assert "more trials (screen_trials) or longer ones (duration_s)" in said
 
 
+def test_a_ranking_says_what_is_chosen_by_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, text.ranking("x86 slt", probed(True, False, False, chosen=3)))
+    assert "The next 2 are chosen by their rank alone" in " ".join(out.split())
+
+
 def test_a_ranking_says_what_keep_left_out_and_what_was_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
