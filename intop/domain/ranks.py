@@ -89,7 +89,8 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
 def is_stable(rankings: Sequence[Ranking], looks: int) -> bool:
     """Whether the last so many of successive rankings found the same.
 
-    The same parameters pass, and the same LEADING of them are in front, in any order. Where nothing passes, nothing is stable but noise.
+    The same parameters pass, and the same LEADING of them are in front, in any order. Where
+    nothing passes, nothing is stable but noise.
     """
     last = rankings[-looks:]
     if len(last) < looks or not all(ranking.passing for ranking in last):

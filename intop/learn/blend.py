@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 
 STEEPNESS = 32
 """A tenth more error than the other one: a twentieth of its weight. Where one is worse, its errors
-are mostly those of the other and more of them, so a mean is no gain; where they are alike, it is."""
+are mostly those of the other and more of them, so a mean gains nothing."""
 
 
 class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
