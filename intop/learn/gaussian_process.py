@@ -23,8 +23,6 @@ Correlation = Callable[[Matrix], tuple[Matrix, Matrix]]
 
 MODE_ROWS = 250
 """Length scales and noise are sought on so many rows: each step costs their cube."""
-MOST_ROWS = 1000
-"""Of more rows a sample is learned from: the last step costs their cube, memory their square."""
 MOST_SCALES = 300
 """Of more features, all share one scale."""
 BLOCK = 2000
@@ -58,7 +56,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Williams, Gaussian Processes for Machine Learning, 2006, equations 2.25, 4.17 and 5.9). Noise by
     row follows the squared misses, smoothed by another such process (after Kersting and others,
     Proceedings of ICML 2007, 393-400). It expects features that are normalised. `left_out_` has
-    what each row that it learned from is missed by when it is left out.
+    what each row is missed by when it is left out. Time grows with the cube of the rows.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -67,7 +65,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, features: Matrix, target: Vector) -> Self:
         """Learns features (n, f) and target (n,)."""
         self.n_features_in_ = features.shape[1]
-        rows = np.random.default_rng(self.seed).permutation(len(features))[:MOST_ROWS]
+        rows = np.random.default_rng(self.seed).permutation(len(features))
         self.mean_ = float(np.mean(target[rows]))
         # A target that is constant has nothing to scale.
         self.spread_ = float(np.std(target[rows])) or 1.0

@@ -94,10 +94,9 @@ def test_a_constant_is_predicted_as_it_is(rows: int) -> None:
     )
 
 
-def test_of_many_rows_a_sample_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_rows_some_are_enough_for_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian_process, "MODE_ROWS", 20)
-    monkeypatch.setattr(gaussian_process, "MOST_ROWS", 40)
-    features = np.random.default_rng(6).normal(0, 1, (90, 2))
+    features = np.random.default_rng(6).normal(0, 1, (40, 2))
     target = features[:, 0] + features[:, 1]
     model = GaussianProcess(seed=1).fit(features, target)
     assert model.places_.shape == (40, 2)

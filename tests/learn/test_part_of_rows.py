@@ -18,7 +18,8 @@ def test_learns_from_a_part_of_more_rows_than_it_can_take(rows: int, learned: in
 
 def test_what_does_not_use_all_rows_says_so() -> None:
     assert limits(list(FAMILIES), 1_000) == []
-    svr, searched = limits(["SVR", "RFR"], 50_000)
+    svr, blend, searched = limits(["SVR", "RFR", "Blend"], 50_000)
     assert svr.startswith("SVR learns from 5,000 random configurations of 50,000: its time grows")
+    assert blend.endswith("its time grows with their cube")
     assert f"searched on {MOST_SEARCHED:,} random configurations of 50,000" in searched
     assert all(f.growth for f in FAMILIES.values() if f.most_rows is not None)

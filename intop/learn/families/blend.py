@@ -32,4 +32,6 @@ BLEND = Family(
     defaults={**ALL_FEATURES, "trees": 150, "min_samples_leaf": 2},
     suggest_model=_suggest_blend,
     regressor=_blend,
+    most_rows=1_000,
+    growth="their cube",
 )
