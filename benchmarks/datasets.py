@@ -11,8 +11,9 @@ alone-best  the same about the best configuration that was collected: about the 
 
 All of it is kept in `--store`, and goes on where it was interrupted. Ends by writing one CSV a
 workload and part into `--out`, a row for each usable trial: `configuration` (which rows are
-replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ were made by it, on
-2026-11-21, in 52 minutes. What models make of them:
+replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ were made by it on
+2026-11-21, in an hour: slt's screening in two halves, of which only the first was there when
+parameters were chosen for collect; dlt's has 240 configurations. What models make of them:
 
     intop train --data benchmarks/data/slt-collect.csv.gz --target p99_ms --ignore configuration \\
         --ignore side
@@ -137,7 +138,7 @@ def parsed() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--workload", nargs="+", choices=["slt", "dlt"], default=["slt", "dlt"])
-    parser.add_argument("--screen", type=int, default=240, help="configurations to screen (240)")
+    parser.add_argument("--screen", type=int, default=480, help="configurations to screen (480)")
     parser.add_argument("--rounds", type=int, default=4, help="with one parameter changed (4)")
     parser.add_argument("--collect", type=int, default=200, help="configurations (200)")
     parser.add_argument("--replicates", type=int, default=3, help="trials of each of them (3)")

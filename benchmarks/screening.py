@@ -287,9 +287,14 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         yield f"Dummies that passed: {dummies} in {seeds} seeds."
         yield ""
         if workload == "slt":
-            for file, base in ALONE.items():
-                if (folder / file).exists():
-                    yield from beside(base, strengths(read(folder / file)), rankings)
+            tables = {base: folder / file for file, base in ALONE.items()}
+            found = {b: strengths(read(path)) for b, path in tables.items() if path.exists()}
+            for base, alone in found.items():
+                yield from beside(base, alone, rankings)
+            if len(found) > 1:
+                yield from beside(
+                    "whichever of them it does more to", more(*found.values()), rankings
+                )
     for workload in ("slt", "dlt"):
         path = folder / f"{workload}-screen.csv.gz"
         if path.exists():
@@ -299,6 +304,11 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
                 f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
                 f"with {', '.join(ranking.passing) or 'nothing that passes'}."
             )
+
+
+def more(one: dict[str, Strength], other: dict[str, Strength]) -> dict[str, Strength]:
+    """Each parameter where it does more: some act only together with others."""
+    return {key: max(one[key], other[key], key=lambda s: s.effect) for key in one if key in other}
 
 
 def beside(base: str, found: dict[str, Strength], rankings: Sequence[Ranking]) -> Iterator[str]:

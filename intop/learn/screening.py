@@ -74,7 +74,8 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
         )
         for i in np.argsort(-means, kind="stable")
     )
-    count = min(keep, max(FEW, sum(i.passes for i in importances)))
+    passing = sum(bool(i.passes) for i in importances)
+    count = min(keep, max(FEW, passing))
     return Ranking(
         importances=importances,
         chosen=tuple(i.key for i in importances[:count]),
