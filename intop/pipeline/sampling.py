@@ -84,7 +84,7 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
 def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
     """After how many places of a screening's plan it is looked at."""
     ends = [place for place, p in enumerate(plan, start=1) if p.role == "design"]
-    batch = -(-len(ends) // LOOKS)
+    batch = max(1, -(-len(ends) // LOOKS))
     return [ends[n - 1] for n in range(batch, len(ends), batch) if n >= FIRST_LOOK]
 
 
