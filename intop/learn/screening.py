@@ -27,8 +27,8 @@ FITS = 3
 """Models for each set. One alone scatters more than the importances do that it is to judge."""
 
 FEW = 8
-"""As many are chosen at least, by rank where fewer pass: a short screening lets through the
-strongest only, and what is left out stays at its default for good."""
+"""Where fewer pass, the trials were too few to leave anything out by, and what is left out stays at
+its default for good: then the first are chosen by rank, as many as may be kept."""
 
 
 def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking:
@@ -45,8 +45,8 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
     This is the Monte Carlo test of a maximum (Westfall and Young, Resampling-Based Multiple
     Testing, 1993), so ERROR_RATE holds for all parameters together.
 
-    Those that pass are chosen, and by rank as many as make FEW, but at most `keep`.
-    Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
+    Those that pass are chosen, at most `keep`; where fewer than FEW do, the first `keep` by either
+    importance. Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
     """
     if len(samples) < FEWEST_ROWS:
         raise ValueError(
@@ -75,15 +75,27 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
         for i in np.argsort(-means, kind="stable")
     )
     passing = sum(bool(i.passes) for i in importances)
-    count = min(keep, max(FEW, passing))
+    order = importances if passing >= FEW else _by_either(importances)
+    count = min(keep, passing) if passing >= FEW else keep
     return Ranking(
         importances=importances,
-        chosen=tuple(i.key for i in importances[:count]),
+        chosen=tuple(i.key for i in order[:count]),
         trials=sum(len(trials) for trials in samples.measured),
         probe_level=level,
         error_rate=ERROR_RATE,
         keep=keep,
     )
+
+
+def _by_either(importances: tuple[Importance, ...]) -> tuple[Importance, ...]:
+    """By the better of both places, that by permutation and that by share of the splits.
+
+    Of few trials hardly any are outside of a bootstrap sample, and what they say is mostly noise.
+    """
+    by_splits = sorted(importances, key=lambda i: -i.mean)
+    places = {i.key: n for n, i in enumerate(by_splits)}
+    numbered = sorted(enumerate(importances), key=lambda pair: min(pair[0], places[pair[1].key]))
+    return tuple(importance for _, importance in numbered)
 
 
 @dataclass(frozen=True)

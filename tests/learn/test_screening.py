@@ -8,7 +8,7 @@ from intop.domain.results import Ranking
 from intop.domain.space import Matrix, Space
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
-from intop.learn.screening import ERROR_RATE, FEW, rank
+from intop.learn.screening import ERROR_RATE, rank
 
 
 def measured(space: Space, count: int, log_p99: Callable[[Matrix], Matrix]) -> Samples:
@@ -41,8 +41,8 @@ def test_what_was_planted_passes_and_nothing_else(
 ) -> None:
     ranking = quick(samples)
     assert set(ranking.passing) == set(planted)
-    assert ranking.chosen[: len(planted)] == ranking.passing
-    assert len(ranking.chosen) == FEW
+    assert set(planted) < set(ranking.chosen)
+    assert len(ranking.chosen) == 9
     assert (80, 9, ERROR_RATE) == (ranking.trials, ranking.keep, ranking.error_rate)
     weights = [importance.weight for importance in ranking.importances]
     assert {i.key for i in ranking.importances} == {p.key for p in space.parameters}
@@ -64,7 +64,10 @@ def test_no_more_are_chosen_than_may_be_kept(samples: Samples) -> None:
 def test_where_nothing_passes_a_few_are_chosen_by_rank(noise: Samples) -> None:
     ranking = quick(noise)
     assert () == ranking.passing
-    assert tuple(i.key for i in ranking.importances[:FEW]) == ranking.chosen
+    by_splits = sorted(ranking.importances, key=lambda i: -i.mean)
+    assert 9 == len(ranking.chosen)
+    for order in (ranking.importances, by_splits):
+        assert {i.key for i in order[:4]} < set(ranking.chosen)
 
 
 def test_a_constant_target_has_no_importances(noise: Samples, space: Space) -> None:
