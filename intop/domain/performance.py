@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from intop.domain.sides import error_share
 from intop.domain.trial import HostMetrics, Trial
 
 P99 = "log P99"
@@ -59,18 +60,6 @@ def _max_ms(trial: Trial) -> float:
     return trial.percentile_ms(100.0)
 
 
-def _error_share(trial: Trial) -> float:
-    answered = trial.histogram.total if trial.histogram else 0
-    failed = sum(trial.errors.values())
-    return failed / (failed + answered)
-
-
-def _balancer(trial: Trial) -> HostMetrics:
-    """The load balancer, which comes second in a cluster, after the load generator."""
-    _, balancer, *_ = trial.metrics.values()
-    return balancer
-
-
 def _backends(trial: Trial) -> list[HostMetrics]:
     return list(trial.metrics.values())[2:]
 
@@ -82,13 +71,13 @@ _OF_TRIAL: Mapping[str, Callable[[Trial], float]] = {
     "log P99.9": lambda t: _log_ms(t.percentile_ms(99.9)),
     "log max": lambda t: _log_ms(_max_ms(t)),
     "achieved rate": lambda t: t.achieved_rps,
-    "error share": _error_share,
+    "error share": lambda t: error_share([t]),
 }
 _OF_HOSTS: Mapping[str, Callable[[Trial], float]] = {
-    "balancer's CPU": lambda t: _balancer(t).cpu,
-    "balancer's memory": lambda t: _balancer(t).memory_mib,
-    "retransmits": lambda t: math.log1p(_balancer(t).retransmits),
-    "TIME_WAIT": lambda t: math.log1p(_balancer(t).time_wait),
-    "listen overflows": lambda t: math.log1p(_balancer(t).listen_overflows),
+    "balancer's CPU": lambda t: t.balancer.cpu,
+    "balancer's memory": lambda t: t.balancer.memory_mib,
+    "retransmits": lambda t: math.log1p(t.balancer.retransmits),
+    "TIME_WAIT": lambda t: math.log1p(t.balancer.time_wait),
+    "listen overflows": lambda t: math.log1p(t.balancer.listen_overflows),
     "backends' CPU": lambda t: fmean(backend.cpu for backend in _backends(t)),
 }

@@ -45,8 +45,8 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         latencies_ms=latencies,
         requests=Pairwise(default=before.total, tuned=after.total),
         achieved_rps=means(lambda t: t.achieved_rps),
-        error_share=Pairwise(default=_error_share(default), tuned=_error_share(tuned)),
-        balancer_cpu=means(_balancer_cpu) if measured else None,
+        error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
+        balancer_cpu=means(lambda t: t.balancer.cpu) if measured else None,
     )
 
 
@@ -61,14 +61,8 @@ def _percentile_ms(percent: float, trial: Trial) -> float:
     return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
 
 
-def _error_share(trials: Sequence[Trial]) -> float:
+def error_share(trials: Sequence[Trial]) -> float:
     """The share of all requests that failed."""
     failed = sum(sum(t.errors.values()) for t in trials)
     answered = sum(t.histogram.total for t in trials if t.histogram is not None)
     return failed / (failed + answered)
-
-
-def _balancer_cpu(trial: Trial) -> float:
-    """The load balancer's, which comes second in a cluster, after the load generator."""
-    _, balancer, *_ = trial.metrics.values()
-    return balancer.cpu

@@ -142,6 +142,15 @@ class Trial:
         return self.status in ("ok", "overloaded") and self.histogram is not None
 
     @property
+    def balancer(self) -> HostMetrics:
+        """The load balancer's metrics, which come second, after the load generator's.
+
+        Raises ValueError where no host's metrics were read.
+        """
+        _, balancer, *_ = self.metrics.values()
+        return balancer
+
+    @property
     def p99_ms(self) -> float:
         """The 99th percentile of the time from when a request was due to its answer, in ms.
 

@@ -19,7 +19,6 @@ Hyperparameters = dict[str, float | int | str | bool]
 
 NO_PCA = 0.0
 ALL_FEATURES: Hyperparameters = {"kept_percent": 100, "pca_variance": NO_PCA}
-HALF_OF_FEATURES: Hyperparameters = {"kept_percent": 50, "pca_variance": NO_PCA}
 
 
 def suggest(trial: "Trial", *, pca: bool) -> Hyperparameters:

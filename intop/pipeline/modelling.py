@@ -23,7 +23,12 @@ from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task
 from intop.pipeline.models import path_of, save_models, target_of, usable_trees
-from intop.pipeline.sampling import collected_space, collected_trials, usable
+from intop.pipeline.sampling import (
+    collected_space,
+    collected_trials,
+    samples_of,
+    usable,
+)
 
 KEPT_CANDIDATES = 20
 
@@ -37,7 +42,7 @@ def train(task: Task, models: Path | None = None) -> Training:
     Fitted to all configurations, the models are saved in the folder `models`.
     """
     budget, objective = task.context.study.budget, task.context.study.objective
-    space, samples = collected_samples(task)
+    space, samples, trials = collected_samples(task)
     if models is not None:
         artefacts.prepare(models)
     progress = task.context.progress
@@ -67,7 +72,7 @@ def train(task: Task, models: Path | None = None) -> Training:
         trials=sum(len(trials) for trials in samples.measured),
         configurations=len(samples),
         ceiling=ceiling(samples),
-        components=components(performance(usable(collected_trials(task), task))),
+        components=components(performance(usable(trials, task))),
         objective=objective,
         target=target_of(task.context.study),
     )
@@ -86,7 +91,7 @@ def search(task: Task, models: Path | None = None) -> Search:
     """
     source = _training(task) if models is None else artefacts.read(path_of(models, task))
     budget = task.context.study.budget
-    space, samples = collected_samples(task)
+    space, samples, _ = collected_samples(task)
     if isinstance(source, Training):
         predictor = fit_trees(source.fitted, samples, task.seed("search"))
     else:
@@ -140,8 +145,8 @@ def _training(task: Task) -> Training:
     return training
 
 
-def collected_samples(task: Task) -> tuple[Space, Samples]:
-    """What was collected, as models are trained on it.
+def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
+    """What was collected, as models are trained on it, and the trials themselves.
 
     Raises ResultMissingError, or IntopError where the study's objective is a component, and there
     is none that could be one.
@@ -150,11 +155,7 @@ def collected_samples(task: Task) -> tuple[Space, Samples]:
     measured = by_configuration(trials)
     if task.context.study.objective == "component":
         measured = _by_component(task, trials)
-    return space, Samples(
-        variables=space.variables,
-        values=space.values([m.configuration for m in measured]),
-        measured=tuple(m.p99_ms for m in measured),
-    )
+    return space, samples_of(space, measured), trials
 
 
 def _by_component(task: Task, trials: Sequence[Trial]) -> list[Measured]:

@@ -91,12 +91,7 @@ def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
 def _ranking(task: Task, trials: Sequence[Trial]) -> Ranking:
     """What the trials so far say of all parameters. Raises ResultMissingError for too few."""
     space = required_space(task)
-    measured = by_configuration(usable(trials, task))
-    samples = Samples(
-        variables=space.variables,
-        values=space.values([m.configuration for m in measured]),
-        measured=tuple(m.p99_ms for m in measured),
-    )
+    samples = samples_of(space, by_configuration(usable(trials, task)))
     keep = min(task.context.study.budget.keep, len(space.parameters))
     try:
         return rank(samples, keep=keep, seed=task.seed("ranking"))
@@ -197,6 +192,15 @@ def _replicates(task: Task, trials: Sequence[Trial]) -> list[PlannedTrial]:
         if number % budget.sentinel_every == 0:
             batch.append(PlannedTrial(index=place + 1, role="sentinel", configuration=DEFAULT))
     return batch
+
+
+def samples_of(space: Space, measured: Sequence[Measured]) -> Samples:
+    """Measured configurations as models learn from them."""
+    return Samples(
+        variables=space.variables,
+        values=space.values([m.configuration for m in measured]),
+        measured=tuple(m.p99_ms for m in measured),
+    )
 
 
 def collected_space(task: Task) -> Space:

@@ -40,7 +40,7 @@ def test_each_trial_counts_as_what_its_component_says(
 ) -> None:
     task = asking(collected(bench, 6).task, "component")
     monkeypatch.setattr(modelling, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
-    _, samples = modelling.collected_samples(task)
+    _, samples, _ = modelling.collected_samples(task)
     assert ((1.0, 2.0), (4.0,), (5.0, 6.0)) == samples.measured
 
 
