@@ -5,10 +5,8 @@ Heavy libraries are imported in the commands that need them, so that `--help` is
 
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,49 +22,23 @@ from intop.cli.options import (
     figures_options,
     json_option,
     models_option,
+    new_option,
     print_result,
+    samples_option,
     say,
     say_figures,
+    stage_options,
     study_of,
+    workload_option,
 )
-from intop.cli.passwords import connecting
+from intop.cli.running import connect_to, exit_by, opened_context, run_stage
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.domain.results import Verdict
-    from intop.hosts.host import Connect
     from intop.pipeline.context import Context
     from intop.pipeline.tuning import Tuned
     from intop.store import Campaign, Store
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-NO_GAIN = 3
-
-
-def _workload_option(command: F) -> F:
-    return click.option(
-        "--workload", type=click.Choice(["slt", "dlt"]), help="Only this workload."
-    )(command)
-
-
-def _stage_options(command: F) -> F:
-    return config_option(arch_option(_workload_option(json_option(command))))
-
-
-def _samples_option(command: F) -> F:
-    return click.option(
-        "--samples",
-        type=click.IntRange(min=8),
-        help="How many configurations to measure, in place of the file's number.",
-    )(command)
-
-
-def _new_option(command: F) -> F:
-    return click.option(
-        "--new", is_flag=True, help="Start a new campaign; earlier ones stay in the store."
-    )(command)
 
 
 @click.group(
@@ -124,7 +96,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
     archs = chosen_archs(study, arch)
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, say)
-    connect = _connect(study, archs)
+    connect = connect_to(study, archs)
     found = [
         one
         for name in archs
@@ -143,8 +115,8 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
 @cli.command(
     epilog=examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
 )
-@_stage_options
-@_new_option
+@stage_options
+@new_option
 def pilot(new: bool, **options: Any) -> None:
     """Choose how long trials are, by measuring the default in trials of several durations.
 
@@ -154,13 +126,13 @@ def pilot(new: bool, **options: Any) -> None:
     from intop.pipeline.pilot import pilot as stage
     from intop.report.pilot import pilot as text
 
-    _run_stage(stage, text, new=new, **options)
+    run_stage(stage, text, new=new, **options)
 
 
 @cli.command(epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"))
-@_stage_options
-@_samples_option
-@_new_option
+@stage_options
+@samples_option
+@new_option
 @figures_options
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
@@ -168,7 +140,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
     from intop.pipeline.sampling import workloads_agree
     from intop.report import ranks, text
 
-    _run_stage(
+    run_stage(
         lambda task: stage(task, samples),
         text.ranking,
         new=new,
@@ -180,15 +152,15 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 @cli.command(
     epilog=examples("intop collect", "intop collect --arch arm", "intop collect --samples 20 --new")
 )
-@_stage_options
-@_samples_option
-@_new_option
+@stage_options
+@samples_option
+@new_option
 def collect(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
     from intop.pipeline.sampling import collect as stage
     from intop.report import text
 
-    _run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
+    run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
 
 
 @cli.command(
@@ -201,7 +173,7 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
         "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
     )
 )
-@_stage_options
+@stage_options
 @figures_options
 @models_option("Also save the fitted models in this folder.")
 @table.table_options
@@ -229,20 +201,20 @@ def train(
     from intop.report.components import trained as text
 
     asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
-    _run_stage(lambda task: stage(task, models), text, **asked, **shown)
+    run_stage(lambda task: stage(task, models), text, **asked, **shown)
 
 
 @cli.command(
     epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
 )
-@_stage_options
+@stage_options
 @models_option("Search models saved in this folder, in place of fitting the campaign's.")
 def search(models: Path | None, **options: Any) -> None:
     """Search the models by a genetic algorithm for promising configurations."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    _run_stage(lambda task: stage(task, models), text.search, **options)
+    run_stage(lambda task: stage(task, models), text.search, **options)
 
 
 @cli.command(
@@ -252,7 +224,7 @@ def search(models: Path | None, **options: Any) -> None:
         "intop verify --default ubuntu-18.04",
     )
 )
-@_stage_options
+@stage_options
 @click.option(
     "--default",
     "against",
@@ -264,7 +236,7 @@ def verify(against: str, **options: Any) -> None:
     from intop.pipeline.verifying import verify as stage
     from intop.report.verdict import verdict as text
 
-    _exit_by(_run_stage(lambda task: stage(task, against), text, **options))
+    exit_by(run_stage(lambda task: stage(task, against), text, **options))
 
 
 @cli.command(
@@ -276,7 +248,7 @@ def verify(against: str, **options: Any) -> None:
     )
 )
 @click.argument("names", nargs=-1, metavar="[BASELINE]...")
-@_stage_options
+@stage_options
 @click.option(
     "--rounds",
     type=click.IntRange(min=2),
@@ -302,7 +274,7 @@ def contest(
     from intop.pipeline.contest import contest as stage
     from intop.report.contest import contest as text
 
-    _run_stage(
+    run_stage(
         lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
         text,
         **options,
@@ -319,7 +291,7 @@ def contest(
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))
 @config_option
-@_workload_option
+@workload_option
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--force", is_flag=True, help="Compare what was measured under other conditions.")
@@ -354,7 +326,7 @@ def compare(
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     folder = figure_folder(figures) if figures else None
-    with _context(config, None, workload) as context:
+    with opened_context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:
         print_result(to_json(found))
@@ -369,8 +341,8 @@ def compare(
 @cli.command(
     epilog=examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 )
-@_stage_options
-@_new_option
+@stage_options
+@new_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     """Run all stages, from screening to the verdict, and compare what was tuned. Resumable.
@@ -398,7 +370,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
-    with _context(**options, choose=choose) as context:
+    with opened_context(**options, choose=choose) as context:
         found = stage(context, done)
         if as_json:
             print_result(to_json(found))
@@ -408,89 +380,10 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
                 print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
             print_result("")
             _show_comparison(context)
-    _exit_by([one.verdict for one in found])
+    exit_by([one.verdict for one in found])
 
 
 # -- wiring --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _context(
-    config: Path | None,
-    arch: str | None,
-    workload: str | None,
-    choose: "Callable[[Store, Study], Campaign] | None" = None,
-) -> Iterator["Context"]:
-    from intop.pipeline.campaigns import latest_or_new
-    from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
-    from intop.report.progress import progress
-    from intop.store import opened
-
-    study = study_of(config)
-    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
-    with opened(study.store) as store:
-        # Asked before the progress display takes the terminal.
-        campaign = (choose or latest_or_new)(store, study)
-        if arch is None:
-            begun = [name for name in archs if not store.is_empty(campaign, name)]
-            archs = taking_part(study, archs, begun.__contains__, say)
-        connect = _connect(study, archs)
-        with progress() as shown:
-            yield Context(
-                study=study,
-                store=store,
-                campaign=campaign,
-                connect=connect,
-                progress=shown,
-                archs=archs,
-                workloads=workloads,
-            )
-
-
-def _connect(study: "Study", archs: Iterable[str]) -> "Connect":
-    from intop.domain.cluster import LabSpec
-
-    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
-    return connecting([host for cluster in clusters for host in cluster.hosts])
-
-
-def _run_stage(
-    stage: Callable[[Any], Any],
-    text_of: Callable[[str, Any], Any],
-    *,
-    config: Path | None,
-    arch: str | None,
-    workload: str | None,
-    as_json: bool,
-    new: bool = False,
-    figures: Path | None = None,
-    figure_format: str = "svg",
-    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
-) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found.
-
-    `also` finds out what the results say together, and makes a text of it.
-    """
-    from intop.pipeline import campaigns
-    from intop.report.machine import to_json
-    from intop.report.text import show
-
-    choose = campaigns.new if new else campaigns.latest_or_new
-    # A folder that can't be made is told before anything is measured.
-    folder = figure_folder(figures) if figures else None
-    found: dict[str, Any] = {}
-    with _context(config, arch, workload, choose) as context:
-        for task in context.subjects():
-            found[task.title] = stage(task)
-        together = also[0](context) if also else {}
-    if as_json:
-        print_result(to_json(found | together))
-    else:
-        show(*(text_of(title, result) for title, result in found.items()))
-        show(*(also[1](title, result) for title, result in together.items()) if also else ())
-    if folder:
-        say_figures(folder, figure_format, found | together)
-    return list(found.values())
 
 
 def _show_comparison(context: "Context") -> None:
@@ -531,12 +424,6 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     if answer == "quit":
         sys.exit(0)
     return latest if answer == "resume" else campaigns.new(store, study)
-
-
-def _exit_by(verdicts: "list[Verdict]") -> None:
-    """Exit with 3 when not one verdict is a gain."""
-    if not any(v.outcome == "gain" for v in verdicts):
-        sys.exit(NO_GAIN)
 
 
 class _Stop:

@@ -73,6 +73,34 @@ def arch_option(command: F) -> F:
     )(command)
 
 
+def workload_option(command: F) -> F:
+    """--workload, as `workload`: slt, dlt or None for all."""
+    return click.option(
+        "--workload", type=click.Choice(["slt", "dlt"]), help="Only this workload."
+    )(command)
+
+
+def stage_options(command: F) -> F:
+    """What every stage takes: --config, --arch, --workload, --json."""
+    return config_option(arch_option(workload_option(json_option(command))))
+
+
+def samples_option(command: F) -> F:
+    """--samples, as `samples`: a number or None."""
+    return click.option(
+        "--samples",
+        type=click.IntRange(min=8),
+        help="How many configurations to measure, in place of the file's number.",
+    )(command)
+
+
+def new_option(command: F) -> F:
+    """--new, as `new`."""
+    return click.option(
+        "--new", is_flag=True, help="Start a new campaign; earlier ones stay in the store."
+    )(command)
+
+
 def models_option(help_text: str) -> Callable[[F], F]:
     """--models, as `models`: a folder or None."""
     return click.option(

@@ -7,8 +7,19 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal["pilot", "replicas", "screen", "collect", "pick", "judge", "contest"]
-TrialRole = Literal["baseline", "design", "replicate", "sentinel", "finalist"]
+Stage = Literal[
+    "pilot",
+    "replicas",
+    "screen",
+    "collect",
+    "refine",
+    "pick",
+    "judge",
+    "explain",
+    "transfer",
+    "contest",
+]
+TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
 
 PREPARING: tuple[Stage, ...] = ("pilot", "replicas")

@@ -17,8 +17,8 @@ from intop.learn.ceiling import ceiling
 from intop.learn.components import components, p99_equivalent
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
-from intop.learn.genetic import search as genetic_search
 from intop.learn.samples import Samples
+from intop.learn.searching.genetic import search as genetic_search
 from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task

@@ -183,7 +183,8 @@ def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
 def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
-        " intop.learn.genetic, intop.learn.finalists, intop.learn.ceiling, intop.learn.components;"
+        " intop.learn.searching.genetic, intop.learn.finalists, intop.learn.ceiling,"
+        " intop.learn.components, intop.learn.active;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"
         "print([name for name in heavy.split() if name in sys.modules])"
     )

@@ -11,7 +11,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.design import latin_hypercube
-from intop.learn.genetic import SearchResult, search
+from intop.learn.searching.genetic import SearchResult, search
 
 small_search = partial(search, population=30, generations=8)
 
@@ -175,7 +175,7 @@ def test_the_memory_forgets_the_worst_first(
     space: Space, bowl: Callable[[Matrix], Matrix], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = small_search(space, bowl, seed=1, keep=5)
-    monkeypatch.setattr("intop.learn.genetic.MOST_REMEMBERED", 60)
+    monkeypatch.setattr("intop.learn.searching.genetic.MOST_REMEMBERED", 60)
     assert without_time(small_search(space, bowl, seed=1, keep=5)) == without_time(everything)
 
 

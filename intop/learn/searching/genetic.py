@@ -1,4 +1,4 @@
-"""The global search: a genetic algorithm over the surrogates. The only module that knows DEAP.
+"""The global search: a genetic algorithm over the surrogates.
 
 Individuals are lists of genes in [0, 1]. `Space.decode` makes every one of them feasible, and the
 whole population is predicted in one call a generation.

@@ -1,0 +1,106 @@
+"""What running a stage takes: a study with its store and hosts, and words for what was found."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intop.cli.options import figure_folder, print_result, say, say_figures, study_of
+from intop.cli.passwords import connecting
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+    from intop.domain.results import Verdict
+    from intop.hosts.host import Connect
+    from intop.pipeline.context import Context
+    from intop.store import Campaign, Store
+
+NO_GAIN = 3
+
+
+@contextmanager
+def opened_context(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    choose: "Callable[[Store, Study], Campaign] | None" = None,
+) -> Iterator["Context"]:
+    """A study's latest campaign, or the one that is chosen, ready to be worked in."""
+    from intop.pipeline.campaigns import latest_or_new
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
+    from intop.report.progress import progress
+    from intop.store import opened
+
+    study = study_of(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened(study.store) as store:
+        # Asked before the progress display takes the terminal.
+        campaign = (choose or latest_or_new)(store, study)
+        if arch is None:
+            begun = [name for name in archs if not store.is_empty(campaign, name)]
+            archs = taking_part(study, archs, begun.__contains__, say)
+        connect = connect_to(study, archs)
+        with progress() as shown:
+            yield Context(
+                study=study,
+                store=store,
+                campaign=campaign,
+                connect=connect,
+                progress=shown,
+                archs=archs,
+                workloads=workloads,
+            )
+
+
+def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
+    """The way to the hosts of these architectures, which asks for passwords where it must."""
+    from intop.domain.cluster import LabSpec
+
+    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
+    return connecting([host for cluster in clusters for host in cluster.hosts])
+
+
+def run_stage(
+    stage: Callable[[Any], Any],
+    text_of: Callable[[str, Any], Any],
+    *,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    new: bool = False,
+    figures: Path | None = None,
+    figure_format: str = "svg",
+    also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
+) -> list[Any]:
+    """Run one stage for all that was asked for, and print what it found.
+
+    `also` finds out what the results say together, and makes a text of it.
+    """
+    from intop.pipeline import campaigns
+    from intop.report.machine import to_json
+    from intop.report.text import show
+
+    choose = campaigns.new if new else campaigns.latest_or_new
+    # A folder that can't be made is told before anything is measured.
+    folder = figure_folder(figures) if figures else None
+    found: dict[str, Any] = {}
+    with opened_context(config, arch, workload, choose) as context:
+        for task in context.subjects():
+            found[task.title] = stage(task)
+        together = also[0](context) if also else {}
+    if as_json:
+        print_result(to_json(found | together))
+    else:
+        show(*(text_of(title, result) for title, result in found.items()))
+        show(*(also[1](title, result) for title, result in together.items()) if also else ())
+    if folder:
+        say_figures(folder, figure_format, found | together)
+    return list(found.values())
+
+
+def exit_by(verdicts: "list[Verdict]") -> None:
+    """Exit with 3 when not one verdict is a gain."""
+    if not any(v.outcome == "gain" for v in verdicts):
+        sys.exit(NO_GAIN)
