@@ -4,10 +4,8 @@ Individuals are lists of genes in [0, 1]. `Space.decode` makes every one of them
 whole population is predicted in one call a generation.
 """
 
-import random
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +17,7 @@ from intop.domain.encoding import Matrix
 from intop.domain.results import Candidate, Convergence
 from intop.domain.space import Space
 from intop.learn.design import stratified_genes
+from intop.learn.searching.operators import mate, mutate, seeded
 
 Predict = Callable[[Matrix], NDArray[np.float64]]
 """Values (n, columns) to log P99 (n,)."""
@@ -96,7 +95,7 @@ def search(
         )
     started = time.perf_counter()
     memory = _Memory({})
-    with _seeded(seed):
+    with seeded(seed):
         best = _evolve(
             space, predict, memory, _first(space, population, start, seed), generations, patience
         )
@@ -209,61 +208,6 @@ def _toolbox(space: Space) -> Any:
     toolbox.register("individual", individual)
     toolbox.register("clone", clone)
     toolbox.register("select", tools.selTournament, tournsize=TOURNAMENT)
-    toolbox.register("mate", _mate, numbers=numbers, names=names)
-    toolbox.register("mutate", _mutate, numbers=numbers)
+    toolbox.register("mate", mate, numbers=numbers, names=names)
+    toolbox.register("mutate", mutate, numbers=numbers)
     return toolbox
-
-
-def _mate(
-    one: _Individual, other: _Individual, *, numbers: list[int], names: list[int]
-) -> tuple[_Individual, _Individual]:
-    """Swaps genes, or blends numbers and swaps names: half-way between names lies nothing."""
-    from deap import tools
-
-    if random.random() < 0.5:
-        tools.cxUniform(one, other, indpb=0.5)
-        return one, other
-    _put(numbers, (one, other), tools.cxBlend(*_parts(numbers, one, other), alpha=0.3))
-    _put(names, (one, other), tools.cxUniform(*_parts(names, one, other), indpb=0.5))
-    return one, other
-
-
-def _parts(places: list[int], *individuals: _Individual) -> list[list[float]]:
-    return [[individual[i] for i in places] for individual in individuals]
-
-
-def _put(
-    places: list[int], individuals: Sequence[_Individual], parts: Sequence[list[float]]
-) -> None:
-    for individual, part in zip(individuals, parts, strict=True):
-        for place, gene in zip(places, part, strict=True):
-            individual[place] = gene
-
-
-def _mutate(individual: _Individual, *, numbers: list[int]) -> tuple[_Individual]:
-    """Moves some numbers by a little, or draws some genes of any kind anew."""
-    from deap import tools
-
-    count = len(individual)
-    if numbers and random.random() < 0.5:
-        # From a third of the range down to fine tuning, so that no schedule is needed.
-        sigma = 10 ** random.uniform(-2.5, -0.5)
-        chance = min(0.5, 2 / len(numbers))
-        moved = tools.mutGaussian(*_parts(numbers, individual), mu=0, sigma=sigma, indpb=chance)
-        _put(numbers, (individual,), moved)
-        return (individual,)
-    for place in range(count):
-        if random.random() < 1.5 / count:
-            individual[place] = random.random()
-    return (individual,)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """DEAP draws from the global generator of `random`: seeded here, given back as it was."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)
