@@ -205,16 +205,44 @@ def train(
 
 
 @cli.command(
-    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+    epilog=examples(
+        "intop search",
+        "intop search --workload dlt",
+        "intop search --models models",
+        "intop search --objectives p99,cpu --figures figures",
+    )
 )
 @stage_options
+@figures_options
 @models_option("Search models saved in this folder, in place of fitting the campaign's.")
-def search(models: Path | None, **options: Any) -> None:
-    """Search the models by a genetic algorithm for promising configurations."""
+@click.option(
+    "--objectives",
+    metavar="NAME,NAME",
+    help="Search for the front of two or three of p99, cpu and throughput, by NSGA-II.",
+)
+def search(models: Path | None, objectives: str | None, **options: Any) -> None:
+    """Search the models by a genetic algorithm for promising configurations.
+
+    With --objectives none is the best one: what is found is a front, beside the candidates that
+    verify measures.
+    """
+    if objectives is not None:
+        _search_front(objectives, models, **options)
+        return
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
     run_stage(lambda task: stage(task, models), text.search, **options)
+
+
+def _search_front(objectives: str, models: Path | None, **options: Any) -> None:
+    from intop.pipeline.fronts import chosen_objectives, search_front
+    from intop.report.front import tradeoff
+
+    if models is not None:
+        raise UsageError("--models has models of P99 only: leave it out with --objectives")
+    chosen = chosen_objectives(objectives)
+    run_stage(lambda task: search_front(task, chosen), tradeoff, **options)
 
 
 @cli.command(

@@ -89,7 +89,7 @@ def search(task: Task, models: Path | None = None) -> Search:
     are those of all four together. The models are fitted again from the stored trials and
     hyper-parameters, which takes a second or two, unless there is a folder `models` of saved ones.
     """
-    source = _training(task) if models is None else artefacts.read(path_of(models, task))
+    source = required_training(task) if models is None else artefacts.read(path_of(models, task))
     budget = task.context.study.budget
     space, samples, _ = collected_samples(task)
     if isinstance(source, Training):
@@ -130,8 +130,8 @@ def search(task: Task, models: Path | None = None) -> Search:
     return result
 
 
-def _training(task: Task) -> Training:
-    """Raises ResultMissingError, or UsageError for models of another objective."""
+def required_training(task: Task) -> Training:
+    """What was trained. Raises ResultMissingError, or UsageError for another objective's models."""
     training = task.store.get(task.subject, Training)
     command = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:

@@ -4,10 +4,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from intop.domain.comparison import Compared
+from intop.domain.front import Tradeoff
 from intop.domain.ranks import RankAgreement
-from intop.domain.results import Ranking, Training
+from intop.domain.results import Ranking, Search, Training
 from intop.report.figures.components import components
+from intop.report.figures.convergence import convergence
 from intop.report.figures.drawing import Drawing
+from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.predictions import predictions
 
@@ -37,7 +40,15 @@ def figures_of(about: str, found: object) -> Iterator[Drawing]:
             if one.rank_agreement is not None and one.rank_agreement.ranks:
                 yield agreement(f"{about} {one.workload}", one.rank_agreement)
     if isinstance(found, Training):
-        if any(error.held_out for error in found.errors):
-            yield predictions(about, found)
-        if found.components is not None and found.components.loadings:
-            yield components(about, found.components)
+        yield from _of_training(about, found)
+    if isinstance(found, Search) and found.convergences:
+        yield convergence(about, found)
+    if isinstance(found, Tradeoff):
+        yield front(about, found)
+
+
+def _of_training(about: str, found: Training) -> Iterator[Drawing]:
+    if any(error.held_out for error in found.errors):
+        yield predictions(about, found)
+    if found.components is not None and found.components.loadings:
+        yield components(about, found.components)
