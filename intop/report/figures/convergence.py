@@ -42,7 +42,7 @@ def convergence(about: str, found: Search) -> Drawing:
                 marker="o",
                 markersize=5,
                 markevery=[run.converged_at],
-                label=f"{run.model}: generation {run.converged_at}, {run.seconds:.1f} s",
+                label=f"{run.model}: {run.converged_at}, {run.seconds:.1f} s",
                 gid=f"run-{run.model}",
             )
         axes.set_yscale("log")
@@ -54,6 +54,14 @@ def convergence(about: str, found: Search) -> Drawing:
         axes.set_xlabel("generation")
         axes.set_ylabel(f"best predicted {unit} in ms")
         faint_grid(axes)
-        axes.legend(title="converged at the mark, and the time of all", loc="upper right")
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(
+            handles,
+            labels,
+            title="converged after the marked generation; time of the whole search",
+            title_fontsize=8,
+            loc="outside lower center",
+            ncols=3,
+        )
 
-    return drawn("convergence", "convergence of the search", paint, about=about, height=3.4)
+    return drawn("convergence", "convergence of the search", paint, about=about, height=4.0)

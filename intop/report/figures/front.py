@@ -52,7 +52,7 @@ def front(about: str, found: Tradeoff) -> Drawing:
         paint,
         about=about,
         height=3.6 if len(pairs) == 1 else 2.9,
-        width=5.4 if len(pairs) == 1 else PAGE_WIDTH * 1.3,
+        width=5.4 if len(pairs) == 1 else PAGE_WIDTH,
     )
 
 
@@ -95,7 +95,7 @@ def _panel(
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
         else:
-            axis.set_major_locator(MaxNLocator(5))
+            axis.set_major_locator(MaxNLocator(4))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     faint_grid(axes)
 
