@@ -72,6 +72,8 @@ def search_front(task: Task, objectives: Sequence[ObjectiveName]) -> Tradeoff:
         name: of_p99 if name == "p99" else _samples(task, space, trials, name)
         for name in objectives
     }
+    for name, rows in samples.items():
+        _check_differences(task, name, rows)
     progress = task.context.progress
     folds = min(budget.folds, len(of_p99))
     progress.begin(f"{task.title}: search", len(objectives) * (folds + 1) + 1)
@@ -141,14 +143,17 @@ def _samples(task: Task, space: Space, trials: Sequence[Trial], name: ObjectiveN
             f"{idle[0].planned.index} first. Search without throughput: intop search --objectives "
             f"p99,cpu, or collect anew: intop collect --new"
         )
-    samples = samples_of(space, by_configuration(trials, of))
+    return samples_of(space, by_configuration(trials, of))
+
+
+def _check_differences(task: Task, name: ObjectiveName, samples: Samples) -> None:
+    """Raises UsageError for an objective that is the same everywhere: no library learns that."""
     if np.ptp(samples.log_target) == 0:
         others = ",".join(o for o in OBJECTIVES if o != name)
         raise UsageError(
             f"{task.title}: {name} is {np.exp(samples.log_target[0]):g} in all configurations, so "
             f"there is nothing to learn of it. Choose others: intop search --objectives {others}"
         )
-    return samples
 
 
 def _learned(name: ObjectiveName, samples: Samples, guesses: Vector) -> LearnedObjective:
