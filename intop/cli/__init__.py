@@ -205,16 +205,28 @@ def train(
 
 
 @cli.command(
-    epilog=examples("intop search", "intop search --workload dlt", "intop search --models models")
+    epilog=examples(
+        "intop search",
+        "intop search --workload dlt",
+        "intop search --models models",
+        "intop search --algorithm annealing",
+    )
 )
 @stage_options
 @models_option("Search models saved in this folder, in place of fitting the campaign's.")
-def search(models: Path | None, **options: Any) -> None:
-    """Search the models by a genetic algorithm for promising configurations."""
+@click.option(
+    "--algorithm",
+    type=click.Choice(["genetic", "annealing", "swarm", "evolution", "random"]),
+    default="genetic",
+    show_default=True,
+    help="How to search; the others are there to be compared with.",
+)
+def search(models: Path | None, algorithm: str, **options: Any) -> None:
+    """Search the models for promising configurations, by a genetic algorithm or another."""
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    run_stage(lambda task: stage(task, models), text.search, **options)
+    run_stage(lambda task: stage(task, models, algorithm), text.search, **options)
 
 
 @cli.command(
