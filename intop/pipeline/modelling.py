@@ -31,7 +31,8 @@ from intop.pipeline.sampling import (
     usable,
 )
 
-KEPT_CANDIDATES = 20
+PROMISING, KEPT_CANDIDATES = 2_000, 20
+"""Candidates, and how many different ones of them are kept."""
 
 
 def train(task: Task, models: Path | None = None) -> Training:
@@ -115,6 +116,8 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
                 population=budget.population,
                 generations=budget.generations,
                 patience=budget.patience,
+                # Of one model alone, only how the search went is of interest.
+                keep=PROMISING if name == "ensemble" else 1,
                 start=start,
             )
             convergences.append(found.convergence)

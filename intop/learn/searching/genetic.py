@@ -58,8 +58,9 @@ def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     order = np.argsort(scores, kind="stable")
     herd, scores = herd[order], scores[order]
     best = [float(scores[0])]
+    individuals = _individuals(len(herd))
     while len(best) - 1 - last_improvement(best) < run.patience:
-        parents = _selected(scores, len(herd))
+        parents = _selected(individuals, scores)
         crossing = np.resize(np.tile(crossovers.drawn(len(herd) // 2, rng), 2), len(herd))
         changing = mutations.drawn(len(herd), rng)
         # Neither would be a copy, and a prediction for nothing.
@@ -80,22 +81,33 @@ def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     return best[-1]
 
 
-def _selected(scores: Vector, count: int) -> Rows:
-    """The places of `count` parents, each the best of a tournament."""
-    from deap import base, tools
-
-    # What DEAP's `creator` would put into a module of its own, once for the whole process.
-    fitness = type("Score", (base.Fitness,), {"weights": (-1.0,)})
-    herd = [_Individual(place, fitness((score,))) for place, score in enumerate(scores.tolist())]
-    return np.array([one.place for one in tools.selTournament(herd, count, TOURNAMENT)])
-
-
 @dataclass(frozen=True)
 class _Individual:
     """Its row in the herd, with DEAP's fitness."""
 
     place: int
     fitness: Any
+
+
+def _individuals(count: int) -> list[_Individual]:
+    """The rows of a herd, for DEAP."""
+    from deap import base
+
+    # What DEAP's `creator` would put into a module of its own, once for the whole process.
+    fitness = type("Score", (base.Fitness,), {"weights": (-1.0,)})
+    return [_Individual(place, fitness()) for place in range(count)]
+
+
+def _selected(individuals: list[_Individual], scores: Vector) -> Rows:
+    """The places of as many parents, each the best of a tournament."""
+    from deap import tools
+
+    for individual, score in zip(individuals, scores.tolist(), strict=True):
+        # Setting `values` would multiply by the weight, after checks that take longer than all
+        # other operators.
+        individual.fitness.wvalues = (-score,)
+    chosen = tools.selTournament(individuals, len(individuals), TOURNAMENT)
+    return np.array([individual.place for individual in chosen])
 
 
 @dataclass

@@ -5,6 +5,8 @@ All algorithms share it: they propose genes and are told scores.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +28,7 @@ class EndedError(Exception):
     """The budget is spent, or nothing gets better: the algorithm's turn is over."""
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """A configuration that was predicted: its score, log P99, spread and values (columns,)."""
 
     score: float
@@ -92,7 +93,7 @@ class Run:
 
     def ranked(self, count: int) -> list[Known]:
         """The `count` lowest; of equals the one that was found first."""
-        return sorted(self._seen.values(), key=lambda known: known.score)[:count]
+        return nsmallest(count, self._seen.values(), key=lambda known: known.score)
 
     def _predicted(self, genes: Matrix) -> Vector:
         # Adding 0.0 turns -0.0 into 0.0, so that equal configurations have equal bytes.
