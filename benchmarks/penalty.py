@@ -12,17 +12,13 @@ error over tables. Prints Markdown; everything follows from the seeds.
 """
 
 import argparse
-import csv
-import gzip
 import math
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.models import UnusableError, table
-from intop.domain.encoding import Variable
+from benchmarks.screening import as_samples, read
 from intop.domain.results import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.fitness import Fitness
@@ -32,7 +28,6 @@ from intop.learn.surrogate import Predictor, fit_trees
 LAB = Path(__file__).parent / "data" / "slt-collect.csv.gz"
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 SEED = 11
-NO_VARIABLES = ("configuration", "side", "p99_ms")
 
 
 def main() -> None:
@@ -66,7 +61,7 @@ def parsed() -> argparse.Namespace:
 
 def tables(folder: Path | None) -> list[tuple[str, Samples]]:
     """The lab's table, and all in the folder that are no published results."""
-    found = [("lab slt", lab(LAB))]
+    found = [("lab slt", as_samples(read(LAB)))]
     if folder is not None:
         paths = sorted((folder / "search").glob("*.csv"))
         names = [path.stem for path in paths if not path.stem.startswith("published")]
@@ -74,35 +69,6 @@ def tables(folder: Path | None) -> list[tuple[str, Samples]]:
             raise UnusableError(f"{folder}: no tables in search/")
         found += [(name, table(folder / "search", name)) for name in names]
     return found
-
-
-def lab(path: Path) -> Samples:
-    """A table of the lab: a row for each configuration, with all of its trials."""
-    with gzip.open(path, "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [name for name in rows[0] if name not in NO_VARIABLES]
-    measured: dict[str, list[float]] = defaultdict(list)
-    values: dict[str, list[float]] = {}
-    choices = {name: choices_of([row[name] for row in rows]) for name in names}
-    for row in rows:
-        measured[row["configuration"]].append(float(row["p99_ms"]))
-        values[row["configuration"]] = [
-            choices[n].index(row[n]) if choices[n] else float(row[n]) for n in names
-        ]
-    array = np.array(list(values.values()))
-    return Samples(
-        variables=tuple(
-            Variable(name=n, key=n, low=low, high=high, choices=choices[n])
-            for n, low, high in zip(names, array.min(axis=0), array.max(axis=0), strict=True)
-        ),
-        values=array,
-        measured=tuple(tuple(trials) for trials in measured.values()),
-    )
-
-
-def choices_of(cells: Sequence[str]) -> tuple[str, ...]:
-    """The names in a column; none where it has numbers."""
-    return () if all(cell.isdigit() for cell in cells) else tuple(sorted(set(cells)))
 
 
 def run(samples: Samples, size: int, number: int) -> list[float]:

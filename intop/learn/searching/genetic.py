@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,8 @@ def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     order = np.argsort(scores, kind="stable")
     herd, scores = herd[order], scores[order]
     best = [float(scores[0])]
-    individuals = _individuals(len(herd))
     while len(best) - 1 - last_improvement(best) < run.patience:
-        parents = _selected(individuals, scores)
+        parents = _selected(scores)
         crossing = np.resize(np.tile(crossovers.drawn(len(herd) // 2, rng), 2), len(herd))
         changing = mutations.drawn(len(herd), rng)
         # Neither would be a copy, and a prediction for nothing.
@@ -81,32 +80,20 @@ def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     return best[-1]
 
 
-@dataclass(frozen=True)
-class _Individual:
-    """Its row in the herd, with DEAP's fitness."""
+class _Individual(NamedTuple):
+    """Its row in the herd, and what DEAP compares: the higher the better."""
 
     place: int
-    fitness: Any
+    merit: float
 
 
-def _individuals(count: int) -> list[_Individual]:
-    """The rows of a herd, for DEAP."""
-    from deap import base
-
-    # What DEAP's `creator` would put into a module of its own, once for the whole process.
-    fitness = type("Score", (base.Fitness,), {"weights": (-1.0,)})
-    return [_Individual(place, fitness()) for place in range(count)]
-
-
-def _selected(individuals: list[_Individual], scores: Vector) -> Rows:
+def _selected(scores: Vector) -> Rows:
     """The places of as many parents, each the best of a tournament."""
     from deap import tools
 
-    for individual, score in zip(individuals, scores.tolist(), strict=True):
-        # Setting `values` would multiply by the weight, after checks that take longer than all
-        # other operators.
-        individual.fitness.wvalues = (-score,)
-    chosen = tools.selTournament(individuals, len(individuals), TOURNAMENT)
+    # Numbers, not DEAP's fitness objects: to make and compare those takes longer than all the rest.
+    herd = list(map(_Individual, range(len(scores)), (-scores).tolist()))
+    chosen = tools.selTournament(herd, len(herd), TOURNAMENT, fit_attr="merit")
     return np.array([individual.place for individual in chosen])
 
 

@@ -42,7 +42,12 @@ def test_every_configuration_is_feasible_and_new(
     is_feasible: Callable[[Configuration], bool],
 ) -> None:
     candidates = search(
-        space, lambda v: log_p99(space.encode(v)), seed=1, keep=100_000, patience=100
+        space,
+        lambda v: log_p99(space.encode(v)),
+        seed=1,
+        keep=100_000,
+        patience=100,
+        generations=20,
     ).candidates
     assert len(candidates) > 1000
     assert all(is_feasible(candidate.configuration) for candidate in candidates)
