@@ -23,16 +23,16 @@ def diverse(
     weights: Mapping[str, float] | None = None,
     slack: float = SLACK,
 ) -> list[Candidate]:
-    """At most `count` good candidates that differ, the best predicted of all first.
+    """At most `count` good candidates that differ, the best of all first.
 
-    Good: predicted at most `slack` (a fraction) above the best, or among the best CROWD times
-    `count` when few are. Each further one is the farthest, in features, from those taken.
-    `weights` by key, such as the importances of a ranking, keep parameters without effect from
-    passing for a difference. Raises ValueError for a negative count.
+    Good: predicted, with the penalty where it has one, at most `slack` (a fraction) above the
+    best, or among the best CROWD times `count` when few are. Each further one is the farthest, in
+    features, from those taken. `weights` by key, such as the importances of a ranking, keep
+    parameters without effect from passing for a difference. Raises ValueError for a negative count.
     """
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
-    pool = _good(sorted(candidates, key=lambda c: c.predicted_p99_ms), count, slack)
+    pool = _good(sorted(candidates, key=lambda c: c.rank_ms), count, slack)
     if not pool or count == 0:
         return []
     places = _weighted(space, pool, weights)
@@ -47,8 +47,8 @@ def diverse(
 
 
 def _good(ranked: Sequence[Candidate], count: int, slack: float) -> list[Candidate]:
-    limit = ranked[0].predicted_p99_ms * (1 + slack) if ranked else 0.0
-    good = [c for c in ranked if c.predicted_p99_ms <= limit]
+    limit = ranked[0].rank_ms * (1 + slack) if ranked else 0.0
+    good = [c for c in ranked if c.rank_ms <= limit]
     return good if len(good) >= count else list(ranked[: CROWD * count])
 
 

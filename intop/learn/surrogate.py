@@ -2,14 +2,15 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from intop.domain.encoding import Matrix
+from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.results import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.folds import split
@@ -117,7 +118,11 @@ def _evenly(misses: Vector, most: int) -> Rows:
 
 @dataclass(frozen=True)
 class Predictor:
-    """Fitted models by family. Called, it gives the mean of their predictions of log P99 (n,)."""
+    """Fitted models by family. Called, it gives the mean of their predictions of log P99 (n,).
+
+    Values become features once for all models, and the models are asked without the checks that
+    scikit-learn makes at each call: for a population they would take longer than the trees.
+    """
 
     models: Mapping[str, Any]
 
@@ -127,13 +132,76 @@ class Predictor:
 
     def each(self, values: Matrix) -> dict[str, Vector]:
         """Every model's log P99 (n,), by family; their spread shows how sure the mean is."""
-        return {name: predicted(model, values) for name, model in self.models.items()}
+        return {name: said.mean(axis=0) for name, said in self.members(values).items()}
+
+    def members(self, values: Matrix) -> dict[str, Matrix]:
+        """What the members of every model say (members, n), by family; a model says their mean.
+
+        The trees of a forest; other models are one member.
+        """
+        features: dict[int, Matrix] = {}
+        said = {}
+        for name, model in self.models.items():
+            if (direct := self._direct[name]) is None:
+                said[name] = predicted(model, values)[None, :]
+                continue
+            if direct.encoding not in features:
+                features[direct.encoding] = encode(self._encodings[direct.encoding], values)
+            said[name] = direct.members(features[direct.encoding])
+        return said
 
     def only(self, family: str) -> "Predictor":
         """The same with the model of one family. Raises ValueError for one that it lacks."""
         if family not in self.models:
             raise ValueError(f"no model of family {family}, only {', '.join(self.models)}")
         return Predictor({family: self.models[family]})
+
+    @cached_property
+    def _encodings(self) -> list[tuple[Variable, ...]]:
+        """The different variables of the models: one, where they were fitted to the same samples.
+
+        A saved model brings its own.
+        """
+        return list(
+            dict.fromkeys(tuple(m.named_steps["encode"].variables) for m in self.models.values())
+        )
+
+    @cached_property
+    def _direct(self) -> "dict[str, _Direct | None]":
+        return {name: _direct(name, model, self._encodings) for name, model in self.models.items()}
+
+
+@dataclass(frozen=True)
+class _Direct:
+    """A fitted pipeline of trees: where to scale its features from and to, and which it kept."""
+
+    encoding: int
+    mean: Vector
+    scale: Vector
+    kept: Rows
+    regressor: Any
+    of_regressor: Callable[[Any, Matrix], Matrix]
+
+    def members(self, features: Matrix) -> Matrix:
+        """Predictions (members, n) for features (n, f) as `encode` gives them."""
+        return self.of_regressor(self.regressor, (features[:, self.kept] - self.mean) / self.scale)
+
+
+def _direct(family: str, model: Any, encodings: list[tuple[Variable, ...]]) -> _Direct | None:
+    """The same model without the pipeline about it; None where it has to be asked itself."""
+    of_regressor = FAMILIES[family].members
+    steps = model.named_steps
+    if of_regressor is None or steps["condense"] != "passthrough":
+        return None
+    kept = steps["select"].get_support(indices=True)
+    return _Direct(
+        encoding=encodings.index(tuple(steps["encode"].variables)),
+        mean=steps["normalise"].mean_[kept],
+        scale=steps["normalise"].scale_[kept],
+        kept=kept,
+        regressor=steps["model"],
+        of_regressor=of_regressor,
+    )
 
 
 def fit_trees(fitted: Sequence[FittedFamily], samples: Samples, seed: int) -> Predictor:

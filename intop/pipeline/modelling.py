@@ -17,8 +17,9 @@ from intop.learn.ceiling import ceiling
 from intop.learn.components import components, p99_equivalent
 from intop.learn.families import FAMILIES
 from intop.learn.finalists import diverse
+from intop.learn.fitness import Fitness
 from intop.learn.samples import Samples
-from intop.learn.searching.genetic import search as genetic_search
+from intop.learn.searching.search import search as global_search
 from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import limits, train_all
 from intop.pipeline.context import Task
@@ -30,7 +31,8 @@ from intop.pipeline.sampling import (
     usable,
 )
 
-KEPT_CANDIDATES = 20
+PROMISING, KEPT_CANDIDATES = 2_000, 20
+"""Candidates, and how many different ones of them are kept."""
 
 
 def train(task: Task, models: Path | None = None) -> Training:
@@ -82,12 +84,13 @@ def train(task: Task, models: Path | None = None) -> Training:
     return training
 
 
-def search(task: Task, models: Path | None = None) -> Search:
+def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -> Search:
     """Search STM / DTM for the configurations with the lowest predicted P99.
 
     The four tree models are searched one by one, as in the paper, and together; the candidates
-    are those of all four together. The models are fitted again from the stored trials and
-    hyper-parameters, which takes a second or two, unless there is a folder `models` of saved ones.
+    are those of all four together, with a penalty where they are not sure. The models are fitted
+    again from the stored trials and hyper-parameters, which takes a second or two, unless there is
+    a folder `models` of saved ones.
     """
     source = required_training(task) if models is None else artefacts.read(path_of(models, task))
     budget = task.context.study.budget
@@ -104,14 +107,17 @@ def search(task: Task, models: Path | None = None) -> Search:
     candidates: list[Candidate] = []
     try:
         for name in names:
-            found = genetic_search(
+            found = global_search(
                 space,
-                predictor if name == "ensemble" else predictor.only(name),
+                Fitness(predictor) if name == "ensemble" else predictor.only(name),
+                algorithm=algorithm,
                 model=name,
                 seed=task.seed("search", name),
                 population=budget.population,
                 generations=budget.generations,
                 patience=budget.patience,
+                # Of one model alone, only how the search went is of interest.
+                keep=PROMISING if name == "ensemble" else 1,
                 start=start,
             )
             convergences.append(found.convergence)

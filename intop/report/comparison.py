@@ -304,7 +304,7 @@ def _error_cells(error: ModelError | None) -> tuple[str, str, str]:
 
 
 def _convergences(c: Comparison) -> Section:
-    """How long the genetic algorithm took."""
+    """How long the search took."""
     by_side = [{run.model: run for run in side.convergences} for side in c.sides]
     models = dict.fromkeys(model for runs in by_side for model in runs)
     rows: list[tuple[str, ...]] = []
@@ -317,7 +317,7 @@ def _convergences(c: Comparison) -> Section:
         ]
         rows.append((model, *cells))
     return Section(
-        title="Convergence of the genetic algorithm",
+        title="Convergence of the search",
         columns=_columns(c, "model", "{}: generations", "{}: time"),
         rows=tuple(rows),
         notes=tuple(f"{s.arch}: not searched" for s in c.sides if not s.convergences),

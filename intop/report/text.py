@@ -27,6 +27,14 @@ from intop.domain.results import (
 from intop.report.plain import inert
 
 BLOCKS = "▁▂▃▄▅▆▇█"
+ALGORITHMS = {
+    "genetic": "genetic algorithm",
+    "annealing": "simulated annealing",
+    "swarm": "particle swarm",
+    "evolution": "differential evolution",
+    "random": "random search",
+}
+"""Names of the algorithms of a search, for readers."""
 NARROWEST = 120
 
 
@@ -194,12 +202,14 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
 
 
 def search(title: str, found: Search) -> RenderableType:
-    """Convergence of the genetic algorithm, model by model."""
-    heading = bold(f"{title}: search by genetic algorithm")
+    """Convergence of the search, model by model."""
+    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in found.convergences)
+    heading = bold(f"{title}: search by {' and '.join(names) or 'no algorithm'}")
     unit = "P99" if found.objective == "p99" else "P99 equivalent"
     table = new_table(
         ("model", "left"),
-        ("generations to converge", "right"),
+        ("generations", "right"),
+        ("restarts", "right"),
         ("time", "right"),
         (f"best predicted {unit}", "right"),
         ("best by generation", "left"),
@@ -207,14 +217,17 @@ def search(title: str, found: Search) -> RenderableType:
     for run in found.convergences:
         table.add_row(
             run.model,
-            str(run.converged_at),
+            f"{run.converged_at} of {len(run.best_ms) - 1}",
+            str(run.restarts),
             f"{run.seconds:.1f} s",
             f"{run.best_ms[-1]:.1f} ms",
             sparkline(run),
         )
-    return Group(
-        heading, table, Text("Predicted, not measured; what it is worth, the verdict says."), ""
+    note = (
+        "Generations: after how many of all the best got no better. "
+        "Predicted, not measured; what it is worth, the verdict says."
     )
+    return Group(heading, table, Text(note), "")
 
 
 def sparkline(run: Convergence, width: int = 30) -> str:

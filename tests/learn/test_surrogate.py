@@ -99,6 +99,22 @@ def test_the_ensemble_is_the_mean_of_the_tree_families() -> None:
         predictor.only("SVR")
 
 
+def test_a_predictor_says_what_the_models_pipelines_say() -> None:
+    rng = np.random.default_rng(1)
+    samples = table(rng.random((40, 6)), rng.random(40))
+    found = with_defaults(*TREES)
+    found[0].hyperparameters["kept_percent"] = 50
+    # Ours never have a PCA; a saved model may.
+    found[1].hyperparameters["pca_variance"] = 0.8
+    predictor = fit_trees(found, samples, seed=1)
+    values = rng.random((30, 6))
+    for name, said in predictor.each(values).items():
+        assert said == pytest.approx(predicted(predictor.models[name], values), rel=1e-12)
+    members = predictor.members(values)
+    assert (100, 30) == members["RFR"].shape
+    assert {(1, 30)} == {members[name].shape for name in TREES[1:]}
+
+
 def test_the_same_seed_gives_the_same_ensemble() -> None:
     rng = np.random.default_rng(1)
     samples = table(rng.random((40, 6)), rng.random(40))
@@ -183,7 +199,7 @@ def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
 def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
-        " intop.learn.searching.genetic, intop.learn.finalists, intop.learn.ceiling,"
+        " intop.learn.searching.search, intop.learn.finalists, intop.learn.ceiling,"
         " intop.learn.components, intop.learn.active, intop.learn.searching.pareto,"
         " intop.learn.held_out;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"

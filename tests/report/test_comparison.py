@@ -422,7 +422,7 @@ def test_as_markdown_it_has_the_same_tables() -> None:
     for row in rows:
         assert f"| {' | '.join(row)} |" in tables
     assert f"- Not compared: {NOT_MEASURED}" in lines
-    heading = lines.index("### Convergence of the genetic algorithm")
+    heading = lines.index("### Convergence of the search")
     assert [
         "",
         "| model | x86: generations | x86: time | arm: generations | arm: time |",

@@ -23,6 +23,7 @@ from intop.domain.results import (
 )
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Status, Trial
+from intop.learn.searching.search import ALGORITHMS
 from intop.report import text
 from printed import cells, shown
 from samples import CONDITIONS, VERDICT
@@ -179,12 +180,21 @@ def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[st
         best_ms=tuple(float(100 - n) for n in range(100)),
         converged_at=99,
         seconds=12.5,
+        restarts=2,
     )
     out = shown(capsys, text.search("x86 slt", Search(candidates=(), convergences=(run,))))
     line = " ".join(cells(out, "extremely"))
-    assert "extremely randomised trees 99 12.5 s 1.0 ms █" in line
+    assert "x86 slt: search by genetic algorithm" in out
+    assert "extremely randomised trees 99 of 99 2 12.5 s 1.0 ms █" in line
     assert "▁" in line
     assert "Predicted, not measured" in out
+
+
+def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(ALGORITHMS) == list(text.ALGORITHMS)
+    run = Convergence(model="m", best_ms=(1.0,), converged_at=0, seconds=0.1, algorithm="annealing")
+    out = shown(capsys, text.search("x86 slt", Search(candidates=(), convergences=(run,))))
+    assert "search by simulated annealing" in out
 
 
 @pytest.mark.parametrize(

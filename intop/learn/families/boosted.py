@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from intop.domain.encoding import Matrix
 from intop.learn.families.family import Family
 from intop.learn.preprocess import ALL_FEATURES, Hyperparameters
 
@@ -103,6 +106,23 @@ def _xgboost(hyperparameters: Hyperparameters, seed: int) -> Any:
     )
 
 
+def _catboost_alone(model: Any, features: Matrix) -> Matrix:
+    return _alone(model.predict(features, thread_count=1))
+
+
+def _lightgbm_alone(model: Any, features: Matrix) -> Matrix:
+    return _alone(model.booster_.predict(features, num_threads=1, validate_features=False))
+
+
+def _xgboost_alone(model: Any, features: Matrix) -> Matrix:
+    return _alone(model.get_booster().inplace_predict(features))
+
+
+def _alone(predicted: Any) -> Matrix:
+    """Trees that correct each other are one member (1, n)."""
+    return np.asarray(predicted, dtype=np.float64).reshape(1, -1)
+
+
 _BOOSTED = {"trees": 400, "learning_rate": 0.08, "l2": 0.1, "subsample": 0.8}
 
 CATBOOST = Family(
@@ -118,6 +138,7 @@ CATBOOST = Family(
     },
     suggest_model=_suggest_catboost,
     regressor=_catboost,
+    members=_catboost_alone,
 )
 
 LIGHTGBM = Family(
@@ -126,6 +147,7 @@ LIGHTGBM = Family(
     defaults={**ALL_FEATURES, **_BOOSTED, "leaves": 4, "min_child_samples": 2, "columns": 0.6},
     suggest_model=_suggest_lightgbm,
     regressor=_lightgbm,
+    members=_lightgbm_alone,
 )
 
 XGBOOST = Family(
@@ -134,4 +156,5 @@ XGBOOST = Family(
     defaults={**ALL_FEATURES, **_BOOSTED, "depth": 2, "min_child_weight": 1.0, "columns": 0.6},
     suggest_model=_suggest_xgboost,
     regressor=_xgboost,
+    members=_xgboost_alone,
 )

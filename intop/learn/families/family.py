@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from intop.domain.encoding import Variable
+from intop.domain.encoding import Matrix, Variable
 from intop.learn import preprocess
 from intop.learn.preprocess import Hyperparameters
 
@@ -19,6 +19,8 @@ class Family:
     `defaults` are hyper-parameters that do well without any search. `suggest_model` draws those
     of the regressor, given the number of rows; `regressor` makes it from them and a seed. One whose
     time grows faster than n·log n learns from `most_rows`, and `growth` says what it grows with.
+    `members` gives predictions (members, n) of a fitted regressor for features (n, f), the mean of
+    which is its own, without the checks that cost more than a population of trees.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Family:
     regressor: Callable[[Hyperparameters, int], Any]
     most_rows: int | None = None
     growth: str = ""
+    members: Callable[[Any, Matrix], Matrix] | None = None
 
     def suggest(self, trial: "Trial", rows: int) -> Hyperparameters:
         """All hyper-parameters of the pipeline, for a training set of `rows`."""

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from intop.domain.encoding import Matrix
 from intop.learn.families.family import Family
 from intop.learn.preprocess import ALL_FEATURES, Hyperparameters
 
@@ -31,6 +34,12 @@ def _rfr(hyperparameters: Hyperparameters, seed: int) -> Any:
     )
 
 
+def _trees(forest: Any, features: Matrix) -> Matrix:
+    """What each of the trees says (trees, n)."""
+    narrow = np.ascontiguousarray(features, dtype=np.float32)
+    return np.array([tree.tree_.predict(narrow)[:, 0] for tree in forest.estimators_])
+
+
 RFR = Family(
     name="RFR",
     is_tree=True,
@@ -43,4 +52,5 @@ RFR = Family(
     },
     suggest_model=_suggest_rfr,
     regressor=_rfr,
+    members=_trees,
 )

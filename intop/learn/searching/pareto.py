@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.design import stratified_genes
-from intop.learn.searching.operators import mate, mutate, seeded
+from intop.learn.searching.operators import CROSSOVERS, MUTATIONS, numeric, offspring, seeded
 
 Predict = Callable[[Matrix], NDArray[np.float64]]
 """Values (n, columns) to one objective (n,), lower is better."""
 
-CROSSOVER_CHANCE = 0.7
-MUTATION_CHANCE = 0.5
 GROWTH = 0.001
 """Less of the hypervolume is no reason to go on."""
 
@@ -82,8 +80,9 @@ def front(
     started = time.perf_counter()
     size = -(-population // 4) * 4
     genes = _first(space, size, start, seed)
+    rng = np.random.default_rng(seed)
     with seeded(seed):
-        herd, volumes = _evolve(space, predict, genes, generations, patience)
+        herd, volumes = _evolve(space, predict, genes, generations, patience, rng)
     found = _best_front(herd)
     values = np.array([individual.values for individual in found])
     predicted = _predicted(predict, values)
@@ -108,13 +107,18 @@ def _first(space: Space, size: int, start: Matrix | None, seed: int) -> Matrix:
 
 
 def _evolve(
-    space: Space, predict: Sequence[Predict], first: Matrix, generations: int, patience: int
+    space: Space,
+    predict: Sequence[Predict],
+    first: Matrix,
+    generations: int,
+    patience: int,
+    rng: np.random.Generator,
 ) -> tuple[list[_Individual], list[float]]:
     """The last population, and the highest hypervolume so far after each generation."""
-    from deap import algorithms, tools
+    from deap import tools
 
-    toolbox = _toolbox(space, len(predict))
-    herd = [toolbox.individual(row) for row in first.tolist()]
+    individuals, numbers = _individuals(len(predict)), numeric(space)
+    herd = individuals(first)
     costs = _judge(space, predict, herd)
     # A fixed box, so that volumes can be compared; dominance and crowding don't know scales.
     low, reach = costs.min(axis=0), np.ptp(costs, axis=0)
@@ -124,7 +128,8 @@ def _evolve(
     volumes = [_hypervolume(herd)]
     while len(volumes) <= generations and len(volumes) - 1 - _last_growth(volumes) < patience:
         chosen = tools.selTournamentDCD(herd, len(herd))
-        children = algorithms.varAnd(chosen, toolbox, CROSSOVER_CHANCE, MUTATION_CHANCE)
+        genes, _, _ = offspring(np.array(chosen), numbers, CROSSOVERS, MUTATIONS, rng)
+        children = individuals(genes)
         _fit(children, scaled(_judge(space, predict, children)))
         herd = tools.selNSGA2(_competing(herd + children, len(herd)), len(herd), nd="log")
         volumes.append(max(volumes[-1], _hypervolume(herd)))
@@ -155,10 +160,8 @@ def _best_front(herd: list[_Individual]) -> list[_Individual]:
 
 def _judge(space: Space, predict: Sequence[Predict], herd: list[_Individual]) -> Matrix:
     """The costs (n, objectives) of all, in one prediction of each objective."""
-    genes = np.clip(np.array(herd), 0.0, 1.0)
-    values = space.decode(genes)
-    for individual, row, numbers in zip(herd, genes.tolist(), values, strict=True):
-        individual[:] = row
+    values = space.decode(np.array(herd))
+    for individual, numbers in zip(herd, values, strict=True):
         individual.values = numbers
     return _predicted(predict, values)
 
@@ -199,28 +202,17 @@ def _last_growth(volumes: list[float]) -> int:
     return last
 
 
-def _toolbox(space: Space, objectives: int) -> Any:
-    """DEAP's operators, registered under the names that its algorithms look for."""
+def _individuals(objectives: int) -> Callable[[Matrix], list[_Individual]]:
+    """What makes DEAP's individuals of genes (n, columns)."""
     from deap import base
 
+    # What DEAP's `creator` would put into a module of its own, once for the whole process.
     fitness = type("Costs", (base.Fitness,), {"weights": (-1.0,) * objectives})
-    numbers = [i for i, column in enumerate(space.columns) if column.component is not None]
-    names = [i for i, column in enumerate(space.columns) if column.component is None]
 
-    def individual(genes: list[float]) -> _Individual:
-        made = _Individual(genes)
-        made.fitness = fitness()
-        return made
+    def made(genes: Matrix) -> list[_Individual]:
+        herd = [_Individual(row) for row in genes.tolist()]
+        for individual in herd:
+            individual.fitness = fitness()
+        return herd
 
-    def clone(original: _Individual) -> _Individual:
-        # A child is judged before anybody asks for its values.
-        twin = individual(original)
-        twin.fitness.wvalues = original.fitness.wvalues
-        return twin
-
-    toolbox = base.Toolbox()
-    toolbox.register("individual", individual)
-    toolbox.register("clone", clone)
-    toolbox.register("mate", mate, numbers=numbers, names=names)
-    toolbox.register("mutate", mutate, numbers=numbers)
-    return toolbox
+    return made

@@ -11,7 +11,10 @@ from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.design import latin_hypercube
-from intop.learn.searching.genetic import SearchResult, search
+from intop.learn.fitness import Estimate
+from intop.learn.searching.genetic import _Rates
+from intop.learn.searching.operators import crossed, mutated
+from intop.learn.searching.search import ALGORITHMS, SearchResult, search
 
 small_search = partial(search, population=30, generations=8)
 
@@ -40,7 +43,12 @@ def test_every_configuration_is_feasible_and_new(
     is_feasible: Callable[[Configuration], bool],
 ) -> None:
     candidates = search(
-        space, lambda v: log_p99(space.encode(v)), seed=1, keep=100_000, patience=100
+        space,
+        lambda v: log_p99(space.encode(v)),
+        seed=1,
+        keep=100_000,
+        patience=100,
+        generations=20,
     ).candidates
     assert len(candidates) > 1000
     assert all(is_feasible(candidate.configuration) for candidate in candidates)
@@ -67,15 +75,19 @@ def test_convergence_tells_how_the_best_fell(
     assert history.model == "RFR"
     assert list(history.best_ms) == sorted(history.best_ms, reverse=True)
     assert history.best_ms[-1] == result.candidates[0].predicted_p99_ms
-    # Patience ended it, not the number of generations.
-    assert len(history.best_ms) - 1 == history.converged_at + 5
+    # A restart that found nothing better ended it, not the number of generations.
+    assert history.restarts >= 1
+    assert history.converged_at < len(history.best_ms) - 1 < 500
+    assert history.predictions == 200 * len(history.best_ms)
+    assert history.algorithm == "genetic"
     assert history.best_ms[history.converged_at] == pytest.approx(history.best_ms[-1], rel=0.0011)
 
 
 def test_without_anything_to_find_it_ends_after_its_patience(space: Space) -> None:
     result = search(space, lambda v: np.full(len(v), 3.0), seed=1, patience=4)
-    assert len(result.convergence.best_ms) == 5
-    assert result.convergence.converged_at == 0
+    # The restart's first population is a generation, too.
+    assert len(result.convergence.best_ms) == 5 + 5
+    assert (result.convergence.converged_at, result.convergence.restarts) == (0, 1)
 
 
 def test_one_prediction_for_each_generation(space: Space, bowl: Callable[[Matrix], Matrix]) -> None:
@@ -87,7 +99,7 @@ def test_one_prediction_for_each_generation(space: Space, bowl: Callable[[Matrix
 
     result = small_search(space, counted, seed=1, patience=50)
     assert len(calls) == len(result.convergence.best_ms) == 9
-    assert max(calls) == 30
+    assert set(calls) == {30}
 
 
 def test_the_seed_decides_and_the_callers_generator_is_left_alone(
@@ -144,8 +156,10 @@ def test_a_broken_prediction_is_refused(
 def test_sizes_that_make_no_search_are_refused(
     space: Space, bowl: Callable[[Matrix], Matrix]
 ) -> None:
-    with pytest.raises(ValueError, match="population must be at least 4"):
-        search(space, bowl, seed=1, population=3)
+    with pytest.raises(ValueError, match="population must be at least 5"):
+        search(space, bowl, seed=1, population=4)
+    with pytest.raises(ValueError, match="no algorithm 'magic', only genetic, annealing"):
+        search(space, bowl, seed=1, algorithm="magic")
     with pytest.raises(ValueError, match="no parameter"):
         search(space.restricted([]), bowl, seed=1)
 
@@ -175,7 +189,7 @@ def test_the_memory_forgets_the_worst_first(
     space: Space, bowl: Callable[[Matrix], Matrix], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = small_search(space, bowl, seed=1, keep=5)
-    monkeypatch.setattr("intop.learn.searching.genetic.MOST_REMEMBERED", 60)
+    monkeypatch.setattr("intop.learn.searching.run.MOST_REMEMBERED", 60)
     assert without_time(small_search(space, bowl, seed=1, keep=5)) == without_time(everything)
 
 
@@ -183,3 +197,115 @@ def test_measured_trials_can_be_the_start(space: Space, bowl: Callable[[Matrix],
     design = latin_hypercube(space, 100, seed=1)
     result = small_search(space, bowl, seed=1, start=space.genes(space.values(design)))
     assert result.candidates
+
+
+# All algorithms -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_spends_the_same_and_follows_its_seed(
+    space: Space,
+    bowl: Callable[[Matrix], Matrix],
+    is_feasible: Callable[[Configuration], bool],
+    algorithm: str,
+) -> None:
+    predicted: list[int] = []
+
+    def counted(values: Matrix) -> Matrix:
+        predicted.append(len(values))
+        return bowl(values)
+
+    again = partial(small_search, space, seed=3, algorithm=algorithm, patience=50)
+    result = again(counted)
+    history = result.convergence
+    assert sum(predicted) == history.predictions == 30 * 9
+    assert (len(history.best_ms), history.algorithm) == (9, algorithm)
+    assert history.best_ms[-1] == min(history.best_ms) == result.candidates[0].predicted_p99_ms
+    assert history.best_ms[-1] < history.best_ms[0]
+    assert all(is_feasible(candidate.configuration) for candidate in result.candidates)
+    assert without_time(again(bowl)) == without_time(result)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_ends_where_nothing_gets_better(space: Space, algorithm: str) -> None:
+    result = small_search(
+        space, lambda v: np.full(len(v), 3.0), seed=1, patience=2, algorithm=algorithm
+    )
+    assert 3 <= len(result.convergence.best_ms) <= 6
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_refuses_a_broken_prediction(space: Space, algorithm: str) -> None:
+    def later_broken(values: Matrix) -> Matrix:
+        told.append(np.full(len(values), np.nan if told else 1.0))
+        return told[-1]
+
+    told: list[Matrix] = []
+    with pytest.raises(ValueError, match="finite numbers"):
+        small_search(space, later_broken, seed=1, algorithm=algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["annealing", "swarm", "evolution", "genetic"])
+def test_what_learns_from_predictions_finds_more_than_chance(
+    space: Space, bowl: Callable[[Matrix], Matrix], algorithm: str
+) -> None:
+    def best(name: str) -> float:
+        asked = {"population": 40, "generations": 20, "patience": 100}
+        return search(space, bowl, seed=1, algorithm=name, **asked).convergence.best_ms[-1]
+
+    assert best(algorithm) < best("random")
+
+
+def test_uncertain_configurations_rank_lower_and_show_their_prediction(
+    space: Space, bowl: Callable[[Matrix], Matrix]
+) -> None:
+    def unsure(values: Matrix) -> Estimate:
+        log_p99 = bowl(values)
+        spread = space.genes(values)[:, 0]
+        return Estimate(log_p99, spread, log_p99 + 2 * spread)
+
+    found = small_search(space, unsure, seed=1, keep=30)
+    values = space.values([candidate.configuration for candidate in found.candidates])
+    told = unsure(values)
+    ranks = [candidate.rank_ms for candidate in found.candidates]
+    assert ranks == sorted(ranks) == pytest.approx(np.exp(told.score).tolist())
+    assert [c.predicted_p99_ms for c in found.candidates] == pytest.approx(np.exp(told.log_p99))
+    assert [c.spread for c in found.candidates] == pytest.approx(told.spread)
+    assert found.convergence.best_ms[-1] == found.candidates[0].predicted_p99_ms
+
+
+# The operators of the genetic algorithm -----------------------------------------------------------
+
+
+def test_what_succeeds_is_done_more_often_and_nothing_never() -> None:
+    rates = _Rates([0.4, 0.3, 0.3])
+    used = np.repeat([0, 1, 2], 50)
+    for _ in range(60):
+        rates.learn(used, used == 2)
+    assert rates.chances == pytest.approx([0.1, 0.1, 0.8], abs=0.001)
+    for _ in range(200):
+        rates.learn(used, used < 0)
+    assert rates.chances == pytest.approx([1 / 3] * 3, abs=0.01)
+
+
+def test_crossing_mixes_its_pair_and_blends_no_names() -> None:
+    numbers = np.array([True, True, False, False])
+    parents = np.array([[0.2] * 4, [0.3] * 4, [0.6] * 4, [0.9] * 4, [0.5] * 4])
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        children = crossed(parents, np.array([1, 2, 1, 2, 0]), numbers, rng)
+        assert set(children[[0, 2]].ravel().round(9).tolist()) <= {0.2, 0.6}
+        assert set(children[[1, 3], 2:].ravel().round(9).tolist()) <= {0.3, 0.9}
+        assert children[1, :2] + children[3, :2] == pytest.approx([1.2, 1.2])
+        assert children[4].tolist() == [0.5] * 4
+
+
+def test_mutation_moves_numbers_only_or_draws_anew() -> None:
+    numbers = np.array([True] * 5 + [False] * 5)
+    genes = np.full((300, 10), 0.5)
+    changing = np.repeat([0, 1, 2], 100)
+    changed = mutated(genes, changing, numbers, np.random.default_rng(1)) != genes
+    assert not changed[:100].any()
+    assert changed[100:200, :5].mean() == pytest.approx(0.4, abs=0.1)
+    assert not changed[100:200, 5:].any()
+    assert changed[200:].mean() == pytest.approx(0.15, abs=0.05)

@@ -1,0 +1,246 @@
+"""What a search over four trained models takes, and which algorithm finds most.
+
+    python -m benchmarks.search_speed speed         the genetic algorithm, 100 generations of 200
+    python -m benchmarks.search_speed algorithms    all of them, the same predictions for each
+
+A made-up space of 40 parameters (numbers, switches and choices) and a made-up surface, different
+for each seed, of which `--rows` configurations are known with 5 % noise. The four tree families
+learn them with their own defaults. No search stops early.
+
+speed       Seconds of the processor, its share inside the models' predictions (from values to
+            estimates), and what the same predictions would take one by one. For that, a sample of
+            individuals is decoded and predicted alone and the time is scaled: by each model's own
+            `predict`, as is, and by the quicker way in which populations are predicted.
+algorithms  For each algorithm, how far the best prediction that it found (with the penalty) is
+            above the best that any of them found for the same models: means over seeds with their
+            standard errors, and on how many seeds it was the best of all.
+
+Times are of the processor, so that a machine which others use, too, changes them little. Prints
+Markdown; all but the times follows from the seeds.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.penalty import trees
+from intop.domain.encoding import Matrix
+from intop.domain.parameter import Component, Parameter
+from intop.domain.space import Space
+from intop.learn.fitness import Estimate, Fitness
+from intop.learn.parallel import one_thread
+from intop.learn.samples import Samples
+from intop.learn.searching.search import ALGORITHMS, search
+from intop.learn.surrogate import Predictor, predicted
+
+POPULATION, GENERATIONS = 200, 100
+PARAMETERS = 40
+ENDLESS = 10**6
+KEPT = 2_000
+"""Candidates, as `intop search` keeps them to choose different ones among them."""
+KINDS: tuple[Literal["integer", "boolean", "choice"], ...] = (
+    "integer",
+    "integer",
+    "boolean",
+    "choice",
+)
+
+
+def main() -> None:
+    arguments = parsed()
+    with one_thread():
+        if arguments.mode == "speed":
+            lines = speed(arguments.rows, arguments.sample)
+        else:
+            lines = algorithms(arguments.rows, arguments.seeds, arguments.first)
+    print("\n".join(lines))
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    modes = parser.add_subparsers(dest="mode", required=True)
+    how_fast = modes.add_parser("speed", help="of the genetic algorithm")
+    how_fast.add_argument("--sample", type=int, default=100, help="individuals one by one (100)")
+    which = modes.add_parser("algorithms", help="what each of them finds")
+    which.add_argument("--seeds", type=int, default=10, help="models and searches (10)")
+    which.add_argument("--first", type=int, default=1, help="the first seed (1)")
+    for mode in (how_fast, which):
+        mode.add_argument("--rows", type=int, default=120, help="known configurations (120)")
+    return parser.parse_args()
+
+
+# What is searched ---------------------------------------------------------------------------------
+
+
+def space() -> Space:
+    """Half of the parameters are numbers on a logarithmic scale, others switches and choices."""
+    parameters = []
+    for number in range(PARAMETERS):
+        kind = KINDS[number % len(KINDS)]
+        parameters.append(
+            Parameter(
+                key=f"p{number}",
+                kind=kind,
+                unit="",
+                scope="namespace",
+                risk="low",
+                mechanism="made up",
+                document="made up",
+                components=(Component(name="", low=4096, high=1 << 24),) * (kind == "integer"),
+                choices={"integer": (), "boolean": ("0", "1"), "choice": ("a", "b", "c")}[kind],
+                scale="log" if kind == "integer" else "linear",
+            )
+        )
+    defaults = {p.key: "4096" if p.is_numeric else p.choices[0] for p in parameters}
+    return Space(tuple(parameters), (), defaults)
+
+
+def surface(features: Matrix, rng: np.random.Generator) -> Matrix:
+    """Log P99 (n,): slopes for two features of five, ten interactions, six bows."""
+    count = features.shape[1]
+    log_p99 = 3 + features @ (rng.normal(0, 0.3, count) * (rng.random(count) < 0.4))
+    for one, other in rng.integers(0, count, (10, 2)):
+        log_p99 += rng.normal(0, 0.8) * (features[:, one] - 0.5) * (features[:, other] - 0.5)
+    for place in rng.integers(0, count, 6):
+        log_p99 += abs(rng.normal(0, 1.5)) * (features[:, place] - rng.random()) ** 2
+    return np.asarray(log_p99)
+
+
+def models(where: Space, rows: int, seed: int) -> Predictor:
+    """The four tree families, fitted to random configurations of a surface of their own."""
+    rng = np.random.default_rng(seed)
+    values = where.decode(rng.random((rows, PARAMETERS)))
+    log_p99 = surface(where.encode(values), rng) + rng.normal(0, 0.05, rows)
+    measured = tuple((value,) for value in np.exp(log_p99).tolist())
+    return trees(Samples(variables=where.variables, values=values, measured=measured), seed)
+
+
+# How fast -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Timed:
+    """A fitness that knows how much of the processor's time its predictions took."""
+
+    fitness: Fitness
+    seconds: float = 0.0
+
+    def __call__(self, values: Matrix) -> Estimate:
+        began = time.process_time()
+        told = self.fitness(values)
+        self.seconds += time.process_time() - began
+        return told
+
+
+def speed(rows: int, sample: int) -> list[str]:
+    where = space()
+    predictor = models(where, rows, 1)
+    fitness = Fitness(predictor)
+    whole(where, fitness, 0)  # what is loaded late is loaded now
+    timed = Timed(fitness)
+    passing = time.perf_counter()
+    seconds = seconds_of(lambda: whole(where, timed, 1))
+    passed = time.perf_counter() - passing
+    configurations = seconds_of(lambda: whole(where, fitness, 1, keep=KEPT)) - seconds_of(
+        lambda: whole(where, fitness, 1)
+    )
+    genes = np.random.default_rng(1).random((sample, 1, PARAMETERS))
+    count = POPULATION * (GENERATIONS + 1)
+    scale = count / sample
+
+    def by_pipelines() -> None:
+        for one in genes:
+            values = where.decode(one)
+            for model in predictor.models.values():
+                predicted(model, values)
+
+    def by_fitness() -> None:
+        for one in genes:
+            fitness(where.decode(one))
+
+    slow, quick = scale * seconds_of(by_pipelines), scale * seconds_of(by_fitness)
+    return [
+        f"{GENERATIONS} generations of {POPULATION}, {PARAMETERS} parameters, four models:",
+        "",
+        "| | |",
+        "|---|---:|",
+        f"| seconds of the processor | {seconds:.2f} |",
+        f"| seconds that passed | {passed:.2f} |",
+        f"| share inside the models' predictions | {timed.seconds / seconds:.0%} |",
+        f"| {KEPT:,} candidates as configurations, beside that | {configurations:.2f} |",
+        f"| {count:,} one by one, by the models' predict, scaled from {sample} | {slow:.0f} s |",
+        f"| times as fast | {slow / seconds:.0f} |",
+        f"| one by one, by the quicker way, scaled from {sample} | {quick:.0f} s |",
+        f"| times as fast | {quick / seconds:.0f} |",
+    ]
+
+
+def whole(where: Space, fitness: Callable[[Matrix], Estimate], seed: int, *, keep: int = 1) -> None:
+    """A search by the genetic algorithm that does not stop early."""
+    search(
+        where,
+        fitness,
+        seed=seed,
+        population=POPULATION,
+        generations=GENERATIONS,
+        patience=ENDLESS,
+        keep=keep,
+    )
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Of the processor."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+# Which finds most ---------------------------------------------------------------------------------
+
+
+def algorithms(rows: int, seeds: int, first: int) -> list[str]:
+    where = space()
+    found: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
+    seconds = dict.fromkeys(ALGORITHMS, 0.0)
+    for seed in range(first, first + seeds):
+        fitness = Fitness(models(where, rows, seed))
+        for name in ALGORITHMS:
+            began = time.process_time()
+            best = search(
+                where,
+                fitness,
+                seed=seed,
+                algorithm=name,
+                population=POPULATION,
+                generations=GENERATIONS,
+                patience=ENDLESS,
+                keep=1,
+            ).candidates[0]
+            seconds[name] += time.process_time() - began
+            found[name].append(math.log(best.rank_ms))
+    lowest = np.min(list(found.values()), axis=0)
+    lines = [
+        f"{POPULATION * (GENERATIONS + 1):,} predictions each, {seeds} seeds:",
+        "",
+        "| algorithm | above the best found | worst seed | best of all on | seconds |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, logs in found.items():
+        above = 100 * np.expm1(np.array(logs) - lowest)
+        error = above.std(ddof=1) / math.sqrt(seeds) if seeds > 1 else math.nan
+        lines.append(
+            f"| {name} | {above.mean():.2f} ± {error:.2f} % | {above.max():.2f} % | "
+            f"{np.count_nonzero(above == 0)} | {seconds[name] / seeds:.1f} |"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    main()
