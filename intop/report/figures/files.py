@@ -5,11 +5,13 @@ from pathlib import Path
 
 from intop.domain.comparison import Compared
 from intop.domain.ranks import RankAgreement
+from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Training
 from intop.report.figures.components import components
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.predictions import predictions
+from intop.report.figures.refinement import refinement
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> list[Path]:
@@ -36,6 +38,8 @@ def figures_of(about: str, found: object) -> Iterator[Drawing]:
         for one in found.comparisons:
             if one.rank_agreement is not None and one.rank_agreement.ranks:
                 yield agreement(f"{about} {one.workload}", one.rank_agreement)
+    if isinstance(found, Refined) and found.steps:
+        yield refinement(about, found)
     if isinstance(found, Training):
         if any(error.held_out for error in found.errors):
             yield predictions(about, found)
