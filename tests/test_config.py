@@ -201,11 +201,9 @@ def test_there_may_be_no_replicates(tmp_path: Path) -> None:
 
 
 def test_a_refinement_can_be_left_out(tmp_path: Path) -> None:
-    assert (120, 4) == (
-        study(tmp_path).budget.refine_trials,
-        study(tmp_path).budget.refine_batch,
-    )
-    assert study(tmp_path).warm_start
+    found = study(tmp_path, GOOD)
+    assert (120, 4) == (found.budget.refine_trials, found.budget.refine_batch)
+    assert found.warm_start
     text = edited("[workload.slt]", "[budget]\nrefine_trials = 0\n[workload.slt]")
     text = text.replace("[study]", "[study]\nwarm_start = false")
     found = study(tmp_path, text)
