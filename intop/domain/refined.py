@@ -76,14 +76,21 @@ class Refined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expectations:
-    """By how much each step so far was expected to lower log P99, in their order.
+class Decision:
+    """What a step was decided on by: the best known before it, and what it was expected to bring."""
 
-    Kept as a step is decided on, so that a stage that was killed needs not fit models again to
-    know whether it is to end.
+    best: BestKnown
+    improvement: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """The decisions on all steps so far, in their order, also on one that was not worth its trials.
+
+    Each is kept as it is made, so that a stage that was killed needs not fit all models again.
     """
 
-    improvements: tuple[float, ...] = ()
+    made: tuple[Decision, ...] = ()
 
 
 def label(step: int, place: int, why: str) -> str:

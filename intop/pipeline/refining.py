@@ -8,8 +8,9 @@ from functools import cached_property
 from intop.domain.configuration import DEFAULT
 from intop.domain.refined import (
     BestKnown,
+    Decision,
+    Decisions,
     End,
-    Expectations,
     Refined,
     RefineStep,
     label,
@@ -95,6 +96,7 @@ class _Refinement:
         """What all steps came to."""
         budget = self.task.context.study.budget
         plan = self.task.store.plan(self.task.subject, "refine")
+        decisions = self._decisions()
         steps: list[RefineStep] = []
         for number in range(1, last_step(plan) + 1):
             counts = reasons(p for p in plan if step_of(p) == number)
@@ -102,7 +104,7 @@ class _Refinement:
                 RefineStep(
                     number=number,
                     reasons=counts,
-                    improvement=self._improvements()[number - 1],
+                    improvement=decisions[number - 1].improvement,
                     spent=sum(counts.values()) + (steps[-1].spent if steps else 0),
                     failures=sum(
                         t.status == "failed" and step_of(t.planned) == number for t in trials
@@ -113,7 +115,7 @@ class _Refinement:
         ended: End = "nothing left"
         if steps and steps[-1].spent >= budget.refine_trials:
             ended = "budget"
-        elif _is_enough(self._improvements()):
+        elif _is_enough(decisions):
             ended = "nothing better expected"
         measured = by_configuration(self.design)
         return Refined(
@@ -130,7 +132,7 @@ class _Refinement:
                     if t.usable and t.configuration.is_default
                 ]
             ),
-            improvement=(self._improvements()[-1] if ended == "nothing better expected" else None),
+            improvement=(decisions[-1].improvement if ended == "nothing better expected" else None),
         )
 
     @cached_property
@@ -150,7 +152,7 @@ class _Refinement:
         """What is measured in a step, in order; none when it is enough."""
         budget = self.task.context.study.budget
         spent = sum(reasons(plan).values())
-        before = self._improvements()
+        before = self._decisions()
         if spent >= budget.refine_trials or (len(before) >= number and _is_enough(before)):
             return []
         if not self.planned:
@@ -160,8 +162,9 @@ class _Refinement:
         step, proposed = self._proposed(
             number, trials, min(budget.refine_batch, budget.refine_trials - spent)
         )
-        so_far = (*before[: number - 1], step.improvement)
-        self.task.store.put(self.task.subject, Expectations(improvements=so_far))
+        decision = Decision(best=best, improvement=step.improvement)
+        so_far = (*before[: number - 1], decision)
+        self.task.store.put(self.task.subject, Decisions(made=so_far))
         if _is_enough(so_far):
             return []
         self.task.context.progress.say(
@@ -228,13 +231,15 @@ class _Refinement:
                 ]
         return places
 
-    def _improvements(self) -> tuple[float, ...]:
-        """What each step was expected to bring, as it was stored when it was decided on."""
-        found = self.task.store.get(self.task.subject, Expectations)
-        return found.improvements if found else ()
+    def _decisions(self) -> tuple[Decision, ...]:
+        found = self.task.store.get(self.task.subject, Decisions)
+        return found.made if found else ()
 
     def _best(self, number: int, trials: Sequence[Trial]) -> BestKnown:
         """The best known after a step. Raises ResultMissingError where nothing is known."""
+        decisions = self._decisions()
+        if number < len(decisions):
+            return decisions[number].best
         if number not in self.known:
             so_far = [*self.design, *(t for t in trials if 0 < step_of(t.planned) <= number)]
             best = best_measured(self.task, by_configuration(so_far))
@@ -249,9 +254,10 @@ class _Refinement:
         return self.known[number]
 
 
-def _is_enough(improvements: Sequence[float]) -> bool:
+def _is_enough(decisions: Sequence[Decision]) -> bool:
     """Whether the last few steps were all expected to bring next to nothing."""
-    return len(improvements) >= PATIENCE and max(improvements[-PATIENCE:]) < LEAST
+    last = [decision.improvement for decision in decisions[-PATIENCE:]]
+    return len(last) == PATIENCE and max(last) < LEAST
 
 
 def _told(best: BestKnown) -> str:

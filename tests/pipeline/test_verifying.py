@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
@@ -13,7 +14,7 @@ from intop.domain.results import Candidate, Search
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IntopError, UsageError
-from intop.pipeline import verifying
+from intop.pipeline import sampling, verifying
 from intop.pipeline.blocks import blocks
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Task
@@ -264,9 +265,14 @@ def test_a_verdict_planned_against_another_default_is_refused(
     assert way_out in str(caught.value)
 
 
-def test_the_best_measured_is_not_the_luckiest_trial(bench: FakeBench) -> None:
+def test_the_best_measured_is_not_the_luckiest_trial(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One trial of the first is the lowest of all, but not the mean of its trials."""
     searched(bench)
+    monkeypatch.setattr(
+        sampling, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+    )
     lucky, steady, failing = configurations(3)
     places = [(lucky, 500), (lucky, 8_000), (steady, 1_500), (steady, 1_600), (failing, 100)]
     plan = [
