@@ -77,7 +77,7 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a step was decided on by: the best known before it, and what it was expected to bring."""
+    """What a step was decided on by: the best known before it, and what it was to bring."""
 
     best: BestKnown
     improvement: float
