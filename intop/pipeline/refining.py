@@ -262,7 +262,8 @@ def _is_enough(decisions: Sequence[Decision]) -> bool:
 
 def _told(best: BestKnown) -> str:
     """Such as: best so far P99 16.1 ms (3 trials)."""
-    return f"best so far P99 {best.p99_ms:.1f} ms ({best.trials} trials)"
+    counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
+    return f"best so far P99 {best.p99_ms:.1f} ms ({counted})"
 
 
 def _share(improvement: float) -> str:
