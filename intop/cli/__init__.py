@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, models, table
+from intop.cli import hosts, lab, models, refine, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 def cli() -> None:
     """Tune the Linux kernel parameters of Nginx clusters, and prove the result by measurement.
 
-    The stages screen, collect, train, search and verify can be run one by one; tune runs them all.
-    Each can be interrupted and picks up where it stopped. Hosts are always given back as they were.
+    The stages screen, collect, refine, train, search and verify can be run one by one; tune runs
+    them all. Each can be interrupted and picks up where it stopped. Hosts are always given back as
+    they were.
     """
 
 
@@ -65,6 +66,7 @@ cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)
+cli.add_command(refine.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -390,6 +392,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.pipeline.tuning import tune as stage
     from intop.report import text
     from intop.report.machine import to_json
+    from intop.report.refine import refined
     from intop.report.verdict import sentence, verdict
 
     if new and resume:
@@ -400,6 +403,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
             title = f"{tuned.arch} {tuned.workload}"
             text.show(
                 text.ranking(title, tuned.ranking),
+                *([refined(title, tuned.refined)] if tuned.refined else []),
                 text.errors(title, tuned.training),
                 text.search(title, tuned.search),
                 verdict(title, tuned.verdict),

@@ -152,7 +152,7 @@ def required_training(task: Task) -> Training:
 
 
 def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
-    """What was collected, as models are trained on it, and the trials themselves.
+    """What was collected and refined, as models are trained on it, and the trials themselves.
 
     Raises ResultMissingError, or IntopError where the study's objective is a component, and there
     is none that could be one.
@@ -174,5 +174,5 @@ def _by_component(task: Task, trials: Sequence[Trial]) -> list[Measured]:
             f'{task.title}: objective = "component" is no objective here: {error}. '
             f'Set objective = "p99" in [study] of {task.context.study.path}'
         ) from error
-    by_place = {t.planned.index: v for t, v in zip(told, equivalents, strict=True)}
-    return by_configuration(trials, lambda trial: by_place[trial.planned.index])
+    by_place = {(t.stage, t.planned.index): v for t, v in zip(told, equivalents, strict=True)}
+    return by_configuration(trials, lambda trial: by_place[trial.stage, trial.planned.index])

@@ -12,6 +12,7 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.front import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
 from intop.domain.ranks import rank_agreement
+from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.results import (
     Ceiling,
     Components,
@@ -31,6 +32,7 @@ from intop.report.figures.files import write_figures
 from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.predictions import MOST_POINTS, predictions
+from intop.report.figures.refinement import refinement
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD_OUT = tuple(
@@ -52,6 +54,26 @@ def error(family: str, held_out: tuple[HeldOut, ...] = HELD_OUT) -> ModelError:
     )
 
 
+BEST = BestKnown(configuration=DEFAULT, p99_ms=20.0, trials=1)
+REFINED = Refined(
+    before=BEST,
+    collected=8,
+    steps=tuple(
+        RefineStep(
+            number=n,
+            reasons={"promise": 4},
+            improvement=0.1,
+            spent=4 * n,
+            failures=0,
+            best=replace(BEST, p99_ms=20.0 - 4 * n),
+        )
+        for n in (1, 2)
+    ),
+    ended="budget",
+    budget=8,
+    earlier=0,
+    default_p99_ms=90.0,
+)
 TRAINING = Training(
     keys=("a", "b"),
     fitted=(),
@@ -162,8 +184,17 @@ class Picture:
         lambda: components("x86 slt", FOUND),
         lambda: convergence("x86 slt", SEARCH),
         lambda: front("x86 slt", tradeoff("p99", "cpu", "throughput")),
+        lambda: refinement("x86 slt", REFINED),
     ],
-    ids=["predictions", "importance", "agreement", "components", "convergence", "front"],
+    ids=[
+        "predictions",
+        "importance",
+        "agreement",
+        "components",
+        "convergence",
+        "front",
+        "refinement",
+    ],
 )
 def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> None:
     drawing = draw()
@@ -276,6 +307,14 @@ def test_components_are_a_map_of_those_that_are_needed() -> None:
     assert 6 == picture.count("loadings", "path")
 
 
+# Refinement ---------------------------------------------------------------------------------------
+
+
+def test_a_refinement_has_a_point_for_the_first_design_and_for_each_step() -> None:
+    picture = Picture(refinement("x86 slt", REFINED))
+    assert 3 == picture.count("best-known")
+
+
 # Files --------------------------------------------------------------------------------------------
 
 
@@ -313,6 +352,8 @@ def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
         "x86 slt and x86 dlt": BOTH,
         "arm slt": SEARCH,
         "arm dlt": tradeoff("p99", "cpu"),
+        "x86 dlt refined": REFINED,
+        "arm dlt refined": replace(REFINED, steps=()),
     }
     written = write_figures(tmp_path, "svg", results)
     assert [
@@ -321,6 +362,7 @@ def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
         "x86-slt-and-x86-dlt-agreement.svg",
         "arm-slt-convergence.svg",
         "arm-dlt-front-p99-cpu.svg",
+        "x86-dlt-refined-refinement.svg",
     ] == [path.name for path in written]
     assert predictions("x86 slt", TRAINING).svg() == written[0].read_text()
     (png,) = write_figures(tmp_path, "png", {"arm slt": ONE})
@@ -343,6 +385,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
             lambda: front("x", replace(SHORT, front=replace(SHORT.front, points=()))),
             "no points",
         ),
+        (lambda: refinement("x", replace(REFINED, steps=())), "no steps"),
         (lambda: components("x", Components(trials=3, metrics=())), "no components of 3 trials"),
         (
             lambda: agreement("x", rank_agreement(("a", "b"), ranking("a"), ranking("b"))),
