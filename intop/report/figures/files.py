@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from intop.domain.comparison import Compared
+from intop.domain.explanation import Explanation
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Ranking, Training
 from intop.report.figures.components import components
+from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.predictions import predictions
@@ -28,6 +30,8 @@ def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> list[
 
 def figures_of(about: str, found: object) -> Iterator[Drawing]:
     """The figures that there are of a result: none of some kinds, and none of empty ones."""
+    if isinstance(found, Explanation):
+        yield from _of_explanation(about, found)
     if isinstance(found, Ranking) and found.importances:
         yield importance(about, found)
     if isinstance(found, RankAgreement) and found.ranks:
@@ -37,7 +41,17 @@ def figures_of(about: str, found: object) -> Iterator[Drawing]:
             if one.rank_agreement is not None and one.rank_agreement.ranks:
                 yield agreement(f"{about} {one.workload}", one.rank_agreement)
     if isinstance(found, Training):
-        if any(error.held_out for error in found.errors):
-            yield predictions(about, found)
-        if found.components is not None and found.components.loadings:
-            yield components(about, found.components)
+        yield from _of_training(about, found)
+
+
+def _of_explanation(about: str, found: Explanation) -> Iterator[Drawing]:
+    yield contributions(about, found)
+    if found.curves:
+        yield dependence(about, found)
+
+
+def _of_training(about: str, found: Training) -> Iterator[Drawing]:
+    if any(error.held_out for error in found.errors):
+        yield predictions(about, found)
+    if found.components is not None and found.components.loadings:
+        yield components(about, found.components)
