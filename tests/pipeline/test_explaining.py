@@ -24,19 +24,15 @@ DEFAULTS = {
     "net.core.somaxconn": "4096",
     "net.ipv4.tcp_fin_timeout": "60",
     "net.ipv4.tcp_keepalive_time": "7200",
-    "net.ipv4.tcp_retries2": "15",
     "net.ipv4.tcp_reordering": "3",
     "net.ipv4.tcp_comp_sack_nr": "44",
-    "net.ipv4.tcp_limit_output_bytes": "1048576",
 }
 WINNER = {
     "net.core.somaxconn": "1024",
     "net.ipv4.tcp_fin_timeout": "60",  # as it was
     "net.ipv4.tcp_keepalive_time": "600",
-    "net.ipv4.tcp_retries2": "8",
     "net.ipv4.tcp_reordering": "100",
     "net.ipv4.tcp_comp_sack_nr": "0",
-    "net.ipv4.tcp_limit_output_bytes": "131072",
 }
 FACTORS = {"net.ipv4.tcp_reordering": 0.4, "net.ipv4.tcp_comp_sack_nr": 0.5}
 NEEDED = sorted(FACTORS)
@@ -44,7 +40,7 @@ NEEDED = sorted(FACTORS)
 
 def latency(planned: PlannedTrial) -> int:
     """P99 in us by what is changed, with a little noise of the place."""
-    p99 = 200_000.0 * random.Random(planned.index).lognormvariate(0, 0.1)
+    p99 = 4_000.0 * random.Random(planned.index).lognormvariate(0, 0.1)
     for key, factor in FACTORS.items():
         p99 *= factor if planned.configuration.values.get(key) == WINNER[key] else 1
     return round(p99)
@@ -53,6 +49,10 @@ def latency(planned: PlannedTrial) -> int:
 @pytest.fixture
 def won(bench: FakeBench) -> FakeBench:
     """A campaign with a gain."""
+    context = bench.task.context
+    budget = replace(context.study.budget, explain_rounds=2, explain_pairs=4)
+    study = replace(context.study, budget=budget)
+    bench.task = replace(bench.task, context=replace(context, study=study))
     begin(bench)
     bench.latency = latency
     return bench
@@ -82,12 +82,12 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     assert 5 == pytest.approx(found.verdict.ratio, rel=0.2)
     assert 1 == pytest.approx(found.kept.share, abs=0.2)
     assert found.offer is None
-    assert 6 == len(found.contributions)
+    assert 4 == len(found.contributions)
     for one in found.contributions:
         assert one.left_out is not None
         assert one.alone is not None
-        expected = 1 / FACTORS.get(one.name, 1)
-        assert one.left_out.low < expected < one.left_out.high
+        assert one.left_out.low < one.left_out.ratio < one.left_out.high
+        assert one.left_out.ratio == pytest.approx(1 / FACTORS.get(one.name, 1), rel=0.4)
         assert one.is_kept == (one.name in FACTORS)
     (pair,) = found.interactions
     assert pair.ratio.low < 1 < pair.ratio.high
@@ -96,24 +96,20 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
 
     show(text("x86 slt", found))
     told = capsys.readouterr().out
-    assert "2 of 7 keys: gain: P99 is" in told
+    assert "2 of 5 keys: gain: P99 is" in told
     assert "no curves of dependence, since there are no models: intop train" in told.lower()
     assert '"dropped"' in to_json(found)
     (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": found})
     assert "x86-slt-contributions.svg" == drawn.name
 
 
-def test_what_is_measured_already_is_not_measured_again(won: FakeBench) -> None:
-    first = explained(won)
-    count = len(won.measured)
-    assert first == explained(won)
-    assert count == len(won.measured)
-
-
-@pytest.mark.parametrize("killed_after", [1, 27, 60, -5])
+@pytest.mark.parametrize("killed_after", [17, -5])
 def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench, killed_after: int) -> None:
     undisturbed = explained(won)
-    measured, won.measured = won.measured, []
+    measured = list(won.measured)
+    assert undisturbed == explained(won)
+    assert measured == won.measured, "what is stored is not measured again"
+    won.measured = []
     campaign = new(won.task.store, won.task.context.study)
     won.task = replace(won.task, subject=replace(won.task.subject, campaign=campaign))
     begin(won)
@@ -151,7 +147,6 @@ def test_a_winner_that_changes_nothing_is_told(bench: FakeBench) -> None:
 def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
     """Without one key, the winner can't be measured at all: that key is needed."""
     needed = "net.core.somaxconn"
-    others = set(WINNER) - {needed, "net.ipv4.tcp_fin_timeout"}
     trial = won.trial
 
     def failing(planned: PlannedTrial, *arguments: object) -> object:
@@ -161,5 +156,4 @@ def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
         return trial(planned, *arguments)  # type: ignore[arg-type]
 
     won.trial = failing  # type: ignore[method-assign,assignment]
-    assert others
     assert sorted([*NEEDED, needed]) == sorted(explained(won).keys)
