@@ -42,7 +42,6 @@ from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
 from intop.lab import cluster as lab
 from intop.pipeline.explaining import explain
-from intop.pipeline.replicas import benches
 from intop.pipeline.verifying import judge
 from intop.report.explain import explanation as text
 from intop.report.explain import smallest
@@ -90,6 +89,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--lab", action="store_true", help="measure on the lab")
     parser.add_argument("--repeats", type=int, default=1, help="campaigns on the lab (1)")
     parser.add_argument("--store", type=Path, default=Path("ablation.db"), help="(ablation.db)")
+    parser.add_argument(
+        "--max-foreign-cpu", type=float, default=0.2, help="1 on a machine with other work (0.2)"
+    )
     parser.add_argument("--figures", type=Path, help="a folder for the last campaign's figures")
     return parser.parse_args()
 
@@ -204,7 +206,7 @@ def on_lab(arguments: argparse.Namespace) -> int:
     whole = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
     specs = tuple(
-        LabSpec(name=f"ablation-{n}", arch=arch, link=whole.clusters[arch][0].link) for n in (1, 2)
+        LabSpec(name=f"ablate-{n}", arch=arch, link=whole.clusters[arch][0].link) for n in (1, 2)
     )
     missed = 0
     try:
@@ -218,12 +220,11 @@ def on_lab(arguments: argparse.Namespace) -> int:
                 clusters={arch: specs},
                 wanted=PARAMETERS,
                 workloads={"slt": whole.workloads["slt"]},
+                budget=replace(whole.budget, max_foreign_cpu=arguments.max_foreign_cpu),
             )
             with opened(str(arguments.store)) as store:
                 (task,) = context_of(store, study).subjects()
                 if store.get(task.subject, Verdict) is None:
-                    with benches(task):  # looks at the hosts, and compares the replicas
-                        pass
                     store.put(task.subject, judge(task, "the best of the table", winner()))
                 began = time.monotonic()
                 found = explain(task)

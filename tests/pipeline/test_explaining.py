@@ -103,19 +103,21 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     assert "x86-slt-contributions.svg" == drawn.name
 
 
-@pytest.mark.parametrize("killed_after", [17, -5])
-def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench, killed_after: int) -> None:
+def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench) -> None:
     undisturbed = explained(won)
     measured = list(won.measured)
     assert undisturbed == explained(won)
     assert measured == won.measured, "what is stored is not measured again"
+
     won.measured = []
     campaign = new(won.task.store, won.task.context.study)
     won.task = replace(won.task, subject=replace(won.task.subject, campaign=campaign))
     begin(won)
-    won.dies_after = killed_after % len(measured)
-    with pytest.raises(KeyboardInterrupt):
-        explain(won.task)
+    # Among the search's rounds, and among the judgement's.
+    for killed_after in (17, len(measured) - 5):
+        won.dies_after = killed_after
+        with pytest.raises(KeyboardInterrupt):
+            explain(won.task)
     won.dies_after = None
     assert undisturbed == explained(won)
     assert measured == won.measured
