@@ -50,7 +50,10 @@ def curves(
     ]
     if not changed:
         return (), f"no curves of dependence, since the models know none of the kept keys: {train}"
-    predictor = fit_trees(training.fitted, samples, task.seed("explain"))
+    try:
+        predictor = fit_trees(training.fitted, samples, task.seed("explain"))
+    except ValueError as error:
+        return (), f"no curves of dependence: {error}: {train}"
     made: list[Dependence] = []
     for index in changed:
         column = space.columns[index]

@@ -12,6 +12,9 @@ from intop.domain.stats import RatioInterval
 from intop.report.text import bold, few, new_table
 from intop.report.verdict import sentence as verdict_sentence
 
+LONG = 24
+"""Characters of two values from which on they don't stand in one line."""
+
 
 def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
     """The table of contributions, interactions, and the smallest set with its verdict."""
@@ -24,7 +27,7 @@ def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
         ("default -> winner", "left"),
         ("alone", "right"),
         ("left out", "right"),
-        ("left out of the smallest set", "right"),
+        ("missed", "right"),
         ("", "left"),
     )
     for one in found.contributions:
@@ -32,7 +35,7 @@ def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
             one.name,
             _values(one),
             *(_ratio(ratio) for ratio in (one.alone, one.left_out, one.missed)),
-            "kept" if one.is_kept else f"dropped: {one.dropped}",
+            "kept" if one.is_kept else "dropped",
         )
     return Group(heading, table, Text("\n".join(_lines(title, found))), "")
 
@@ -40,10 +43,13 @@ def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
 def _lines(title: str, found: Explanation) -> Iterator[str]:
     yield (
         f"Ratios of P99 with {found.level:.0%} intervals, each for itself; above 1 the change "
-        f"helps. Alone: default / default with it. Left out: without it / with it."
+        f"helps. Alone: default / default with it. Left out: winner without it / winner. Missed: "
+        f"smallest set without it / smallest set."
     )
+    for why in dict.fromkeys(c.dropped for c in found.contributions if c.dropped):
+        yield f"Dropped, since {why}: {_names(found, why)}."
     if found.same:
-        yield f"Dropped for nothing, since they have the default's value: {few(found.same)}."
+        yield f"Dropped, since they have the default's value: {few(found.same)}."
     for pair in found.interactions:
         yield (
             f"{pair.one} and {pair.other} together: {_ratio(pair.ratio)} times what the product of "
@@ -87,9 +93,14 @@ def kept_sentence(kept: Kept) -> str:
     )
 
 
+def _names(found: Explanation, why: str) -> str:
+    return ", ".join(c.name for c in found.contributions if c.dropped == why)
+
+
 def _values(one: Contribution) -> str:
+    """Both values of each key; vectors, which are long, have a line each."""
     return "\n".join(
-        f"{before or 'unset'} -> {after or 'unset'}"
+        f"{before or 'unset'} ->{chr(10) if len(before + after) > LONG else ' '}{after or 'unset'}"
         for before, after in zip(one.before, one.after, strict=True)
     )
 
