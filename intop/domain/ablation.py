@@ -188,7 +188,7 @@ class _Search:
 
     def rank(self, rounds: int) -> Asking:
         """Each change left out of the winner and alone; the weaker half in half of the rounds."""
-        first = -(-rounds // 2)
+        first = max(2, -(-rounds // 2))  # one round alone has no scatter
         yield from self.ask(self._single(self.names), first)
         self._sort()
         if rounds > first:

@@ -22,7 +22,7 @@ from intop.domain.results import Verdict
 from intop.domain.space import Space, mixture
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import IntopError, ResultMissingError
+from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.pipeline.baselines import chosen_baselines, fit
 from intop.pipeline.blocks import Sides, blocks, p99_by_round, series_of
 from intop.pipeline.context import Task
@@ -165,11 +165,25 @@ def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablati
     asked = next(search)
     try:
         for _, series in groupby(trials, lambda t: series_of(t.planned)):
-            asked = search.send(_rounds(winner, asked.sets, list(series)))
+            told = list(series)
+            _check_asked(task, winner, asked, told)
+            asked = search.send(_rounds(winner, asked.sets, told))
     except StopIteration as end:
         found: Ablation = end.value
         return found
     return asked
+
+
+def _check_asked(task: Task, winner: Winner, asked: Asked, told: Sequence[Trial]) -> None:
+    """Raises UsageError where a series is not what is asked for now."""
+    sides = {t.planned.side for t in told}
+    rounds = {t.planned.round for t in told}
+    if sides != winner.sides(asked.sets).keys() or len(rounds) != asked.rounds:
+        raise UsageError(
+            f"{task.title}: this campaign's explanation was begun with another explain_rounds or "
+            f"level in [budget], or by another version of intop. Go on as it was begun, or begin "
+            f"another campaign: intop tune --new"
+        )
 
 
 def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) -> list[Round]:

@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation
 from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
-from intop.errors import IntopError, ResultMissingError
+from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.pipeline.campaigns import new
 from intop.pipeline.explaining import explain
 from intop.report.explain import explanation as text
@@ -121,6 +121,17 @@ def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench) -> None:
     won.dies_after = None
     assert undisturbed == explained(won)
     assert measured == won.measured
+
+
+def test_an_explanation_that_was_begun_otherwise_is_refused(won: FakeBench) -> None:
+    won.dies_after = 25
+    with pytest.raises(KeyboardInterrupt):
+        explain(won.task)
+    won.dies_after = None
+    context = won.task.context
+    study = replace(context.study, budget=replace(context.study.budget, explain_rounds=6))
+    with pytest.raises(UsageError, match="another explain_rounds or level"):
+        explain(replace(won.task, context=replace(context, study=study)))
 
 
 def test_no_gain_is_told_and_nothing_is_measured(
