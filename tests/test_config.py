@@ -195,6 +195,17 @@ def test_a_pilot_that_makes_no_sense_is_named(tmp_path: Path, new: str, said: st
     assert any(said in problem for problem in problems(tmp_path, edited("duration_s = 2", new)))
 
 
+@pytest.mark.parametrize(("line", "expected"), [("", 4), ("explain_rounds = 0", 0)])
+def test_an_explanation_can_be_left_out(tmp_path: Path, line: str, expected: int) -> None:
+    found = study(tmp_path, GOOD.replace("[workload.slt]", f"[budget]\n{line}\n[workload.slt]"))
+    assert (expected, 16) == (found.budget.explain_rounds, found.budget.explain_pairs)
+
+
+def test_one_round_explains_nothing(tmp_path: Path) -> None:
+    text = edited("[workload.slt]", "[budget]\nexplain_rounds = 1\n[workload.slt]")
+    assert any("explain_rounds (1) must be 2 or more" in told for told in problems(tmp_path, text))
+
+
 def test_there_may_be_no_replicates(tmp_path: Path) -> None:
     text = edited("[workload.slt]", "[budget]\nreplicate_trials = 0\n[workload.slt]")
     assert 0 == study(tmp_path, text).budget.replicate_trials

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, models, refine, table
+from intop.cli import explain, hosts, lab, models, refine, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -67,6 +67,7 @@ cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)
 cli.add_command(refine.command)
+cli.add_command(explain.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -391,6 +392,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     """
     from intop.pipeline.tuning import tune as stage
     from intop.report import text
+    from intop.report.explain import explanation, smallest
     from intop.report.machine import to_json
     from intop.report.refine import refined
     from intop.report.verdict import sentence, verdict
@@ -408,6 +410,8 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
                 text.search(title, tuned.search),
                 verdict(title, tuned.verdict),
             )
+            if tuned.explanation is not None:
+                text.show(explanation(title, tuned.explanation))
 
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
@@ -420,6 +424,8 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
             print_result("Verdicts")
             for one in found:
                 print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
+                if one.explanation is not None:
+                    print_result(f"    {smallest(one.explanation)}")
             print_result("")
             _show_comparison(context)
     exit_by([one.verdict for one in found])

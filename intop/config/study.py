@@ -240,6 +240,14 @@ class _BudgetModel(Model):
     pilot_trials: Annotated[int, Field(ge=3, le=100)] = 5
     pilot_max_s: Annotated[int, Field(ge=2, le=3600)] = 60
     pilot_resolution: Annotated[float, Field(gt=1, le=100)] = 1.25
+    explain_rounds: Annotated[int, Field(ge=0)] = 4
+    explain_pairs: Annotated[int, Field(ge=3)] = 16
+
+    @model_validator(mode="after")
+    def _explain_rounds_have_intervals(self) -> "_BudgetModel":
+        if self.explain_rounds == 1:
+            raise ValueError("explain_rounds (1) must be 2 or more, or 0 to explain nothing")
+        return self
 
     @model_validator(mode="after")
     def _hopeless_is_worse(self) -> "_BudgetModel":

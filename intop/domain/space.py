@@ -14,7 +14,7 @@ vectorised, so that a whole population is one call.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,60 @@ class Space:
             raise ValueError(f"not in the space: {', '.join(sorted(unknown))}")
         chosen = tuple(p for p in self.parameters if p.key in wanted)
         return Space(chosen, self.constraints, self.defaults)
+
+    def broken(self, configuration: Configuration) -> tuple[Constraint, ...]:
+        """The orders and requirements that a configuration does not meet.
+
+        A key that it does not name has its default; of one without a default nothing is known.
+        """
+        values = {**self.defaults, **configuration.values}
+        numbers = {
+            column.name: int(part)
+            for p in self.parameters
+            if p.is_numeric
+            for column, part in zip(parameter_columns(p), values[p.key].split(), strict=True)
+        }
+        # Only plain integers can be partners from outside: a vector is in a space as a whole.
+        numbers = {k: int(v) for k, v in values.items() if v.lstrip("-").isdecimal()} | numbers
+
+        def is_met(constraint: Constraint) -> bool:
+            if isinstance(constraint, Order):
+                known = [numbers[name] for name in constraint.columns if name in numbers]
+                return all(a + constraint.gap <= b for a, b in pairwise(known))
+            if isinstance(constraint, Requirement):
+                needed = values.get(constraint.needs)
+                active = values.get(constraint.key) in constraint.values
+                return not active or needed is None or needed in constraint.to_be
+            return True
+
+        return tuple(c for c in self.constraints if not is_met(c))
+
+    def together(self, configuration: Configuration, base: Configuration) -> list[set[str]]:
+        """The keys that two configurations differ in, in groups that only change together.
+
+        Any mixture of groups from either configuration meets what both of them meet. Keys are in
+        one group when a constraint between them is broken by a mixture.
+        """
+        defaults = self.defaults
+        keys = [
+            key
+            for key in sorted({*configuration.values, *base.values})
+            if configuration.values.get(key, defaults.get(key))
+            != base.values.get(key, defaults.get(key))
+        ]
+        groups = [{key} for key in keys]
+        accepted = {*self.broken(configuration), *self.broken(base)}
+        for constraint in self.constraints:
+            partners = [key for key in _keys_of(constraint) if key in keys]
+            mixtures = (
+                mixture(configuration, base, chosen)
+                for count in range(1, len(partners))
+                for chosen in combinations(partners, count)
+            )
+            if any(constraint in self.broken(m) for m in mixtures) and constraint not in accepted:
+                joined = [group for group in groups if group & set(partners)]
+                groups = [group for group in groups if group not in joined] + [set().union(*joined)]
+        return groups
 
     def decode(self, genes: Matrix) -> Matrix:
         """Feasible values (n, columns) for genes (n, columns) in [0, 1]."""
@@ -297,3 +351,21 @@ class Space:
         others = [i for i in range(len(choices)) if i not in wanted]
         if column is not None and others:
             values[active, column] = others[0]
+
+
+def mixture(
+    configuration: Configuration, base: Configuration, keys: Iterable[str]
+) -> Configuration:
+    """The base with these keys as the configuration has them."""
+    chosen = set(keys)
+    ours = {k: v for k, v in configuration.values.items() if k in chosen}
+    return Configuration({k: v for k, v in base.values.items() if k not in chosen} | ours)
+
+
+def _keys_of(constraint: Constraint) -> list[str]:
+    """The keys that a constraint is about, each once."""
+    if isinstance(constraint, Order):
+        return list(dict.fromkeys(name.partition("[")[0] for name in constraint.columns))
+    if isinstance(constraint, Requirement):
+        return list(dict.fromkeys((constraint.key, constraint.needs)))
+    return list(constraint.keys)

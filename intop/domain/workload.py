@@ -67,6 +67,9 @@ class Budget:
     configurations that promise or scatter much; None is none where there are `refine_trials`, of
     which some are replicates, and else a quarter of as many as there are configurations. Models
     are judged by `folds`, which are drawn anew for each of `repeats`.
+
+    An explanation measures each of the winner's stronger changes in `explain_rounds` rounds, left
+    out and alone (0: `tune` leaves it out), and judges the smallest set in `explain_pairs` rounds.
     """
 
     screen_trials: int
@@ -101,3 +104,5 @@ class Budget:
     pilot_trials: int
     pilot_max_s: int
     pilot_resolution: float
+    explain_rounds: int
+    explain_pairs: int

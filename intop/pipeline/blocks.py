@@ -46,8 +46,8 @@ def blocks(
 
 def latest_series(plan: Sequence[PlannedTrial]) -> tuple[int, list[PlannedTrial]]:
     """The number of a plan's last series, and the places of it; 1 and none for an empty plan."""
-    series = max((_series(p) for p in plan), default=1)
-    return series, [p for p in plan if _series(p) == series]
+    series = max((series_of(p) for p in plan), default=1)
+    return series, [p for p in plan if series_of(p) == series]
 
 
 def planned_sides(plan: Sequence[PlannedTrial]) -> dict[str, Configuration]:
@@ -88,6 +88,7 @@ def first_problem(trials: Sequence[Trial]) -> str:
     return next((t.detail for t in trials if not t.usable), "")
 
 
-def _series(planned: PlannedTrial) -> int:
+def series_of(planned: PlannedTrial) -> int:
+    """The number of the series that a place belongs to."""
     number, separator, _ = planned.round.partition(".")
     return int(number) if separator else 1

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from intop.domain.explanation import Explanation
 from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.pipeline.context import Context, Task
+from intop.pipeline.explaining import explain
 from intop.pipeline.modelling import search, train
 from intop.pipeline.refining import refine
 from intop.pipeline.sampling import collect, screen
@@ -26,6 +28,7 @@ class Tuned:
     training: Training
     search: Search
     verdict: Verdict
+    explanation: Explanation | None
 
 
 def tune(context: Context, done: Callable[[Tuned], None]) -> list[Tuned]:
@@ -61,4 +64,13 @@ def _tuned(task: Task) -> Tuned:
         training=training,
         search=found,
         verdict=verdict,
+        explanation=_explained(task, verdict),
     )
+
+
+def _explained(task: Task, verdict: Verdict) -> Explanation | None:
+    """Nothing where there is no gain, or the file does without."""
+    if verdict.outcome != "gain" or not task.context.study.budget.explain_rounds:
+        return None
+    found = task.store.get(task.subject, Explanation) or explain(task)
+    return found if isinstance(found, Explanation) else None

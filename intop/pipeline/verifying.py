@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
@@ -9,11 +10,12 @@ from intop.domain.looks import Look, looks
 from intop.domain.results import Search, Verdict
 from intop.domain.sides import side_by_side
 from intop.domain.stats import geometric_mean, paired_ratio
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.pipeline.baselines import chosen_baselines, fit, try_out
 from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
+    Sides,
     blocks,
     first_problem,
     paired,
@@ -52,19 +54,44 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     return verdict
 
 
-def judge(task: Task, origin: str, configuration: Configuration, against: str = HOST) -> Verdict:
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a judgement stands: its stage and series, and the first place of that in the plan.
+
+    `rounds` are measured, looked at up to `looks` times. In each of them the sides `beside` the
+    two that are judged are measured, too.
+    """
+
+    stage: Stage
+    rounds: int
+    looks: int
+    series: int = 1
+    start: int = 0
+    beside: Sides = field(default_factory=dict)
+
+
+def judge(
+    task: Task,
+    origin: str,
+    configuration: Configuration,
+    against: str = HOST,
+    place: Place | None = None,
+) -> Verdict:
     """Measure a configuration against the default in fresh pairs, until it is clear.
 
     Whether it is, is asked at the looks that the budget allows; `origin` names the configuration.
+    It is the campaign's judgement unless there is another `place`.
     Raises IntopError when fewer than two pairs could be measured.
     """
     budget = task.context.study.budget
-    rounds = planned_rounds(task.store.plan(task.subject, "judge")) or budget.judge_pairs
-    schedule = looks(rounds, budget.judge_looks, level=budget.level)
+    place = place or Place(stage="judge", rounds=budget.judge_pairs, looks=budget.judge_looks)
+    planned = [p for p in task.store.plan(task.subject, place.stage) if p.index >= place.start]
+    rounds = planned_rounds(planned) or place.rounds
+    schedule = looks(rounds, place.looks, level=budget.level)
 
     def plan(ready: Bench) -> list[PlannedTrial]:
-        sides = {origin: configuration, against: _default(ready, against)}
-        return blocks(task, "judge", sides, rounds)
+        sides = {origin: configuration, **place.beside, against: _default(ready, against)}
+        return blocks(task, place.stage, sides, rounds, series=place.series, start=place.start)
 
     def clear(trials: Sequence[Trial]) -> bool:
         default, _ = _pairs(trials, origin, against)
@@ -74,12 +101,14 @@ def judge(task: Task, origin: str, configuration: Configuration, against: str = 
         return found.outcome in ("gain", "worse")
 
     # Right at the looks only: what is measured beyond one, is never left out again.
-    asked = [2 * look.rounds for look in schedule]
-    judged = measure_plan(task, "judge", plan, looks=lambda _: asked, enough=clear)
+    asked = [(2 + len(place.beside)) * look.rounds for look in schedule]
+    judged = measure_plan(
+        task, place.stage, plan, start=place.start, looks=lambda _: asked, enough=clear
+    )
     verdict = _verdict(task, origin, configuration, judged, against, schedule)
     if verdict.stopped_early:
         task.context.progress.say(
-            f"{task.title}: judge: clear after {verdict.rounds} of {rounds} rounds"
+            f"{task.title}: {place.stage}: clear after {verdict.rounds} of {rounds} rounds"
         )
     return verdict
 

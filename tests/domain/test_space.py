@@ -557,3 +557,29 @@ KERNEL_DEFAULTS = {
     "net.ipv4.tcp_timestamps": "1",
 }
 """Of the keys that constraints are about; `sysctl -a` of Linux 6.18, kernel.* of Linux 5.10."""
+
+
+def test_keys_that_only_go_together_are_one_group() -> None:
+    order = Order(columns=(A, B), gap=1)
+    found = space(
+        number(A, (1, 100)),
+        number(B, (1, 100)),
+        number(C, (1, 100)),
+        constraints=[order],
+        a="10",
+        b="20",
+        c="5",
+    )
+    apart = Configuration({A: "15", B: "18", C: "5"})
+    assert [{A}, {B}] == found.together(apart, DEFAULT)
+    together = Configuration({A: "30", B: "40", C: "6"})
+    assert [{C}, {A, B}] == found.together(together, DEFAULT)
+    assert (order,) == found.broken(Configuration({A: "30"}))
+    assert () == found.broken(together)
+
+
+def test_a_required_partner_goes_with_what_needs_it() -> None:
+    requirement = Requirement(key=REUSE, values=("1",), needs=STAMPS, to_be=("1",))
+    found = space(choice(REUSE, "0", "1"), choice(STAMPS, "0", "1"), constraints=[requirement])
+    both = Configuration({REUSE: "1", STAMPS: "1"})
+    assert [{REUSE, STAMPS}] == found.together(both, DEFAULT)

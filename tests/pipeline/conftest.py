@@ -55,6 +55,7 @@ generations = 10
 finalists = 2
 pick_rounds = 1
 judge_pairs = 3
+explain_rounds = 0
 agree_rounds = 3
 max_foreign_cpu = 1    # the machine that runs the tests may have other work
 """

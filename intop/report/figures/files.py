@@ -5,12 +5,14 @@ from functools import singledispatch
 from pathlib import Path
 
 from intop.domain.comparison import Compared
+from intop.domain.explanation import Explanation
 from intop.domain.front import Tradeoff
 from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Search, Training
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
+from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
@@ -80,3 +82,10 @@ def _of_search(found: Search, about: str) -> Iterator[Drawing]:
 @figures_of.register
 def _of_front(found: Tradeoff, about: str) -> Iterator[Drawing]:
     yield front(about, found)
+
+
+@figures_of.register
+def _of_explanation(found: Explanation, about: str) -> Iterator[Drawing]:
+    yield contributions(about, found)
+    if found.curves:
+        yield dependence(about, found)

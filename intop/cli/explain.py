@@ -1,0 +1,34 @@
+"""explain: what a winner's gain is made of."""
+
+from typing import Any
+
+import click
+
+from intop.cli.options import Command, examples, figures_options, stage_options
+from intop.cli.running import exit_by, run_stage
+
+
+@click.command(
+    "explain",
+    cls=Command,
+    epilog=examples(
+        "intop explain",
+        "intop explain --arch x86 --workload slt --figures figures",
+        "intop explain --json",
+    ),
+)
+@stage_options
+@figures_options
+def command(**options: Any) -> None:
+    """Find the fewest changes of the winner that keep its gain, by measurement.
+
+    Each key is left out of the winner, and changed alone; what does not matter is dropped, and
+    the rest is judged against the default in fresh rounds, beside the whole winner. The exit code
+    is 3 when no verdict is a gain, and then nothing is measured.
+    """
+    from intop.domain.results import Verdict
+    from intop.pipeline.explaining import explain as stage
+    from intop.report.explain import explanation as text
+
+    found = run_stage(stage, text, **options)
+    exit_by([one if isinstance(one, Verdict) else one.verdict for one in found])

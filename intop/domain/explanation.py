@@ -1,0 +1,160 @@
+"""What a winner's gain is made of, found by measurement."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import stdev
+
+from intop.domain.configuration import Configuration
+from intop.domain.results import Verdict
+from intop.domain.stats import RatioInterval, paired_ratio
+
+WANTED_KEYS = 5
+"""More keys than that are no short answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contribution:
+    """What one change does, as ratios of P99 that are above 1 where it helps.
+
+    `keys` is one key, or several that only go together; `before` and `after` are their values
+    without and with the winner. `left_out` is P99 of the winner without it / that of the winner,
+    `alone` P99 of the default / that of the default with it, `missed` P99 of the smallest set
+    without it / that of the smallest set. Each has an interval for itself, and is None where it
+    was not measured. `dropped` says why it is not in the smallest set, and is empty if it is.
+    """
+
+    keys: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    left_out: RatioInterval | None = None
+    alone: RatioInterval | None = None
+    missed: RatioInterval | None = None
+    dropped: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its keys."""
+        return " + ".join(self.keys)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is in the smallest set."""
+        return not self.dropped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interaction:
+    """Two changes together: the ratio that both bring / the product of what each brings alone.
+
+    Above 1 they need each other, below 1 one does in part what the other does.
+    """
+
+    one: str
+    other: str
+    ratio: RatioInterval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The share of the winner's gain (ratio of P99 less 1) that a smaller set has.
+
+    `full` and `smaller` are default P99 / their P99 over the same `rounds`; the interval of
+    `share` comes from those rounds, too.
+    """
+
+    share: float
+    low: float
+    high: float
+    full: RatioInterval
+    smaller: RatioInterval
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """The best few of a smallest set that has more keys than are wanted."""
+
+    configuration: Configuration
+    kept: Kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """What was measured at one place: the value (or the name of a choice) and P99 in ms."""
+
+    value: float | str
+    p99_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependence:
+    """How P99 hangs on one number or choice about the winner.
+
+    `predicted` is the models' line, `measured` are trials of the explanation (the winner, and the
+    winner without the change), `elsewhere` geometric means of collected configurations, which
+    differ in all other parameters, too.
+    """
+
+    name: str
+    scale: str
+    predicted: tuple[Point, ...]
+    measured: tuple[Point, ...]
+    elsewhere: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """The smallest set of changes that was found to keep a winner's gain.
+
+    `contributions` in order of evidence. `minimal` is the configuration of the smallest set, and
+    `verdict` what it is worth against the default in fresh rounds; `kept` holds it against the
+    winner in the same rounds, `offer` the best few where more than WANTED_KEYS are needed.
+    `same` are the winner's keys whose value is the default's. Intervals of contributions and
+    interactions have `level`, each for itself; `trials` were measured, verdict included.
+    """
+
+    winner: Configuration
+    minimal: Configuration
+    contributions: tuple[Contribution, ...]
+    interactions: tuple[Interaction, ...]
+    same: tuple[str, ...]
+    verdict: Verdict
+    kept: Kept
+    offer: Offer | None
+    level: float
+    trials: int
+    curves: tuple[Dependence, ...] = ()
+    without_curves: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the smallest set, the strongest first."""
+        return tuple(key for c in self.contributions if c.is_kept for key in c.keys)
+
+
+def kept(
+    default: Sequence[float], full: Sequence[float], smaller: Sequence[float], *, level: float
+) -> Kept:
+    """The share of the gain that a smaller set keeps, from P99s (ms) of the same rounds.
+
+    The interval is Student's t on the linearised share (the delta method): both ratios hang on
+    the same default, which the rounds account for. Raises ValueError for fewer than two rounds or
+    lists of different lengths. Where the winner has no gain in these rounds, the share is NaN.
+    """
+    from scipy import stats
+
+    ratios = [paired_ratio(default, side, level=level) for side in (full, smaller)]
+    gain, less = (found.ratio - 1 for found in ratios)
+    rounds = len(default)
+    share = low = high = math.nan
+    if gain > 0:
+        share = less / gain
+        slopes = -share * ratios[0].ratio / gain, ratios[1].ratio / gain
+        linear = [
+            slopes[0] * math.log(d / f) + slopes[1] * math.log(d / s)
+            for d, f, s in zip(default, full, smaller, strict=True)
+        ]
+        half = float(stats.t.ppf((1 + level) / 2, rounds - 1)) * stdev(linear) / math.sqrt(rounds)
+        low, high = share - half, share + half
+    return Kept(share=share, low=low, high=high, full=ratios[0], smaller=ratios[1], rounds=rounds)

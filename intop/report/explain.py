@@ -1,0 +1,111 @@
+"""An explanation as text: what each change does, and what the fewest of them are worth."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from intop.domain.ablation import KEPT
+from intop.domain.explanation import WANTED_KEYS, Contribution, Explanation, Kept
+from intop.domain.results import Verdict
+from intop.domain.stats import RatioInterval
+from intop.report.text import bold, few, new_table
+from intop.report.verdict import sentence as verdict_sentence
+
+LONG = 24
+"""Characters of two values from which on they don't stand in one line."""
+
+
+def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
+    """The table of contributions, interactions, and the smallest set with its verdict."""
+    if isinstance(found, Verdict):
+        told = f"{title}: there is no gain to explain, nothing was measured: "
+        return Text(told + verdict_sentence(found) + "\n")
+    heading = bold(f"{title}: what the winner's gain is made of ({found.trials} trials)")
+    table = new_table(
+        ("change", "left"),
+        ("default -> winner", "left"),
+        ("alone", "right"),
+        ("left out", "right"),
+        ("missed", "right"),
+        ("", "left"),
+    )
+    for one in found.contributions:
+        table.add_row(
+            one.name,
+            _values(one),
+            *(_ratio(ratio) for ratio in (one.alone, one.left_out, one.missed)),
+            "kept" if one.is_kept else "dropped",
+        )
+    return Group(heading, table, Text("\n".join(_lines(title, found))), "")
+
+
+def _lines(title: str, found: Explanation) -> Iterator[str]:
+    yield (
+        f"Ratios of P99 with {found.level:.0%} intervals, each for itself; above 1 the change "
+        f"helps. Alone: default / default with it. Left out: winner without it / winner. Missed: "
+        f"smallest set without it / smallest set."
+    )
+    for why in dict.fromkeys(c.dropped for c in found.contributions if c.dropped):
+        yield f"Dropped, since {why}: {_names(found, why)}."
+    if found.same:
+        yield f"Dropped, since they have the default's value: {few(found.same)}."
+    for pair in found.interactions:
+        yield (
+            f"{pair.one} and {pair.other} together: {_ratio(pair.ratio)} times what the product of "
+            f"both alone would be"
+        )
+    yield f"{title}: {sentence(found)}"
+    yield from (f"  {key} = {value}" for key, value in found.minimal.values.items())
+    yield f"  {kept_sentence(found.kept)}"
+    if found.offer is not None:
+        keys = found.offer.configuration.values
+        yield (
+            f"  More than {WANTED_KEYS} keys are needed. The best {len(keys)} alone: "
+            f"{kept_sentence(found.offer.kept)}"
+        )
+        yield from (f"    {key} = {value}" for key, value in keys.items())
+    if found.without_curves:
+        yield f"{found.without_curves[:1].upper()}{found.without_curves[1:]}"
+
+
+def sentence(found: Explanation) -> str:
+    """Such as: 3 of 14 keys: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
+    count = len(found.winner.values)
+    return f"{len(found.keys)} of {count} keys: {verdict_sentence(found.verdict)}"
+
+
+def smallest(found: Explanation) -> str:
+    """What a user leaves with: the keys to change, and what they keep of the gain."""
+    share = "" if found.kept.full.ratio <= 1 else f", {100 * found.kept.share:.0f} % of the gain"
+    return f"smallest set: {', '.join(found.keys)} ({sentence(found)}{share})"
+
+
+def kept_sentence(kept: Kept) -> str:
+    """Such as: keeps 97 % of the gain (95 % interval 80 to 114 %): 5.1 against 5.2 times lower."""
+    if kept.full.ratio <= 1:
+        return "how much of the gain is kept can't be told: the winner had none in these rounds"
+    short = "" if kept.share >= KEPT else f", less than the {KEPT:.0%} that were wanted"
+    return (
+        f"keeps {100 * kept.share:.0f} % of the gain (interval {100 * kept.low:.0f} to "
+        f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.ratio:.2f} times lower, the whole "
+        f"winner {kept.full.ratio:.2f} times, in the same {kept.rounds} rounds"
+    )
+
+
+def _names(found: Explanation, why: str) -> str:
+    return ", ".join(c.name for c in found.contributions if c.dropped == why)
+
+
+def _values(one: Contribution) -> str:
+    """Both values of each key; vectors, which are long, have a line each."""
+    return "\n".join(
+        f"{before or 'unset'} ->{chr(10) if len(before + after) > LONG else ' '}{after or 'unset'}"
+        for before, after in zip(one.before, one.after, strict=True)
+    )
+
+
+def _ratio(ratio: RatioInterval | None) -> str:
+    if ratio is None:
+        return "-"
+    return f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"

@@ -1,0 +1,132 @@
+"""An explanation drawn: what each change does, and how P99 hangs on those that are kept."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from intop.domain.explanation import Dependence, Explanation, Point
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn, faint_grid
+
+ROW = 0.34
+"""The height of a change's row, in inches."""
+PANEL = 2.3
+MOST_PANELS = 6
+
+
+def contributions(about: str, found: Explanation) -> Drawing:
+    """Each change left out of the winner and alone, with intervals; above 1 it helps."""
+    shown = found.contributions
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for shift, colour, label, ratios in (
+            (-0.19, BLUE, "left out of the winner", [c.left_out for c in shown]),
+            (0.19, ORANGE, "alone", [c.alone for c in shown]),
+        ):
+            bars = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
+            if not bars:
+                continue
+            axes.barh(
+                [place for place, _ in bars],
+                [r.ratio - 1 for _, r in bars],
+                left=1,
+                xerr=[
+                    [r.ratio - r.low for _, r in bars],
+                    [r.high - r.ratio for _, r in bars],
+                ],
+                color=colour,
+                height=0.36,
+                label=label,
+                error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
+            )
+        axes.set_xscale("log")
+        axes.axvline(1, color=INK, linewidth=0.8)
+        names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
+        axes.set_yticks(range(len(shown)), names)
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        faint_grid(axes, "x")
+        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {found.level:.0%} intervals")
+        axes.legend(loc="lower right")
+
+    return drawn(
+        "contributions",
+        "what each change does (measured)",
+        paint,
+        about=about,
+        height=1.2 + ROW * len(shown),
+    )
+
+
+def dependence(about: str, found: Explanation) -> Drawing:
+    """Predicted lines along each kept number or choice about the winner, and measured marks.
+
+    Raises ValueError where there are no curves.
+    """
+    if not found.curves:
+        raise ValueError("there are no curves")
+    shown = found.curves[:MOST_PANELS]
+    columns = min(2, len(shown))
+    rows = -(-len(shown) // columns)
+
+    def paint(figure: Figure) -> None:
+        panels = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, curve in zip(panels, shown, strict=False):
+            _panel(axes, curve)
+        for axes in list(figure.axes)[len(shown) :]:
+            axes.set_axis_off()
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+    return drawn(
+        "dependence",
+        "P99 about the winner: lines are predicted, marks are measured",
+        paint,
+        about=about,
+        height=1.0 + PANEL * rows,
+    )
+
+
+def _panel(axes: Axes, curve: Dependence) -> None:
+    if curve.scale == "choice":
+        names = [str(point.value) for point in curve.predicted]
+        axes.set_xticks(range(len(names)), names)
+    else:
+        names = []
+        if curve.scale == "log" and all(float(p.value) > 0 for p in curve.predicted):
+            axes.set_xscale("log")
+    marks: tuple[tuple[Sequence[Point], str, str, float, str], ...] = (
+        (curve.elsewhere, "o", GREY, 0.5, "collected, all else differs (measured)"),
+        (curve.measured, "D", ORANGE, 0.9, "winner, with and without (measured)"),
+    )
+    for points, mark, colour, alpha, label in marks:
+        axes.plot(
+            _places(points, names),
+            [p.p99_ms for p in points],
+            mark,
+            color=colour,
+            alpha=alpha,
+            markersize=3.5,
+            label=label,
+        )
+    axes.plot(
+        _places(curve.predicted, names),
+        [p.p99_ms for p in curve.predicted],
+        "--" if names else "-",
+        color=BLUE,
+        linewidth=1.3,
+        label="models about the winner (predicted)",
+    )
+    axes.set_yscale("log")
+    faint_grid(axes)
+    axes.set_title(curve.name)
+    axes.set_ylabel("P99 in ms")
+
+
+def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:
+    """Where points stand; one that is no choice any more stands nowhere."""
+    if not names:
+        return [float(p.value) for p in points]
+    return [float(names.index(str(p.value))) if p.value in names else math.nan for p in points]

@@ -1,0 +1,71 @@
+"""The search for the smallest set, on made-up trials."""
+
+import math
+from itertools import cycle
+
+import pytest
+
+from benchmarks.ablation import NEEDED, TWINS, searched, simulated
+from intop.domain.ablation import Changes, Evidence, kept_share
+
+NOTHING: Changes = frozenset()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_needed_changes_are_found_and_all_others_dropped(seed: int) -> None:
+    run = simulated(NEEDED["large effects"], 0.3, seed)
+    minimal = set(run.found.minimal)
+    assert {"a", "b"} == minimal - set(TWINS)
+    assert 1 == len(minimal & set(TWINS))
+    assert 14 - 3 == len(run.found.dropped)
+    assert minimal.isdisjoint(run.found.dropped)
+    assert run.kept == pytest.approx(1)
+    assert "a" == run.found.minimal[0]
+    assert 3 == len(run.found.interactions)
+
+
+def test_one_change_alone_stays() -> None:
+    asked: list[set[Changes]] = []
+
+    def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
+        asked.append(set(sets))
+        return [{s: 1.0 - len(s) for s in sets} for _ in range(rounds)]
+
+    found, _ = searched(["a"], measured)
+    assert ("a",) == found.minimal
+    assert all(sets <= {NOTHING, frozenset("a")} for sets in asked)
+
+
+def test_changes_that_only_act_together_are_both_kept() -> None:
+    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+
+    def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
+        both = frozenset("be")
+        return [{s: -2.0 * (both <= s) + next(noise) for s in sets} for _ in range(rounds)]
+
+    found, _ = searched(list("abcdef"), measured)
+    assert {"b", "e"} == set(found.minimal)
+    (interaction,) = found.interactions.values()
+    assert 1.8 < interaction.low < 2.2
+
+
+def test_a_search_ends_where_nothing_can_be_measured() -> None:
+    found, _ = searched(list("abcd"), lambda _, rounds: [{} for _ in range(rounds)])
+    assert 1 == len(found.minimal)
+
+
+def test_a_contrast_is_over_the_rounds_that_have_all_of_its_sets() -> None:
+    one, both = frozenset("a"), frozenset("ab")
+    rounds = [{one: 2.0, both: 1.0}, {one: 5.0}, {one: 2.2, both: 1.0}, {both: 9.0}]
+    found = Evidence(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
+    assert (2, pytest.approx(1.1)) == (found.rounds, found.mean)
+    # t with one degree of freedom, standard error 0.1
+    assert (pytest.approx(1.1 - 12.706 * 0.1, abs=1e-3)) == found.low
+    assert {} == Evidence(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95)
+
+
+def test_the_kept_share_counts_gains_as_ratio_less_one() -> None:
+    assert 1 == kept_share(math.log(5), 0)
+    assert 0.75 == pytest.approx(kept_share(math.log(5), math.log(5 / 4)))
+    with pytest.raises(ValueError, match="no gain"):
+        kept_share(0, 0)

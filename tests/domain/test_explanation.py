@@ -1,0 +1,27 @@
+"""The share of a gain that is kept."""
+
+import math
+
+import pytest
+
+from intop.domain.explanation import kept
+
+
+def test_the_share_and_its_interval() -> None:
+    default = [100.0, 110.0, 90.0, 100.0]
+    full = [20.0, 22.0, 18.0, 20.0]
+    found = kept(default, full, [25.0, 27.5, 22.5, 25.0], level=0.95)
+    assert 0.75 == pytest.approx(found.share) == pytest.approx(found.low)
+    assert [5, 4, 4] == pytest.approx([found.full.ratio, found.smaller.ratio, found.rounds])
+    scattered = kept(default, full, [20.0, 35.0, 18.0, 28.0], level=0.95)
+    assert scattered.low < scattered.share < scattered.high
+
+
+def test_without_a_gain_there_is_no_share() -> None:
+    found = kept([10.0, 11.0], [10.0, 11.0], [9.0, 9.0], level=0.95)
+    assert math.isnan(found.share)
+
+
+def test_one_round_is_too_few() -> None:
+    with pytest.raises(ValueError, match="two values or more"):
+        kept([10.0], [5.0], [5.0], level=0.95)

@@ -1,0 +1,85 @@
+"""Curves of dependence: predicted along a kept key, and measured beside it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.explanation import Contribution, Explanation, Kept
+from intop.domain.results import Training
+from intop.domain.stats import RatioInterval
+from intop.domain.trial import PlannedTrial
+from intop.pipeline import dependence
+from intop.pipeline.measuring import measure_plan
+from samples import VERDICT, trial
+
+KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
+WINNER = Configuration({KEY: "30", OTHER: "64"})
+RATIO = RatioInterval(2.0, 1.5, 3.0)
+TRIALS = [trial(WINNER, 1_000), trial(Configuration({OTHER: "64"}), 2_000), trial(DEFAULT, 1_500)]
+FOUND = Explanation(
+    winner=WINNER,
+    minimal=Configuration({KEY: "30"}),
+    contributions=(Contribution(keys=(KEY,), before=("60",), after=("30",)),),
+    interactions=(),
+    same=(),
+    verdict=VERDICT,
+    kept=Kept(share=1, low=1, high=1, full=RATIO, smaller=RATIO, rounds=3),
+    offer=None,
+    level=0.95,
+    trials=3,
+)
+TRAINING = Training(keys=(KEY, OTHER), fitted=(), errors=(), trials=2)
+
+
+@pytest.fixture
+def collected(bench: FakeBench) -> FakeBench:
+    bench.task.store.put(bench.task.subject, probe_of({KEY: "60", OTHER: "4096"}))
+    plan = [
+        PlannedTrial(index=n, role="design", configuration=c)
+        for n, c in enumerate((DEFAULT, WINNER))
+    ]
+    measure_plan(bench.task, "collect", lambda _: plan)
+    return bench
+
+
+def test_a_curve_is_predicted_about_the_winner(
+    collected: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def predictor(values: Any) -> Any:
+        asked.append(values)
+        return np.zeros(len(values))
+
+    monkeypatch.setattr(dependence, "fit_trees", lambda *_: predictor)
+    collected.task.store.put(collected.task.subject, TRAINING)
+    (curve,), told = dependence.curves(collected.task, FOUND, TRIALS)
+    assert "" == told
+    assert KEY == curve.name
+    assert {1.0} == {p.p99_ms for p in curve.predicted}
+    assert [(30, 1), (60, 2)] == [(p.value, p.p99_ms) for p in curve.measured]
+    assert {30, 60} == {p.value for p in curve.elsewhere}
+    (values,) = asked
+    assert [{64.0}] == [set(column) for column in values.T if len(set(column)) == 1]
+
+
+@pytest.mark.parametrize(
+    ("training", "why"),
+    [
+        (None, "there are no models: intop train --arch x86 --workload slt"),
+        (replace(TRAINING, objective="component"), 'set objective = "p99"'),
+        (TRAINING, "no tree family"),
+    ],
+)
+def test_without_models_it_says_why(
+    collected: FakeBench, training: Training | None, why: str
+) -> None:
+    if training is not None:
+        collected.task.store.put(collected.task.subject, training)
+    made, told = dependence.curves(collected.task, FOUND, TRIALS)
+    assert () == made
+    assert why in told

@@ -1,0 +1,172 @@
+"""What a winner's gain is made of: found again after a kill, and the same in the end."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.explanation import Explanation
+from intop.domain.results import Verdict
+from intop.domain.trial import PlannedTrial
+from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.pipeline.campaigns import new
+from intop.pipeline.explaining import explain
+from intop.report.explain import explanation as text
+from intop.report.figures.files import write_figures
+from intop.report.machine import to_json
+from intop.report.text import show
+from samples import VERDICT
+
+DEFAULTS = {
+    "net.core.somaxconn": "4096",
+    "net.ipv4.tcp_fin_timeout": "60",
+    "net.ipv4.tcp_keepalive_time": "7200",
+    "net.ipv4.tcp_reordering": "3",
+    "net.ipv4.tcp_comp_sack_nr": "44",
+}
+WINNER = {
+    "net.core.somaxconn": "1024",
+    "net.ipv4.tcp_fin_timeout": "60",  # as it was
+    "net.ipv4.tcp_keepalive_time": "600",
+    "net.ipv4.tcp_reordering": "100",
+    "net.ipv4.tcp_comp_sack_nr": "0",
+}
+FACTORS = {"net.ipv4.tcp_reordering": 0.4, "net.ipv4.tcp_comp_sack_nr": 0.5}
+NEEDED = sorted(FACTORS)
+
+
+def latency(planned: PlannedTrial) -> int:
+    """P99 in us by what is changed, with a little noise of the place."""
+    p99 = 4_000.0 * random.Random(planned.index).lognormvariate(0, 0.1)
+    for key, factor in FACTORS.items():
+        p99 *= factor if planned.configuration.values.get(key) == WINNER[key] else 1
+    return round(p99)
+
+
+@pytest.fixture
+def won(bench: FakeBench) -> FakeBench:
+    """A campaign with a gain."""
+    context = bench.task.context
+    budget = replace(context.study.budget, explain_rounds=2, explain_pairs=4)
+    study = replace(context.study, budget=budget)
+    bench.task = replace(bench.task, context=replace(context, study=study))
+    begin(bench)
+    bench.latency = latency
+    return bench
+
+
+def begin(bench: FakeBench, verdict: Verdict | None = None) -> None:
+    task = bench.task
+    task.store.put(task.subject, probe_of(DEFAULTS))
+    gain = replace(VERDICT, configuration=Configuration(WINNER))
+    task.store.put(task.subject, verdict or gain)
+
+
+def explained(bench: FakeBench) -> Explanation:
+    found = explain(bench.task)
+    assert isinstance(found, Explanation)
+    return found
+
+
+def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
+    won: FakeBench, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = explained(won)
+    assert NEEDED == sorted(found.minimal.values) == sorted(found.keys)
+    assert ("net.ipv4.tcp_fin_timeout",) == found.same
+    assert "gain" == found.verdict.outcome
+    assert found.minimal == found.verdict.configuration
+    assert 5 == pytest.approx(found.verdict.ratio, rel=0.2)
+    assert 1 == pytest.approx(found.kept.share, abs=0.2)
+    assert found.offer is None
+    assert 4 == len(found.contributions)
+    for one in found.contributions:
+        assert one.left_out is not None
+        assert one.alone is not None
+        assert one.left_out.low < one.left_out.ratio < one.left_out.high
+        assert one.left_out.ratio == pytest.approx(1 / FACTORS.get(one.name, 1), rel=0.4)
+        assert one.is_kept == (one.name in FACTORS)
+    (pair,) = found.interactions
+    assert pair.ratio.low < 1 < pair.ratio.high
+    assert len(won.task.trials("explain")) == found.trials == len(won.measured)
+    assert found == won.task.store.get(won.task.subject, Explanation)
+
+    show(text("x86 slt", found))
+    told = capsys.readouterr().out
+    assert "2 of 5 keys: gain: P99 is" in told
+    assert "no curves of dependence, since there are no models: intop train" in told.lower()
+    assert '"dropped"' in to_json(found)
+    (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": found})
+    assert "x86-slt-contributions.svg" == drawn.name
+
+
+def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench) -> None:
+    undisturbed = explained(won)
+    measured = list(won.measured)
+    assert undisturbed == explained(won)
+    assert measured == won.measured, "what is stored is not measured again"
+
+    won.measured = []
+    campaign = new(won.task.store, won.task.context.study)
+    won.task = replace(won.task, subject=replace(won.task.subject, campaign=campaign))
+    begin(won)
+    # Among the search's rounds, and among the judgement's.
+    for killed_after in (17, len(measured) - 5):
+        won.dies_after = killed_after
+        with pytest.raises(KeyboardInterrupt):
+            explain(won.task)
+    won.dies_after = None
+    assert undisturbed == explained(won)
+    assert measured == won.measured
+
+
+def test_an_explanation_that_was_begun_otherwise_is_refused(won: FakeBench) -> None:
+    won.dies_after = 25
+    with pytest.raises(KeyboardInterrupt):
+        explain(won.task)
+    won.dies_after = None
+    context = won.task.context
+    study = replace(context.study, budget=replace(context.study.budget, explain_rounds=6))
+    with pytest.raises(UsageError, match="another explain_rounds or level"):
+        explain(replace(won.task, context=replace(context, study=study)))
+
+
+def test_no_gain_is_told_and_nothing_is_measured(
+    bench: FakeBench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(bench, replace(VERDICT, ratio_low=0.9))
+    found = explain(bench.task)
+    assert isinstance(found, Verdict)
+    assert [] == bench.measured
+    show(text("x86 slt", found))
+    assert "no gain to explain, nothing was measured" in capsys.readouterr().out
+
+
+def test_without_a_verdict_it_says_what_to_type(bench: FakeBench) -> None:
+    bench.task.store.put(bench.task.subject, probe_of(DEFAULTS))
+    with pytest.raises(ResultMissingError, match="intop verify --arch x86 --workload slt"):
+        explain(bench.task)
+
+
+def test_a_winner_that_changes_nothing_is_told(bench: FakeBench) -> None:
+    begin(bench, replace(VERDICT, configuration=DEFAULT))
+    with pytest.raises(IntopError, match="changes nothing"):
+        explain(bench.task)
+
+
+def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
+    """Without one key, the winner can't be measured at all: that key is needed."""
+    needed = "net.core.somaxconn"
+    trial = won.trial
+
+    def failing(planned: PlannedTrial, *arguments: object) -> object:
+        values = planned.configuration.values
+        if needed not in values and set(FACTORS) <= set(values):
+            won.statuses = ["failed"]
+        return trial(planned, *arguments)  # type: ignore[arg-type]
+
+    won.trial = failing  # type: ignore[method-assign,assignment]
+    assert sorted([*NEEDED, needed]) == sorted(explained(won).keys)

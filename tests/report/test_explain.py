@@ -1,0 +1,108 @@
+"""An explanation as text and as figures."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.explanation import (
+    Contribution,
+    Dependence,
+    Explanation,
+    Interaction,
+    Kept,
+    Offer,
+    Point,
+)
+from intop.domain.stats import RatioInterval
+from intop.report.explain import explanation, kept_sentence, sentence, smallest
+from intop.report.figures.dependence import dependence
+from intop.report.figures.files import write_figures
+from intop.report.text import show
+from samples import VERDICT
+
+ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"
+RATIO = RatioInterval(3.1, 2.2, 4.4)
+KEPT = Kept(share=0.97, low=0.8, high=1.14, full=RATIO, smaller=RATIO, rounds=16)
+FOUND = Explanation(
+    winner=Configuration({ONE: "64", OTHER: "1 2 3", "net.core.a": "0"}),
+    minimal=Configuration({ONE: "64"}),
+    contributions=(
+        Contribution(
+            keys=(ONE,), before=("4096",), after=("64",), left_out=RATIO, alone=RATIO, missed=RATIO
+        ),
+        Contribution(keys=(OTHER,), before=("3 4 5",), after=("1 2 3",), dropped="no use"),
+    ),
+    interactions=(Interaction(one=ONE, other=OTHER, ratio=RatioInterval(0.5, 0.2, 1.3)),),
+    same=("net.core.a",),
+    verdict=VERDICT,
+    kept=KEPT,
+    offer=None,
+    level=0.95,
+    trials=200,
+    curves=(
+        Dependence(
+            name=ONE,
+            scale="log",
+            predicted=(Point(value=64.0, p99_ms=10.0), Point(value=4096.0, p99_ms=31.0)),
+            measured=(Point(value=64.0, p99_ms=11.0),),
+            elsewhere=(Point(value=512.0, p99_ms=20.0),),
+        ),
+        Dependence(
+            name="net.ipv4.tcp_congestion_control",
+            scale="choice",
+            predicted=(Point(value="cubic", p99_ms=10.0), Point(value="reno", p99_ms=31.0)),
+            measured=(Point(value="reno", p99_ms=11.0),),
+            elsewhere=(Point(value="bbr", p99_ms=20.0),),
+        ),
+    ),
+)
+
+
+def test_the_text_has_each_change_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    show(explanation("x86 slt", FOUND))
+    told = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "4096 -> 64",
+        "3.10 (2.20 to 4.40)",
+        "Dropped, since no use: net.ipv4.tcp_rmem.",
+        "Dropped, since they have the default's value: net.core.a",
+        f"{ONE} and {OTHER} together: 0.50 (0.20 to 1.30) times",
+        "x86 slt: 1 of 3 keys: gain: P99 is 3.10 times lower",
+        "keeps 97 % of the gain (interval 80 to 114 %): P99 3.10 times lower",
+    ):
+        assert words in told
+    assert smallest(FOUND) == f"smallest set: {ONE} ({sentence(FOUND)}, 97 % of the gain)"
+
+
+def test_more_keys_than_are_wanted_are_told_with_the_best_few(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    poor = replace(KEPT, share=0.6)
+    offer = Offer(configuration=Configuration({ONE: "63"}), kept=poor)
+    show(explanation("x86 slt", replace(FOUND, offer=offer, without_curves="no curves: type this")))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "More than 5 keys are needed. The best 1 alone: keeps 60 % of the gain" in told
+    assert "less than the 90% that were wanted" in told
+    assert f"{ONE} = 63" in told
+    assert "No curves: type this" in told
+
+
+def test_a_share_of_no_gain_is_not_told() -> None:
+    none = replace(KEPT, share=float("nan"), full=RatioInterval(0.9, 0.8, 1.0))
+    assert "can't be told" in kept_sentence(none)
+
+
+def test_the_figures_say_what_is_predicted_and_what_is_measured(tmp_path: Path) -> None:
+    written = write_figures(tmp_path, "svg", {"x86 slt": FOUND})
+    assert ["x86-slt-contributions.svg", "x86-slt-dependence.svg"] == [p.name for p in written]
+    bars, curves = (path.read_text() for path in written)
+    assert f"{ONE} (kept)" in bars
+    for words in ("(predicted)", "winner, with and without (measured)", "cubic", ONE):
+        assert words in curves
+
+
+def test_without_curves_there_is_no_figure_of_them() -> None:
+    with pytest.raises(ValueError, match="no curves"):
+        dependence("x86 slt", replace(FOUND, curves=()))
