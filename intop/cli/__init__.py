@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, models, table
+from intop.cli import hosts, lab, models, table, transfer
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -65,6 +65,7 @@ cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)
+cli.add_command(transfer.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
