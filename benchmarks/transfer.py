@@ -17,7 +17,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -70,6 +70,8 @@ class Job:
 
 def machines(path: Path) -> list[Samples]:
     """The table by machine."""
+    if not path.is_file():
+        raise UnusableError(f"{path}: there is no such file; DATA is the folder that has multi/")
     names, rows = numbers(path, header=True)
     targets = [n for n, name in enumerate(names) if name]
     options = [n for n, name in enumerate(names) if not name]
@@ -185,37 +187,58 @@ def keep(path: Path, settings: dict[str, Any], errors: dict[str, float]) -> None
 # The tables ---------------------------------------------------------------------------------------
 
 
+def columns(
+    runs: int, errors: dict[str, float], pairs: Sequence[tuple[int, int]]
+) -> dict[str, list[float]]:
+    """The errors of these pairs, by what they were learned from."""
+    each_run = [(r, s, t) for r in range(runs) for s, t in pairs]
+    jobs = {
+        f"{WARM} from scratch": [Job(t, r, WARM) for r, _, t in each_run],
+        f"{FROM_SCRATCH} from scratch": [Job(t, r, FROM_SCRATCH) for r, _, t in each_run],
+        f"{WARM} warm, all": [Job(t, r, WARM, s) for r, s, t in each_run],
+    }
+    for part in PARTS:
+        jobs[f"{WARM} warm, {part}"] = [Job(t, r, WARM, s, part) for r, s, t in each_run]
+    shuffled = [Job(t, r, WARM, s, shuffled=True) for r, s, t in each_run]
+    jobs[f"{WARM} warm, shuffled"] = shuffled
+    return {
+        head: [errors[job.name] for job in chosen if job.name in errors]
+        for head, chosen in jobs.items()
+    }
+
+
+def summary(count: int, runs: int, errors: dict[str, float]) -> dict[str, Any]:
+    """All errors by pair and kind, and the learning curves."""
+    return {
+        "pairs": {
+            f"{s + 1} > {t + 1}": columns(runs, errors, [(s, t)])
+            for s, t in permutations(range(count), 2)
+        },
+        "curve": [
+            {"rows": n, "scratch": scratch, "warm": warm, "worth": equal}
+            for n, scratch, warm, equal in curve(count, runs, errors)
+        ],
+    }
+
+
 def report(count: int, runs: int, errors: dict[str, float]) -> Iterator[str]:
     """By pair, then the learning curves. What is not there yet is a dash."""
     pairs = list(permutations(range(count), 2))
-
-    def of(*jobs: Job) -> list[float]:
-        return [errors[job.name] for job in jobs if job.name in errors]
 
     def told_of(values: Sequence[float], wanted: int) -> str:
         if not values:
             return "-"
         return interval(values) + ("" if len(values) == wanted else f" ({len(values)} runs)")
 
-    heads = [f"{WARM} from scratch", f"{FROM_SCRATCH} from scratch", f"{WARM} warm, all"]
-    heads += [*(f"{WARM} warm, {part}" for part in PARTS), f"{WARM} warm, shuffled"]
+    heads = list(columns(runs, errors, pairs))
     yield f"| source > target | {' | '.join(heads)} |"
     yield f"|---|{'---:|' * len(heads)}"
-
-    def columns(chosen: Sequence[tuple[int, int]]) -> list[list[float]]:
-        each_run = [(r, s, t) for r in range(runs) for s, t in chosen]
-        return [
-            of(*(Job(t, r, WARM) for r, _, t in each_run)),
-            of(*(Job(t, r, FROM_SCRATCH) for r, _, t in each_run)),
-            of(*(Job(t, r, WARM, s) for r, s, t in each_run)),
-            *(of(*(Job(t, r, WARM, s, part) for r, s, t in each_run)) for part in PARTS),
-            of(*(Job(t, r, WARM, s, shuffled=True) for r, s, t in each_run)),
-        ]
-
     for s, t in pairs:
-        cells = [told_of(values, runs) for values in columns([(s, t)])]
+        by_kind = columns(runs, errors, [(s, t)])
+        cells = [told_of(values, runs) for values in by_kind.values()]
         yield f"| {s + 1} > {t + 1} | {' | '.join(cells)} |"
-    means = [f"{np.mean(v):.4g}" if v else "-" for v in columns(pairs)]
+    whole = columns(runs, errors, pairs).values()
+    means = [f"{np.mean(v):.4g}" if v else "-" for v in whole]
     yield f"| **mean** | {' | '.join(means)} |"
     yield ""
     points = curve(count, runs, errors)
@@ -293,7 +316,10 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
             errors[job.name] = error
             keep(arguments.results, settings, errors)
             print(f"[{number}/{len(lacking)}] {job.name}: {error:.3g} %", file=sys.stderr)
-    print("\n".join(report(count, arguments.runs, errors)))
+    if arguments.json:
+        print(json.dumps(summary(count, arguments.runs, errors), indent=1))
+    else:
+        print("\n".join(report(count, arguments.runs, errors)))
     if arguments.figure is not None:
         draw(arguments.figure, curve(count, arguments.runs, errors))
     try:
@@ -324,6 +350,7 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     from intop.errors import IntopError
     from intop.pipeline.context import Context, chosen_workloads
     from intop.pipeline.transferring import warm_starts
+    from intop.report.machine import to_json
     from intop.report.progress import LineProgress
     from intop.report.text import show
     from intop.report.transfer import warm_starts as text
@@ -355,14 +382,10 @@ def of_store(arguments: argparse.Namespace) -> str | None:
             }
     except IntopError as error:
         raise UnusableError(str(error)) from error
-    for name, (made, _) in found.items():
-        if made:
-            show(text(name, made))
-    if arguments.results is not None:
-        print(
-            json.dumps({n: [asdict(one) for one in made] for n, (made, _) in found.items()}),
-            file=sys.stderr,
-        )
+    if arguments.json:
+        print(to_json({name: made for name, (made, _) in found.items()}))
+    else:
+        show(*(text(name, made) for name, (made, _) in found.items() if made))
     return "\n".join(line for _, missing in found.values() for line in missing) or None
 
 
@@ -375,6 +398,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--family", choices=list(FAMILIES), default="Blend", help="(Blend)")
     parser.add_argument("--jobs", type=positive, help="processes (one a processor)")
     parser.add_argument("--figure", type=Path, help="draw the learning curves into this file")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
     parser.add_argument("--only-report", action="store_true", help="of the runs that are there")
     parser.add_argument("--store", help="trials of x86 and arm, in place of the table")
     parser.add_argument("--config", type=Path, help="the study of the store (as intop's)")
