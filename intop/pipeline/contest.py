@@ -185,6 +185,13 @@ def _judged(entry: _Entry, trials: Sequence[Trial], reference: str, level: float
             f"judged against the host's own values"
         )
         reference = HOST
+    return judged(contestants, trials, reference, level)
+
+
+def judged(
+    contestants: Sequence[Contestant], trials: Sequence[Trial], reference: str, level: float
+) -> Contest:
+    """The contestants with what their trials say, against the reference, which is one of them."""
     p99 = p99_by_round(trials)
     against = p99.get(reference, {})
     compared = sum(not c.same_as and c.name != reference for c in contestants)

@@ -1,0 +1,92 @@
+"""transfer: what one architecture's measurements are worth on another."""
+
+from pathlib import Path
+
+import click
+
+from intop.cli.options import (
+    Command,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    workload_option,
+)
+from intop.cli.running import opened_context
+from intop.errors import ResultMissingError, UsageError
+
+
+@click.command(
+    "transfer",
+    cls=Command,
+    epilog=examples(
+        "intop transfer x86 arm",
+        "intop transfer x86 arm --workload slt --rounds 20",
+        "intop transfer x86 arm --no-measure --json",
+        "intop transfer x86 arm --again                 measure anew",
+    ),
+)
+@click.argument("one", type=click.Choice(["x86", "arm"]))
+@click.argument("other", type=click.Choice(["x86", "arm"]))
+@config_option
+@workload_option
+@json_option
+@click.option("--no-measure", is_flag=True, help="Only what stored trials say; touches no host.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    help="How often each configuration is measured.  [default: judge_pairs of the file]",
+)
+@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+def command(
+    one: str,
+    other: str,
+    config: Path | None,
+    workload: str | None,
+    as_json: bool,
+    no_measure: bool,
+    rounds: int | None,
+    again: bool,
+) -> None:
+    """Use one architecture's measurements on another, and measure each one's winner on both.
+
+    Says how many measurements the other's trials save, by the models of stored trials. Then it
+    measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
+    and a compromise that the models of both find good.
+    """
+    from intop.pipeline.context import chosen_archs
+    from intop.pipeline.transferring import transfer
+    from intop.report.machine import to_json
+    from intop.report.text import show
+    from intop.report.transfer import transfer as text
+
+    if one == other:
+        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
+    if no_measure and (again or rounds is not None):
+        raise UsageError("--no-measure goes with neither --again nor --rounds")
+    found = {}
+    missing: list[str] = []
+    with opened_context(config, None, workload) as context:
+        for arch in (one, other):
+            chosen_archs(context.study, arch)
+        for chosen in context.workloads:
+            try:
+                found[chosen.name] = transfer(
+                    context,
+                    (one, other),
+                    chosen,
+                    measure=not no_measure,
+                    rounds=rounds,
+                    again=again,
+                )
+            except ResultMissingError as error:
+                missing.append(str(error))
+    if not found:
+        raise ResultMissingError("\n".join(missing))
+    if as_json:
+        print_result(to_json(found))
+    else:
+        show(*map(text, found.values()))
+    for line in missing:
+        say(line)
