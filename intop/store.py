@@ -134,6 +134,19 @@ class Store:
         with _as_written(f"campaign {row.id}"):
             return _campaign_of(row)
 
+    def earlier(self, campaign: Campaign) -> list[Campaign]:
+        """The campaigns of the same study before this one, the oldest first."""
+        query = _campaign.select().where(
+            _campaign.c.study == campaign.study, _campaign.c.id < campaign.id
+        )
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(_campaign.c.id)).all()
+        found: list[Campaign] = []
+        for row in rows:
+            with _as_written(f"campaign {row.id}"):
+                found.append(_campaign_of(row))
+        return found
+
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
         values = {

@@ -112,6 +112,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         "doctor",
         "screen",
         "collect",
+        "refine",
         "train",
         "search",
         "verify",
@@ -466,6 +467,7 @@ def test_a_campaign_in_which_nothing_was_planned_is_used(
 @pytest.mark.parametrize(
     ("command", "next_command"),
     [
+        ("refine", "intop collect --arch x86 --workload slt"),
         ("train", "intop collect --arch x86 --workload slt"),
         ("search", "intop train --arch x86 --workload slt"),
         ("verify", "intop search --arch x86 --workload slt"),

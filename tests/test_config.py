@@ -200,6 +200,16 @@ def test_there_may_be_no_replicates(tmp_path: Path) -> None:
     assert 0 == study(tmp_path, text).budget.replicate_trials
 
 
+def test_a_refinement_can_be_left_out(tmp_path: Path) -> None:
+    found = study(tmp_path, GOOD)
+    assert (120, 4) == (found.budget.refine_trials, found.budget.refine_batch)
+    assert found.warm_start
+    text = edited("[workload.slt]", "[budget]\nrefine_trials = 0\n[workload.slt]")
+    text = text.replace("[study]", "[study]\nwarm_start = false")
+    found = study(tmp_path, text)
+    assert (0, False) == (found.budget.refine_trials, found.warm_start)
+
+
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     shaped = 'kind = "vm"\nlink = { delay_ms = 10, loss_percent = 0.5 }'
     text = GOOD.replace("link = { rate_mbit = 300 }", shaped)

@@ -116,6 +116,14 @@ def test_the_latest_campaign_is_the_studys_newest(store: Store) -> None:
     assert second == store.latest("study")
 
 
+def test_earlier_campaigns_are_those_of_the_same_study_oldest_first(store: Store) -> None:
+    first = begun(store).campaign
+    begun(store, study="another")
+    second, third = begun(store).campaign, begun(store).campaign
+    assert [first, second] == store.earlier(third)
+    assert [] == store.earlier(first)
+
+
 def test_a_finished_campaign_says_when(store: Store) -> None:
     first = begun(store).campaign
     second = begun(store).campaign

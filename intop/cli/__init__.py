@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import hosts, lab, models, table
+from intop.cli import hosts, lab, models, refine, table
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 def cli() -> None:
     """Tune the Linux kernel parameters of Nginx clusters, and prove the result by measurement.
 
-    The stages screen, collect, train, search and verify can be run one by one; tune runs them all.
-    Each can be interrupted and picks up where it stopped. Hosts are always given back as they were.
+    The stages screen, collect, refine, train, search and verify can be run one by one; tune runs
+    them all. Each can be interrupted and picks up where it stopped. Hosts are always given back as
+    they were.
     """
 
 
@@ -65,6 +66,7 @@ cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)
+cli.add_command(refine.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------
@@ -209,10 +211,12 @@ def train(
         "intop search",
         "intop search --workload dlt",
         "intop search --models models",
+        "intop search --objectives p99,cpu --figures figures",
         "intop search --algorithm annealing",
     )
 )
 @stage_options
+@figures_options
 @models_option("Search models saved in this folder, in place of fitting the campaign's.")
 @click.option(
     "--algorithm",
@@ -221,12 +225,36 @@ def train(
     show_default=True,
     help="How to search; the others are there to be compared with.",
 )
-def search(models: Path | None, algorithm: str, **options: Any) -> None:
-    """Search the models for promising configurations, by a genetic algorithm or another."""
+@click.option(
+    "--objectives",
+    metavar="NAME,NAME",
+    help="Search for the front of two or three of p99, cpu and throughput, by NSGA-II.",
+)
+def search(models: Path | None, algorithm: str, objectives: str | None, **options: Any) -> None:
+    """Search the models for promising configurations, by a genetic algorithm or another.
+
+    With --objectives none is the best one: what is found is a front, beside the candidates that
+    verify measures.
+    """
+    if objectives is not None:
+        _search_front(objectives, models, algorithm, **options)
+        return
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
     run_stage(lambda task: stage(task, models, algorithm), text.search, **options)
+
+
+def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
+    from intop.pipeline.fronts import chosen_objectives, search_front
+    from intop.report.front import tradeoff
+
+    if models is not None:
+        raise UsageError("--models has models of P99 only: leave it out with --objectives")
+    if algorithm != "genetic":
+        raise UsageError(f"--objectives is searched by NSGA-II: leave out --algorithm {algorithm}")
+    chosen = chosen_objectives(objectives)
+    run_stage(lambda task: search_front(task, chosen), tradeoff, **options)
 
 
 @cli.command(
@@ -364,6 +392,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.pipeline.tuning import tune as stage
     from intop.report import text
     from intop.report.machine import to_json
+    from intop.report.refine import refined
     from intop.report.verdict import sentence, verdict
 
     if new and resume:
@@ -374,6 +403,7 @@ def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
             title = f"{tuned.arch} {tuned.workload}"
             text.show(
                 text.ranking(title, tuned.ranking),
+                *([refined(title, tuned.refined)] if tuned.refined else []),
                 text.errors(title, tuned.training),
                 text.search(title, tuned.search),
                 verdict(title, tuned.verdict),

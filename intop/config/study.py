@@ -87,7 +87,8 @@ class Study:
     embedded one is a LabSpec until it is up. Architectures in `optional` are done without where
     they can't be brought up. Parameters of a higher risk than `max_risk` are
     left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
-    `objective` is what models learn; a verdict is always on P99.
+    `objective` is what models learn; a verdict is always on P99. With `warm_start` a refinement
+    learns from earlier campaigns, too.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Study:
     wanted: tuple[str, ...] = ("*",)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     objective: Objective = "p99"
+    warm_start: bool = True
 
 
 class _HostModel(Model):
@@ -208,7 +210,10 @@ class _BudgetModel(Model):
     screen_trials: Annotated[int, Field(ge=8)] = 100
     screen_stable: Annotated[int, Field(ge=0)] = 3
     keep: Count = 20
-    collect_trials: Annotated[int, Field(ge=8)] = 200
+    # Half for a design that fills the space, half for what the models then find most telling.
+    collect_trials: Annotated[int, Field(ge=8)] = 120
+    refine_trials: Annotated[int, Field(ge=0)] = 120
+    refine_batch: Count = 4
     replicate_trials: Annotated[int, Field(ge=0)] | None = None
     sentinel_every: Annotated[int, Field(ge=2)] = 8
     folds: Annotated[int, Field(ge=2, le=20)] = 4
@@ -252,6 +257,7 @@ class _StudyModel(Model):
     parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
     baselines: str | None = Field(default=None, min_length=1)
     objective: Objective = "p99"
+    warm_start: bool = True
 
 
 class _FileModel(Model):
@@ -304,6 +310,7 @@ def load_study(path: Path) -> Study:
         wanted=found.study.parameters,
         baselines=baselines,
         objective=found.study.objective,
+        warm_start=found.study.warm_start,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Literal, get_args
 
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
@@ -21,6 +21,9 @@ Stage = Literal[
 ]
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""All of them, in the order in which a campaign has them."""
 
 PREPARING: tuple[Stage, ...] = ("pilot", "replicas")
 """What comes before there is a duration for all trials; theirs may be another one."""
@@ -66,7 +69,8 @@ class Conditions:
 class PlannedTrial:
     """One place in a stage's plan. `index` is its place in the order of measurement.
 
-    Where sides meet in rounds, `label` is "ROUND: SIDE"; else it is empty.
+    Where sides meet in rounds, `label` is "ROUND: SIDE". In a refinement it is "STEP.PLACE: WHY"
+    (domain/refined.py). Else it is empty.
     """
 
     index: int

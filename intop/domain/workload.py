@@ -56,15 +56,17 @@ class Budget:
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
-    what its threads could. A trial of screen or collect is stopped once its P99 is certainly more
-    than `hopeless` times that of the default; 0 stops none. Where a cluster has replicas, the
-    default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
-    measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
-    one with which a verdict resolves a ratio of `pilot_resolution`.
+    what its threads could. A trial of screen, collect or refine is stopped once its P99 is
+    certainly more than `hopeless` times that of the default; 0 stops none. Where a cluster has
+    replicas, the default is measured `agree_rounds` times on each of them, to see that they agree.
+    A pilot measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and
+    looks for one with which a verdict resolves a ratio of `pilot_resolution`.
 
-    `replicate_trials` further trials go to collected configurations that promise or scatter much;
-    None is a quarter of as many as there are configurations. Models are judged by `folds`, which
-    are drawn anew for each of `repeats`.
+    `refine_trials` go, `refine_batch` at a time, to what is most telling by all trials before them;
+    0 leaves that stage out of `tune`. `replicate_trials` further trials go to collected
+    configurations that promise or scatter much; None is none where there are `refine_trials`, of
+    which some are replicates, and else a quarter of as many as there are configurations. Models
+    are judged by `folds`, which are drawn anew for each of `repeats`.
     """
 
     screen_trials: int
@@ -72,6 +74,8 @@ class Budget:
     keep: int
     collect_trials: int
     replicate_trials: int | None
+    refine_trials: int
+    refine_batch: int
     sentinel_every: int
     folds: int
     repeats: int

@@ -56,11 +56,8 @@ def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe |
     differences = last.conditions.differences(conditions)
     study = task.context.study
     catalogue = study.catalogue
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
-    lists = {p.choices_from_in_namespace for p in catalogue.parameters}
-    ignored = set() if probe.facts.in_namespace else lists
     if before is not None:
-        differences += changes(before, probe, ignored)
+        differences += defaults_changed(task, before, probe)
     # What the study itself leaves out by now is another matter.
     offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
     offered = {p.key for one in (offer, probed_of(study, probe)) for p in one.space.parameters}
@@ -75,6 +72,13 @@ def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe |
             f"(then against now):\n  " + "\n  ".join(differences) + "\n"
             "Bring them back, or start anew with --new"
         )
+
+
+def defaults_changed(task: Task, before: Probe, now: Probe) -> list[str]:
+    """One line for each key whose value on the host, or whether it can be set, has changed."""
+    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
+    return changes(before, now, set() if now.facts.in_namespace else lists)
 
 
 def _in_short(paths: tuple[str, ...]) -> str:

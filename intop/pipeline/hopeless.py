@@ -1,6 +1,6 @@
 """Which trials are stopped before their end, and at what limit.
 
-A trial of `screen` or `collect` has done its duty once its P99 is certainly far above the
+A trial of `screen`, `collect` or `refine` has done its duty once its P99 is certainly far above the
 default's: it is a bad configuration, and by how much hardly matters. The default itself is never
 stopped, nor is what a verdict or a contest rests on.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial, Stage, Trial
 
-STAGES: tuple[Stage, ...] = ("screen", "collect")
+STAGES: tuple[Stage, ...] = ("screen", "collect", "refine")
 
 
 def limit_ms(

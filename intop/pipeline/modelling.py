@@ -92,7 +92,7 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
     again from the stored trials and hyper-parameters, which takes a second or two, unless there is
     a folder `models` of saved ones.
     """
-    source = _training(task) if models is None else artefacts.read(path_of(models, task))
+    source = required_training(task) if models is None else artefacts.read(path_of(models, task))
     budget = task.context.study.budget
     space, samples, _ = collected_samples(task)
     if isinstance(source, Training):
@@ -136,8 +136,8 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
     return result
 
 
-def _training(task: Task) -> Training:
-    """Raises ResultMissingError, or UsageError for models of another objective."""
+def required_training(task: Task) -> Training:
+    """What was trained. Raises ResultMissingError, or UsageError for another objective's models."""
     training = task.store.get(task.subject, Training)
     command = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:
@@ -152,7 +152,7 @@ def _training(task: Task) -> Training:
 
 
 def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
-    """What was collected, as models are trained on it, and the trials themselves.
+    """What was collected and refined, as models are trained on it, and the trials themselves.
 
     Raises ResultMissingError, or IntopError where the study's objective is a component, and there
     is none that could be one.
@@ -174,5 +174,5 @@ def _by_component(task: Task, trials: Sequence[Trial]) -> list[Measured]:
             f'{task.title}: objective = "component" is no objective here: {error}. '
             f'Set objective = "p99" in [study] of {task.context.study.path}'
         ) from error
-    by_place = {t.planned.index: v for t, v in zip(told, equivalents, strict=True)}
-    return by_configuration(trials, lambda trial: by_place[trial.planned.index])
+    by_place = {(t.stage, t.planned.index): v for t, v in zip(told, equivalents, strict=True)}
+    return by_configuration(trials, lambda trial: by_place[trial.stage, trial.planned.index])

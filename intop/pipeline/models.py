@@ -81,7 +81,7 @@ def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples)
 
 
 def _origin(task: Task, space: Space, samples: Samples) -> Origin:
-    trials = task.trials("collect")
+    trials = task.trials("collect", "refine")
     campaign = task.subject.campaign
     return Origin(
         study=task.context.study.name,

@@ -16,6 +16,7 @@ from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError, UsageError
+from intop.learn.active import best_known
 from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
@@ -168,7 +169,8 @@ def _replicates(task: Task, trials: Sequence[Trial]) -> list[PlannedTrial]:
     roles = [p.role for p in plan]
     done, wanted = roles.count("replicate"), budget.replicate_trials
     if wanted is None:
-        wanted = roles.count("design") // 4
+        # A refinement has replicates of its own, and knows more when it allots them.
+        wanted = 0 if budget.refine_trials else roles.count("design") // 4
     measured = [m for m in by_configuration(trials) if not m.configuration.is_default]
     sound = [
         (m, variance)
@@ -215,7 +217,7 @@ def collected_space(task: Task) -> Space:
 
 
 def collected(task: Task) -> list[Measured]:
-    """The collected configurations, each with all of its usable trials.
+    """The configurations of collect and refine, each with all of its usable trials.
 
     Raises ResultMissingError while the plan is not carried out.
     """
@@ -223,20 +225,41 @@ def collected(task: Task) -> list[Measured]:
 
 
 def collected_trials(task: Task) -> list[Trial]:
-    """The last attempt at each collected trial; some of them are usable.
+    """The last attempt at each trial of `collect` and of `refine`, if that has begun.
 
-    Raises ResultMissingError while the plan is not carried out. Replicates belong to it once they
-    are planned: what is measured so far will do without those that are still to be allotted.
+    Some of them are usable. Raises ResultMissingError while a plan of these is not carried out.
     """
-    plan = task.store.plan(task.subject, "collect")
-    trials = task.trials("collect")
+    refined = task.store.plan(task.subject, "refine")
+    return stage_trials(task, "collect") + (stage_trials(task, "refine") if refined else [])
+
+
+def stage_trials(task: Task, stage: Stage) -> list[Trial]:
+    """The last attempt at each trial of a stage; some of them are usable.
+
+    Raises ResultMissingError while the plan is not carried out. What is added to a plan later
+    belongs to it once it is planned: what is measured so far will do without it.
+    """
+    plan = task.store.plan(task.subject, stage)
+    trials = task.trials(stage)
     if not plan or len(trials) < len(plan):
         raise ResultMissingError(
-            f"{task.title}: {len(trials)} of {len(plan)} trials are collected: "
-            f"{_next(task, 'collect')}"
+            f"{task.title}: {len(trials)} of {len(plan)} trials of {stage} are measured: "
+            f"{_next(task, stage)}"
         )
     usable(trials, task)
     return trials
+
+
+def best_measured(task: Task, measured: Sequence[Measured]) -> Measured | None:
+    """The one that is believed to be best among those that never failed, without the default.
+
+    The lowest of many that were measured once would be the luckiest. None where there is none.
+    """
+    sound = [m for m in measured if not m.configuration.is_default and not m.failures]
+    if not sound:
+        return None
+    samples = samples_of(collected_space(task), sound)
+    return sound[best_known(samples, seed=task.seed("best"))]
 
 
 def required_space(task: Task) -> Space:

@@ -3,20 +3,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.pipeline.context import Context, Task
 from intop.pipeline.modelling import search, train
+from intop.pipeline.refining import refine
 from intop.pipeline.sampling import collect, screen
 from intop.pipeline.verifying import verify
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """Everything that one architecture's campaign found out under one workload."""
+    """Everything that one architecture's campaign found out under one workload.
+
+    `refined` is None where the budget has no `refine_trials`.
+    """
 
     arch: str
     workload: str
     ranking: Ranking
+    refined: Refined | None
     training: Training
     search: Search
     verdict: Verdict
@@ -42,6 +48,8 @@ def _tuned(task: Task) -> Tuned:
     training = get(task.subject, Training)
     if training is None:
         collect(task)
+        if task.context.study.budget.refine_trials:
+            refine(task)
         training = train(task)
     found = get(task.subject, Search) or search(task)
     verdict = get(task.subject, Verdict) or verify(task)
@@ -49,6 +57,7 @@ def _tuned(task: Task) -> Tuned:
         arch=task.subject.arch,
         workload=task.workload.name,
         ranking=ranking,
+        refined=get(task.subject, Refined),
         training=training,
         search=found,
         verdict=verdict,

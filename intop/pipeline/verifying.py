@@ -24,7 +24,7 @@ from intop.pipeline.blocks import (
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
 from intop.pipeline.pilot import timed
-from intop.pipeline.sampling import collected
+from intop.pipeline.sampling import best_measured, collected
 
 MEASURED_BEST = "best measured"
 
@@ -120,9 +120,8 @@ def _default(ready: Bench, against: str) -> Configuration:
 def _finalists(task: Task, count: int) -> dict[str, Configuration]:
     """The most promising candidates, and the best configuration that was measured already.
 
-    The best is the one with the lowest geometric mean of P99 over its replicates, among those that
-    never failed. The lowest of single trials would be the luckiest; replicates went to those that
-    looked best, and took luck from them.
+    The lowest of single trials would be the luckiest, so the best is what is believed to be, given
+    how noisy trials are, among those that never failed.
     """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
@@ -130,8 +129,7 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
             f"{task.title}: no candidates yet: intop search --arch {task.subject.arch} "
             f"--workload {task.workload.name}"
         )
-    sound = [m for m in collected(task) if not m.configuration.is_default and not m.failures]
-    best = min(sound, key=lambda m: m.mean_ms, default=None)
+    best = best_measured(task, collected(task))
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
     finalists = {f"candidate {n}": c for n, c in enumerate(predicted[:room], start=1)}

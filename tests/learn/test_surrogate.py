@@ -200,7 +200,8 @@ def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
         " intop.learn.searching.search, intop.learn.finalists, intop.learn.ceiling,"
-        " intop.learn.components, intop.learn.active;"
+        " intop.learn.components, intop.learn.active, intop.learn.searching.pareto,"
+        " intop.learn.held_out;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"
         "print([name for name in heavy.split() if name in sys.modules])"
     )

@@ -45,6 +45,7 @@ screen_trials = 8
 keep = 6
 collect_trials = 8
 replicate_trials = 2
+refine_trials = 2
 sentinel_every = 4
 folds = 2
 repeats = 1

@@ -41,6 +41,8 @@ def test_from_doctor_to_verdict_for_both_workloads(
     for one in tuned:
         assert len(one["ranking"]["chosen"]) == 6
         assert len(one["ranking"]["importances"]) > 60
+        assert one["refined"]["ended"] == "budget"
+        assert sum(one["refined"]["steps"][0]["reasons"].values()) == 2
         families = {error["family"] for error in one["training"]["errors"]}
         assert families == set(FAMILIES)
         assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}
@@ -59,7 +61,13 @@ def test_from_doctor_to_verdict_for_both_workloads(
     assert len(study.trials("judge")) == count
 
     out, _ = study.run("tune", "--resume", expected=(0, 3))
-    for words in ("importance of parameters", "error of the models", "generations", "Verdicts"):
+    for words in (
+        "importance of parameters",
+        "refinement",
+        "error of the models",
+        "generations",
+        "Verdicts",
+    ):
         assert words in out
 
     names = ("ubuntu-18.04", "openeuler-25.09")
@@ -173,7 +181,12 @@ def test_two_clusters_compared(make_study: Make) -> None:
 
 def test_stages_name_what_they_lack(make_study: Make) -> None:
     study = make_study("x86")
-    for stage, wanted in (("train", "collect"), ("search", "train"), ("verify", "search")):
+    for stage, wanted in (
+        ("refine", "collect"),
+        ("train", "collect"),
+        ("search", "train"),
+        ("verify", "search"),
+    ):
         _, err = study.run(stage, "--workload", "slt", expected=(1,))
         assert f"intop {wanted} --arch x86 --workload slt" in err
 

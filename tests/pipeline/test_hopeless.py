@@ -49,6 +49,7 @@ def test_the_limit_is_a_multiple_of_the_defaults_p99(
     [
         (DESIGN, "screen", 5.0, True),
         (DESIGN, "collect", 1.5, True),
+        (DESIGN, "refine", 5.0, True),
         (DESIGN, "collect", 0.0, False),
         (DESIGN, "pick", 5.0, False),
         (DESIGN, "judge", 5.0, False),

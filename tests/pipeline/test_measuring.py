@@ -108,7 +108,7 @@ def test_too_many_failures_stop_the_stage(bench: FakeBench) -> None:
 def test_what_is_collected_has_the_drift_of_its_sentinels(bench: FakeBench) -> None:
     bench.task.store.write_plan(bench.task.subject, "collect", plan(4)(None))
     found = sampling.collect(bench.task)
-    assert 8 == len(found.trials)  # with one replicate
+    assert 7 == len(found.trials)
     # The made-up trials are all of one moment.
     assert (3, None) == (found.drift.sentinels, found.drift.change)
     assert bench.task.context.study.budget.level == found.drift.level
@@ -116,7 +116,7 @@ def test_what_is_collected_has_the_drift_of_its_sentinels(bench: FakeBench) -> N
 
 def test_training_waits_for_the_whole_plan(bench: FakeBench) -> None:
     bench.task.store.write_plan(bench.task.subject, "collect", plan(4)(None))
-    with pytest.raises(ResultMissingError, match="0 of 7 trials are collected"):
+    with pytest.raises(ResultMissingError, match="0 of 7 trials of collect are measured"):
         sampling.collected(bench.task)
 
 

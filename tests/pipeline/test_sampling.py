@@ -35,9 +35,9 @@ def latency(planned: PlannedTrial) -> int:
 
 @pytest.fixture(name="first_pass")
 def _first_pass(bench: FakeBench) -> FakeBench:
-    """A bench whose campaign has its first pass planned; the default budget, a quarter of 16."""
+    """A bench whose campaign has its first pass planned; without a refinement, a quarter of 16."""
     bench.latency = latency
-    with_budget(bench, sentinel_every=EVERY)
+    with_budget(bench, sentinel_every=EVERY, refine_trials=0)
     planned(bench)
     return bench
 
@@ -100,6 +100,11 @@ def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeBench)
     assert [4, 4, 4] == [len(set(batch)) for batch in batches]
     assert [True, True, False] == [lucky in batch for batch in batches]
     assert lucky - 1 not in places
+
+
+def test_a_refinement_has_replicates_of_its_own(first_pass: FakeBench) -> None:
+    with_budget(first_pass, refine_trials=4)
+    assert 0 == collect(first_pass.task).replicates
 
 
 def test_there_may_be_none(first_pass: FakeBench) -> None:

@@ -9,22 +9,30 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.front import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
 from intop.domain.ranks import rank_agreement
+from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.results import (
     Ceiling,
     Components,
+    Convergence,
     HeldOut,
     Importance,
     ModelError,
     Ranking,
+    Search,
     Training,
 )
 from intop.errors import IntopError
 from intop.report.figures.components import components
+from intop.report.figures.convergence import convergence
 from intop.report.figures.drawing import INK, Drawing
 from intop.report.figures.files import write_figures
+from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.predictions import MOST_POINTS, predictions
+from intop.report.figures.refinement import refinement
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD_OUT = tuple(
@@ -46,6 +54,26 @@ def error(family: str, held_out: tuple[HeldOut, ...] = HELD_OUT) -> ModelError:
     )
 
 
+BEST = BestKnown(configuration=DEFAULT, p99_ms=20.0, trials=1)
+REFINED = Refined(
+    before=BEST,
+    collected=8,
+    steps=tuple(
+        RefineStep(
+            number=n,
+            reasons={"promise": 4},
+            improvement=0.1,
+            spent=4 * n,
+            failures=0,
+            best=replace(BEST, p99_ms=20.0 - 4 * n),
+        )
+        for n in (1, 2)
+    ),
+    ended="budget",
+    budget=8,
+    earlier=0,
+    default_p99_ms=90.0,
+)
 TRAINING = Training(
     keys=("a", "b"),
     fitted=(),
@@ -75,6 +103,54 @@ def ranking(*keys: str, chosen: int = 2, level: float | None = 0.2) -> Ranking:
 
 ONE, OTHER = ranking("a", "b", "c", "d"), ranking("b", "d", "a", "e")
 BOTH = rank_agreement(("x86 slt", "x86 dlt"), ONE, OTHER)
+
+SEARCH = Search(
+    candidates=(),
+    convergences=(
+        Convergence(model="RFR", best_ms=(40.0, 25.0, 25.0), converged_at=1, seconds=0.5),
+        Convergence(model="ensemble", best_ms=(60.0, 30.0, 20.0, 20.0), converged_at=2, seconds=1),
+    ),
+)
+
+
+def tradeoff(*names: str) -> Tradeoff:
+    """Three points of a front beside two measured configurations and the default."""
+    values = {"p99": (20.0, 30.0, 40.0), "cpu": (0.3, 0.2, 0.1), "throughput": (90.0, 95.0, 99.0)}
+    rows = list(zip(*(values[name] for name in names), strict=True))
+    told = [Configuration({"a.b": str(n)}) for n in range(3)]
+    return Tradeoff(
+        front=Front(
+            objectives=tuple(
+                LearnedObjective(
+                    name=name,
+                    mape=10.0,
+                    r2=0.5,
+                    spearman=0.5,
+                    configurations=3,
+                    measured_low=1.0,
+                    measured_high=2.0,
+                )
+                for name in names
+            ),
+            points=tuple(
+                FrontPoint(configuration=c, predicted=row)
+                for c, row in zip(told, rows, strict=True)
+            ),
+            knee=1,
+            default=FrontPoint(configuration=DEFAULT, predicted=rows[2]),
+            generations=5,
+            converged_at=2,
+            seconds=0.5,
+        ),
+        measured=tuple(
+            MeasuredPoint(configuration=c, measured=row)
+            for c, row in zip((DEFAULT, *told[:2]), rows, strict=True)
+        ),
+        rate_rps=100.0,
+    )
+
+
+SHORT = tradeoff("p99", "cpu")
 
 
 class Picture:
@@ -106,8 +182,19 @@ class Picture:
         lambda: importance("x86 slt", ONE),
         lambda: agreement("x86 slt and x86 dlt", BOTH),
         lambda: components("x86 slt", FOUND),
+        lambda: convergence("x86 slt", SEARCH),
+        lambda: front("x86 slt", tradeoff("p99", "cpu", "throughput")),
+        lambda: refinement("x86 slt", REFINED),
     ],
-    ids=["predictions", "importance", "agreement", "components"],
+    ids=[
+        "predictions",
+        "importance",
+        "agreement",
+        "components",
+        "convergence",
+        "front",
+        "refinement",
+    ],
 )
 def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> None:
     drawing = draw()
@@ -220,7 +307,42 @@ def test_components_are_a_map_of_those_that_are_needed() -> None:
     assert 6 == picture.count("loadings", "path")
 
 
+# Refinement ---------------------------------------------------------------------------------------
+
+
+def test_a_refinement_has_a_point_for_the_first_design_and_for_each_step() -> None:
+    picture = Picture(refinement("x86 slt", REFINED))
+    assert 3 == picture.count("best-known")
+
+
 # Files --------------------------------------------------------------------------------------------
+
+
+# Searches -----------------------------------------------------------------------------------------
+
+
+def test_each_model_has_a_line_that_is_marked_where_it_converged() -> None:
+    picture = Picture(convergence("x86 slt", SEARCH))
+    assert 1 == picture.count("run-RFR") == picture.count("run-ensemble")
+    assert {"RFR: 1, 0.5 s", "ensemble: 2, 1.0 s", "best predicted P99 in ms"} <= set(picture.words)
+    component = convergence("x86 slt", replace(SEARCH, objective="component"))
+    assert "best predicted P99 equivalent in ms" in Picture(component).words
+
+
+def test_a_front_stands_beside_what_was_measured() -> None:
+    picture = Picture(front("x86 slt", SHORT))
+    marks = {name: picture.count(f"{name}-p99-cpu") for name in ("front", "measured", "default")}
+    assert {"front": 3, "measured": 2, "default": 1} == marks
+    assert {"measured", "default, measured", "predicted front", "knee, predicted"} <= set(
+        picture.words
+    )
+    assert {"P99 in ms", "balancer's CPU in %"} <= set(picture.words)
+
+
+def test_three_objectives_have_a_panel_for_each_two() -> None:
+    picture = Picture(front("x86 slt", tradeoff("p99", "cpu", "throughput")))
+    pairs = ("p99-cpu", "p99-throughput", "cpu-throughput")
+    assert [3, 3, 3] == [picture.count(f"front-{pair}") for pair in pairs]
 
 
 def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
@@ -228,12 +350,19 @@ def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
         "x86 slt": replace(TRAINING, components=FOUND),
         "x86 dlt": replace(TRAINING, errors=(), components=Components(trials=3, metrics=())),
         "x86 slt and x86 dlt": BOTH,
+        "arm slt": SEARCH,
+        "arm dlt": tradeoff("p99", "cpu"),
+        "x86 dlt refined": REFINED,
+        "arm dlt refined": replace(REFINED, steps=()),
     }
     written = write_figures(tmp_path, "svg", results)
     assert [
         "x86-slt-predictions.svg",
         "x86-slt-components.svg",
         "x86-slt-and-x86-dlt-agreement.svg",
+        "arm-slt-convergence.svg",
+        "arm-dlt-front-p99-cpu.svg",
+        "x86-dlt-refined-refinement.svg",
     ] == [path.name for path in written]
     assert predictions("x86 slt", TRAINING).svg() == written[0].read_text()
     (png,) = write_figures(tmp_path, "png", {"arm slt": ONE})
@@ -251,6 +380,12 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     [
         (lambda: predictions("x", replace(TRAINING, errors=())), "no family has predictions"),
         (lambda: importance("x", ranking()), "no parameters"),
+        (lambda: convergence("x", replace(SEARCH, convergences=())), "no generations"),
+        (
+            lambda: front("x", replace(SHORT, front=replace(SHORT.front, points=()))),
+            "no points",
+        ),
+        (lambda: refinement("x", replace(REFINED, steps=())), "no steps"),
         (lambda: components("x", Components(trials=3, metrics=())), "no components of 3 trials"),
         (
             lambda: agreement("x", rank_agreement(("a", "b"), ranking("a"), ranking("b"))),

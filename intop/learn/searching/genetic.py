@@ -4,9 +4,6 @@ Individuals are genes in [0, 1], and `Space.decode` makes every one of them feas
 and selects them; what changes their genes does so for a whole generation at once.
 """
 
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,19 +13,22 @@ from numpy.typing import NDArray
 from intop.domain.encoding import Matrix
 from intop.learn.design import stratified_genes
 from intop.learn.samples import Rows, Vector
+from intop.learn.searching.operators import (
+    CROSSOVERS,
+    MUTATIONS,
+    NONE,
+    numeric,
+    offspring,
+    pairs,
+    seeded,
+)
 from intop.learn.searching.run import IMPROVEMENT, Run, last_improvement
 
 TOURNAMENT = 3
 ELITE_SHARE = 0.02
-BLEND = 0.3
-"""How far beyond its parents a blended gene may lie, in units of their distance."""
 LEAST_CHANCE = 0.1
 """Of each operator: what is of no use now may be later."""
 LEARNING_RATE = 0.2
-
-NONE = 0
-UNIFORM, BLENDED = 1, 2
-MOVED, DRAWN = 1, 2
 
 
 def genetic(run: Run) -> None:
@@ -38,7 +38,7 @@ def genetic(run: Run) -> None:
     makes room for one that knows nothing of it; the run remembers its best.
     """
     rng = np.random.default_rng(run.seed)
-    with _seeded(run.seed):
+    with seeded(run.seed):
         lowest = _evolved(run, run.first, rng)
         while True:
             run.restarts += 1
@@ -51,8 +51,8 @@ def genetic(run: Run) -> None:
 
 def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     """The lowest score of a herd when it has converged."""
-    numbers = np.array([column.component is not None for column in run.space.columns])
-    crossovers, mutations = _Rates([0.3, 0.35, 0.35]), _Rates([0.5, 0.25, 0.25])
+    numbers = numeric(run.space)
+    crossovers, mutations = _Rates(list(CROSSOVERS)), _Rates(list(MUTATIONS))
     elite = max(1, round(ELITE_SHARE * len(herd)))
     scores = run.scores(herd)
     order = np.argsort(scores, kind="stable")
@@ -60,14 +60,9 @@ def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
     best = [float(scores[0])]
     while len(best) - 1 - last_improvement(best) < run.patience:
         parents = _selected(scores)
-        crossing = np.resize(np.tile(crossovers.drawn(len(herd) // 2, rng), 2), len(herd))
-        changing = mutations.drawn(len(herd), rng)
-        # Neither would be a copy, and a prediction for nothing.
-        changing = np.where(
-            (crossing == NONE) & (changing == NONE), rng.integers(1, 3, len(herd)), changing
+        children, crossing, changing = offspring(
+            herd[parents], numbers, crossovers.chances, mutations.chances, rng
         )
-        children = _crossed(herd[parents], crossing, numbers, rng)
-        children = np.clip(_mutated(children, changing, numbers, rng), 0.0, 1.0)
         told = run.scores(children)
         is_better = told < _better_parent(scores[parents], crossing)
         crossovers.learn(crossing, is_better)
@@ -111,10 +106,6 @@ class _Rates:
     def __post_init__(self) -> None:
         self._quality = np.array(self.chances)
 
-    def drawn(self, count: int, rng: np.random.Generator) -> Rows:
-        """An operator for each of so many."""
-        return np.asarray(rng.choice(len(self.chances), count, p=self.chances))
-
     def learn(self, used: Rows, is_better: NDArray[np.bool_]) -> None:
         """What came of the operators that were used for each child."""
         kinds = len(self.chances)
@@ -129,59 +120,9 @@ class _Rates:
         self.chances = (chances / chances.sum()).tolist()
 
 
-def _pairs(count: int) -> tuple[slice, slice]:
-    """Which rows mate: the first half with the second; of an odd number, the last one doesn't."""
-    return slice(0, count // 2), slice(count // 2, count // 2 * 2)
-
-
 def _better_parent(of_parents: Vector, crossing: Rows) -> Vector:
     """For each child the score of its better parent; its only one where nothing was crossed."""
-    one, other = _pairs(len(of_parents))
+    one, other = pairs(len(of_parents))
     better = of_parents.copy()
     better[one] = better[other] = np.minimum(of_parents[one], of_parents[other])
     return np.where(crossing == NONE, of_parents, better)
-
-
-def _crossed(
-    parents: Matrix, crossing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
-) -> Matrix:
-    """Swaps genes, or blends numbers and swaps names: half-way between names lies nothing.
-
-    Uniform crossover, and the BLX-alpha of Eshelman and Schaffer (Foundations of Genetic Algorithms
-    2, 1993, 187-202).
-    """
-    first, second = _pairs(len(parents))
-    one, other, kind = parents[first], parents[second], crossing[first, None]
-    swaps = (kind != NONE) & (rng.random(one.shape) < 0.5)
-    share = np.where(swaps, 1.0, 0.0)
-    between = (1 + 2 * BLEND) * rng.random(one.shape) - BLEND
-    share = np.where((kind == BLENDED) & numbers, between, share)
-    children = parents.copy()
-    children[first] = (1 - share) * one + share * other
-    children[second] = share * one + (1 - share) * other
-    return children
-
-
-def _mutated(
-    genes: Matrix, changing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
-) -> Matrix:
-    """Moves some numbers by a little, or draws some genes of any kind anew."""
-    rows, columns = genes.shape
-    # From a third of the range down to fine tuning, so that no schedule is needed.
-    steps = 10 ** rng.uniform(-2.5, -0.5, (rows, 1)) * rng.standard_normal(genes.shape)
-    chance = min(0.5, 2 / max(1, numbers.sum()))
-    moves = (changing == MOVED)[:, None] & numbers & (rng.random(genes.shape) < chance)
-    draws = (changing == DRAWN)[:, None] & (rng.random(genes.shape) < 1.5 / columns)
-    moved = np.where(moves, genes + steps, genes)
-    return np.where(draws, rng.random(genes.shape), moved)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """DEAP draws from the global generator of `random`: seeded here, given back as it was."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)

@@ -12,7 +12,8 @@ from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.design import latin_hypercube
 from intop.learn.fitness import Estimate
-from intop.learn.searching.genetic import _crossed, _mutated, _Rates
+from intop.learn.searching.genetic import _Rates
+from intop.learn.searching.operators import crossed, mutated
 from intop.learn.searching.search import ALGORITHMS, SearchResult, search
 
 small_search = partial(search, population=30, generations=8)
@@ -292,7 +293,7 @@ def test_crossing_mixes_its_pair_and_blends_no_names() -> None:
     parents = np.array([[0.2] * 4, [0.3] * 4, [0.6] * 4, [0.9] * 4, [0.5] * 4])
     rng = np.random.default_rng(1)
     for _ in range(20):
-        children = _crossed(parents, np.array([1, 2, 1, 2, 0]), numbers, rng)
+        children = crossed(parents, np.array([1, 2, 1, 2, 0]), numbers, rng)
         assert set(children[[0, 2]].ravel().round(9).tolist()) <= {0.2, 0.6}
         assert set(children[[1, 3], 2:].ravel().round(9).tolist()) <= {0.3, 0.9}
         assert children[1, :2] + children[3, :2] == pytest.approx([1.2, 1.2])
@@ -303,7 +304,7 @@ def test_mutation_moves_numbers_only_or_draws_anew() -> None:
     numbers = np.array([True] * 5 + [False] * 5)
     genes = np.full((300, 10), 0.5)
     changing = np.repeat([0, 1, 2], 100)
-    changed = _mutated(genes, changing, numbers, np.random.default_rng(1)) != genes
+    changed = mutated(genes, changing, numbers, np.random.default_rng(1)) != genes
     assert not changed[:100].any()
     assert changed[100:200, :5].mean() == pytest.approx(0.4, abs=0.1)
     assert not changed[100:200, 5:].any()

@@ -1,0 +1,32 @@
+"""refine: trials that are chosen by all trials before them."""
+
+from typing import Any
+
+import click
+
+from intop.cli.options import Command, examples, figures_options, stage_options
+from intop.cli.running import run_stage
+
+
+@click.command(
+    "refine",
+    cls=Command,
+    epilog=examples(
+        "intop refine",
+        "intop refine --arch x86 --workload slt --figures figures",
+        "intop refine --json",
+    ),
+)
+@stage_options
+@figures_options
+def command(**options: Any) -> None:
+    """Measure what is most telling by all trials so far, a few at a time.
+
+    Goes on from what collect has measured, until the refine_trials of the file are spent or nothing
+    better is expected. Learns from earlier campaigns of the same space, too, unless the file says
+    warm_start = false.
+    """
+    from intop.pipeline.refining import refine as stage
+    from intop.report.refine import refined as text
+
+    run_stage(stage, text, **options)

@@ -1,0 +1,98 @@
+"""Operators of the evolutionary searches, on genes in [0, 1], for a whole generation at once."""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intop.domain.encoding import Matrix
+from intop.domain.space import Space
+from intop.learn.samples import Rows
+
+BLEND = 0.3
+"""How far beyond its parents a blended gene may lie, in units of their distance."""
+
+NONE = 0
+UNIFORM, BLENDED = 1, 2
+MOVED, DRAWN = 1, 2
+CROSSOVERS, MUTATIONS = (0.3, 0.35, 0.35), (0.5, 0.25, 0.25)
+"""The chances of these operators, NONE first."""
+
+
+def numeric(space: Space) -> NDArray[np.bool_]:
+    """Which columns of a space are numbers; the others are names."""
+    return np.array([column.component is not None for column in space.columns])
+
+
+def offspring(
+    parents: Matrix,
+    numbers: NDArray[np.bool_],
+    crossovers: Sequence[float],
+    mutations: Sequence[float],
+    rng: np.random.Generator,
+) -> tuple[Matrix, Rows, Rows]:
+    """Children (n, columns) of parents in the order in which they mate, and how each was made.
+
+    The operators (n,) of each child, by the chances of these: of crossover, and of mutation.
+    """
+    count = len(parents)
+    couples = rng.choice(len(crossovers), count // 2, p=crossovers)
+    crossing = np.resize(np.tile(couples, 2), count)
+    changing = rng.choice(len(mutations), count, p=mutations)
+    # Neither would be a copy, and a prediction for nothing.
+    is_copy = (crossing == NONE) & (changing == NONE)
+    changing = np.where(is_copy, rng.integers(1, 3, count), changing)
+    children = mutated(crossed(parents, crossing, numbers, rng), changing, numbers, rng)
+    return np.clip(children, 0.0, 1.0), crossing, changing
+
+
+def pairs(count: int) -> tuple[slice, slice]:
+    """Which rows mate: the first half with the second; of an odd number, the last one doesn't."""
+    return slice(0, count // 2), slice(count // 2, count // 2 * 2)
+
+
+def crossed(
+    parents: Matrix, crossing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
+) -> Matrix:
+    """Swaps genes, or blends numbers and swaps names: half-way between names lies nothing.
+
+    Uniform crossover, and the BLX-alpha of Eshelman and Schaffer (Foundations of Genetic Algorithms
+    2, 1993, 187-202).
+    """
+    first, second = pairs(len(parents))
+    one, other, kind = parents[first], parents[second], crossing[first, None]
+    swaps = (kind != NONE) & (rng.random(one.shape) < 0.5)
+    share = np.where(swaps, 1.0, 0.0)
+    between = (1 + 2 * BLEND) * rng.random(one.shape) - BLEND
+    share = np.where((kind == BLENDED) & numbers, between, share)
+    children = parents.copy()
+    children[first] = (1 - share) * one + share * other
+    children[second] = share * one + (1 - share) * other
+    return children
+
+
+def mutated(
+    genes: Matrix, changing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
+) -> Matrix:
+    """Moves some numbers by a little, or draws some genes of any kind anew."""
+    rows, columns = genes.shape
+    # From a third of the range down to fine tuning, so that no schedule is needed.
+    steps = 10 ** rng.uniform(-2.5, -0.5, (rows, 1)) * rng.standard_normal(genes.shape)
+    chance = min(0.5, 2 / max(1, numbers.sum()))
+    moves = (changing == MOVED)[:, None] & numbers & (rng.random(genes.shape) < chance)
+    draws = (changing == DRAWN)[:, None] & (rng.random(genes.shape) < 1.5 / columns)
+    moved = np.where(moves, genes + steps, genes)
+    return np.where(draws, rng.random(genes.shape), moved)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """DEAP draws from the global generator of `random`: seeded here, given back as it was."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)

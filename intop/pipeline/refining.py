@@ -1,0 +1,271 @@
+"""refine: trials that are chosen a few at a time, each few by all trials before them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from intop.domain.configuration import DEFAULT
+from intop.domain.refined import (
+    BestKnown,
+    Decision,
+    Decisions,
+    End,
+    Refined,
+    RefineStep,
+    label,
+    last_step,
+    reasons,
+    step_of,
+)
+from intop.domain.replicates import by_configuration
+from intop.domain.space import Space
+from intop.domain.stats import geometric_mean
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import ResultMissingError, UsageError
+from intop.learn.active import Proposal, Step, pool, propose
+from intop.pipeline.context import Task
+from intop.pipeline.earlier import Earlier, earlier_trials
+from intop.pipeline.measuring import measure_plan
+from intop.pipeline.pilot import timed
+from intop.pipeline.replicas import replicas_in_use
+from intop.pipeline.sampling import best_measured, collected_space, samples_of, stage_trials
+
+LEAST = 0.01
+"""A step that is expected to lower log P99 by less is not worth its trials: a verdict of some ten
+pairs tells a difference of 25 % from noise, rarely one of 5 %."""
+
+PATIENCE = 3
+"""So many such steps in a row end a refinement. What models of a few dozen trials expect goes up
+and down from step to step, so one of them says little."""
+
+
+def refine(task: Task) -> Refined:
+    """Measure what is most telling by all trials so far, a few at a time, until it is enough.
+
+    It goes on from what `collect` has measured, and ends when the budget's trials are spent or
+    PATIENCE steps in a row are expected to bring less than LEAST. Every step is a function of the
+    trials before it and the seed, so that a killed refinement goes on as it would have. Raises
+    ResultMissingError while nothing is collected, UsageError where there are no trials for it.
+    """
+    budget = task.context.study.budget
+    if not budget.refine_trials:
+        raise UsageError(
+            f"{task.title}: refine_trials is 0, so there is nothing to refine with: set it in "
+            f"[budget] of {task.context.study.path}"
+        )
+    design = stage_trials(task, "collect")
+    task = timed(task)
+    refinement = _Refinement(task, collected_space(task), design)
+    trials = measure_plan(
+        task, "refine", lambda _: refinement.beginning(), more=refinement.following
+    )
+    found = refinement.result(trials)
+    if found != task.store.get(task.subject, Refined):
+        task.context.progress.say(
+            f"{task.title}: refine: ended after {found.spent} trials ({found.ended}), "
+            f"{_told(found.best)}"
+        )
+    task.store.put(task.subject, found)
+    return found
+
+
+@dataclass
+class _Refinement:
+    """The steps of one task, as functions of the trials of `collect` and of those so far."""
+
+    task: Task
+    space: Space
+    design: list[Trial]
+    planned: dict[int, list[PlannedTrial]] = field(default_factory=dict)
+    known: dict[int, BestKnown] = field(default_factory=dict)
+
+    def beginning(self) -> list[PlannedTrial]:
+        """The default on each replica, and the first step."""
+        defaults = [
+            PlannedTrial(index=n, role="baseline", configuration=DEFAULT)
+            for n in range(replicas_in_use(self.task))
+        ]
+        return defaults + self._places(defaults, [])
+
+    def following(self, trials: Sequence[Trial]) -> list[PlannedTrial]:
+        """The places of the next step; none when it is enough."""
+        return self._places(self.task.store.plan(self.task.subject, "refine"), trials)
+
+    def result(self, trials: Sequence[Trial]) -> Refined:
+        """What all steps came to."""
+        budget = self.task.context.study.budget
+        plan = self.task.store.plan(self.task.subject, "refine")
+        decisions = self._decisions()
+        steps: list[RefineStep] = []
+        for number in range(1, last_step(plan) + 1):
+            counts = reasons(p for p in plan if step_of(p) == number)
+            steps.append(
+                RefineStep(
+                    number=number,
+                    reasons=counts,
+                    improvement=decisions[number - 1].improvement,
+                    spent=sum(counts.values()) + (steps[-1].spent if steps else 0),
+                    failures=sum(
+                        t.status == "failed" and step_of(t.planned) == number for t in trials
+                    ),
+                    best=self._best(number, trials),
+                )
+            )
+        ended: End = "nothing left"
+        if steps and steps[-1].spent >= budget.refine_trials:
+            ended = "budget"
+        elif _is_enough(decisions):
+            ended = "nothing better expected"
+        measured = by_configuration(self.design)
+        return Refined(
+            before=self._best(0, trials),
+            collected=sum(not m.configuration.is_default for m in measured),
+            steps=tuple(steps),
+            ended=ended,
+            budget=budget.refine_trials,
+            earlier=len(self._earlier.usable),
+            default_p99_ms=geometric_mean(
+                [
+                    t.p99_ms
+                    for t in (*self.design, *trials)
+                    if t.usable and t.configuration.is_default
+                ]
+            ),
+            improvement=(decisions[-1].improvement if ended == "nothing better expected" else None),
+        )
+
+    @cached_property
+    def _earlier(self) -> Earlier:
+        return earlier_trials(self.task, self.space, self.design[-1].conditions)
+
+    def _places(self, plan: Sequence[PlannedTrial], trials: Sequence[Trial]) -> list[PlannedTrial]:
+        """The next step after this plan, all of which is measured."""
+        number = last_step(plan) + 1
+        if number not in self.planned:
+            self.planned[number] = self._with_sentinels(plan, self._chosen(number, plan, trials))
+        return self.planned[number]
+
+    def _chosen(
+        self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
+    ) -> list[PlannedTrial]:
+        """What is measured in a step, in order; none when it is enough."""
+        budget = self.task.context.study.budget
+        spent = sum(reasons(plan).values())
+        before = self._decisions()
+        if spent >= budget.refine_trials or (len(before) >= number and _is_enough(before)):
+            return []
+        if not self.planned:
+            for line in self._earlier.told:
+                self.task.context.progress.say(f"{self.task.title}: refine: {line}")
+        best = self._best(number - 1, trials)
+        step, proposed = self._proposed(
+            number, trials, min(budget.refine_batch, budget.refine_trials - spent)
+        )
+        decision = Decision(best=best, improvement=step.improvement)
+        so_far = (*before[: number - 1], decision)
+        self.task.store.put(self.task.subject, Decisions(made=so_far))
+        if _is_enough(so_far):
+            return []
+        self.task.context.progress.say(
+            f"{self.task.title}: refine: {_told(best)} after {spent} of {budget.refine_trials} "
+            f"trials; {len(proposed)} follow, expected to lower it by {_share(step.improvement)}"
+        )
+        return proposed
+
+    def _proposed(
+        self, number: int, trials: Sequence[Trial], count: int
+    ) -> tuple[Step, list[PlannedTrial]]:
+        """A step by the models, and its places, which have no index yet.
+
+        What has failed is proposed neither again nor for the first time, here or earlier.
+        """
+        everything = [*self._earlier.trials, *self.design, *trials]
+        measured = by_configuration(everything)
+        sound = [m for m in measured if m.configuration.is_default or not m.failures]
+        samples = samples_of(self.space, sound)
+        failed = [t.configuration for t in everything if t.status == "failed"]
+        out = {row.tobytes() for row in self.space.values(failed) + 0.0}
+        seed = self.task.seed("refine", number)
+        rows = pool(self.space, samples, seed=seed)
+        rows = rows[[row.tobytes() not in out for row in rows]]
+        step = propose(samples, rows, count=count, seed=seed)
+        names = {
+            row.tobytes(): m.configuration
+            for row, m in zip(samples.values + 0.0, sound, strict=True)
+        }
+
+        def place(proposal: Proposal) -> PlannedTrial:
+            row = proposal.values + 0.0
+            known = names.get(row.tobytes())
+            return PlannedTrial(
+                index=0,
+                role="proposal" if known is None else "replicate",
+                configuration=self.space.configurations(row[None])[0] if known is None else known,
+                label=label(number, 0, proposal.reason),
+            )
+
+        return step, [place(proposal) for proposal in step.proposals]
+
+    def _with_sentinels(
+        self, plan: Sequence[PlannedTrial], chosen: Sequence[PlannedTrial]
+    ) -> list[PlannedTrial]:
+        """These places after the plan's, with the default at its distance on all replicas."""
+        replicas = sum(p.role == "baseline" for p in plan)
+        every = self.task.context.study.budget.sentinel_every * replicas
+        places: list[PlannedTrial] = []
+        for count, one in enumerate(chosen, start=1 + sum(reasons(plan).values())):
+            index = len(plan) + len(places)
+            places.append(
+                PlannedTrial(
+                    index=index,
+                    role=one.role,
+                    configuration=one.configuration,
+                    label=label(step_of(one), index, one.side),
+                )
+            )
+            if count % every == 0:
+                places += [
+                    PlannedTrial(index=index + n, role="sentinel", configuration=DEFAULT)
+                    for n in range(1, replicas + 1)
+                ]
+        return places
+
+    def _decisions(self) -> tuple[Decision, ...]:
+        found = self.task.store.get(self.task.subject, Decisions)
+        return found.made if found else ()
+
+    def _best(self, number: int, trials: Sequence[Trial]) -> BestKnown:
+        """The best known after a step. Raises ResultMissingError where nothing is known."""
+        decisions = self._decisions()
+        if number < len(decisions):
+            return decisions[number].best
+        if number not in self.known:
+            so_far = [*self.design, *(t for t in trials if 0 < step_of(t.planned) <= number)]
+            best = best_measured(self.task, by_configuration(so_far))
+            if best is None:
+                raise ResultMissingError(
+                    f"{self.task.title}: no configuration could be measured but the default, so "
+                    f"there is nothing to refine"
+                )
+            self.known[number] = BestKnown(
+                configuration=best.configuration, p99_ms=best.mean_ms, trials=len(best.p99_ms)
+            )
+        return self.known[number]
+
+
+def _is_enough(decisions: Sequence[Decision]) -> bool:
+    """Whether the last few steps were all expected to bring next to nothing."""
+    last = [decision.improvement for decision in decisions[-PATIENCE:]]
+    return len(last) == PATIENCE and max(last) < LEAST
+
+
+def _told(best: BestKnown) -> str:
+    """Such as: best so far P99 16.1 ms (3 trials)."""
+    counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
+    return f"best so far P99 {best.p99_ms:.1f} ms ({counted})"
+
+
+def _share(improvement: float) -> str:
+    """How much lower P99 is, as a percentage, when its logarithm is lower by so much."""
+    return f"{-100 * math.expm1(-improvement):.0f} %"

@@ -1,0 +1,129 @@
+"""A front as text. All of it is predicted, and says so."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from intop.domain.front import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
+from intop.report.text import bold, new_table
+
+MOST_ROWS = 12
+"""Of a longer front, so many are shown: both ends, the knee, and others evenly between."""
+
+NAMES: dict[ObjectiveName, str] = {
+    "p99": "P99",
+    "cpu": "balancer's CPU",
+    "throughput": "requests/s",
+}
+
+
+def tradeoff(title: str, found: Tradeoff) -> RenderableType:
+    """How well each objective is learned, the front, and the configuration at its knee."""
+    front = found.front
+    names = " and ".join(NAMES[o.name] for o in front.objectives)
+    heading = bold(
+        f"{title}: predicted front of {names} (NSGA-II, converged after {front.converged_at} "
+        f"generations, {front.seconds:.1f} s)"
+    )
+    return Group(
+        heading,
+        _objectives(front),
+        _points(front),
+        Text("\n".join([*_notes(found), *_knee(front), ""])),
+    )
+
+
+def _objectives(front: Front) -> RenderableType:
+    table = new_table(
+        ("objective", "left"),
+        ("better", "left"),
+        ("held-out MAPE", "right"),
+        ("R² of its log", "right"),
+        ("rank correlation", "right"),
+        ("measured", "right"),
+    )
+    for one in front.objectives:
+        table.add_row(
+            NAMES[one.name],
+            "higher" if one.name in HIGHER_IS_BETTER else "lower",
+            f"{one.mape:.1f} %",
+            f"{one.r2:z.2f}",
+            f"{one.spearman:z.2f}",
+            _range(one),
+        )
+    return table
+
+
+def _points(front: Front) -> RenderableType:
+    table = new_table(
+        ("configuration", "left"),
+        *(
+            (f"predicted {NAMES[o.name]}\n(error {o.mape:.1f} %)", "right")
+            for o in front.objectives
+        ),
+        ("", "left"),
+    )
+    for place in _shown(len(front.points), front.knee):
+        cells = _cells(front.objectives, front.points[place].predicted)
+        table.add_row(str(place + 1), *cells, "← knee" if place == front.knee else "")
+    table.add_row("default", *_cells(front.objectives, front.default.predicted), "")
+    return table
+
+
+def _shown(count: int, knee: int) -> list[int]:
+    """The places to show: evenly spaced ones from end to end, and the knee."""
+    if count <= MOST_ROWS:
+        return list(range(count))
+    step = (count - 1) / (MOST_ROWS - 2)
+    return sorted({*(round(n * step) for n in range(MOST_ROWS - 1)), knee})
+
+
+def _cells(objectives: Sequence[LearnedObjective], predicted: Sequence[float]) -> list[str]:
+    return [amount(o.name, value) for o, value in zip(objectives, predicted, strict=True)]
+
+
+def amount(name: ObjectiveName, value: float) -> str:
+    """A value with its unit."""
+    if name == "p99":
+        return f"{value:.1f} ms"
+    return f"{100 * value:.2f} %" if name == "cpu" else f"{value:.1f}"
+
+
+def _range(one: LearnedObjective) -> str:
+    return f"{amount(one.name, one.measured_low)} to {amount(one.name, one.measured_high)}"
+
+
+def _notes(found: Tradeoff) -> list[str]:
+    """What these predictions are worth."""
+    front = found.front
+    lines = ["Predicted, not measured. How far models err on what they have not seen stands above."]
+    if (count := len(front.points)) > MOST_ROWS:
+        lines.append(f"The front has {count} configurations; --json has them all.")
+    if count == 1:
+        lines.append("One configuration is predicted best in every objective: there is no choice.")
+    for one in front.objectives:
+        name = NAMES[one.name]
+        if not one.varies:
+            lines.append(
+                f"{name} hardly varies ({_range(one)}), so it is no objective to choose by."
+            )
+        elif one.is_guesswork:
+            lines.append(
+                f"The models know next to nothing of {name} (R² {one.r2:z.2f}): as far as the "
+                "front goes by that, it is guesswork."
+            )
+        if one.name == "throughput" and not one.varies:
+            told = f"It is the constant rate that was asked for ({found.rate_rps:g} requests/s)"
+            others = {o.name for o in front.objectives}
+            lines.append(f"{told}." if "cpu" in others else f"{told}; what may differ is cpu.")
+    return lines
+
+
+def _knee(front: Front) -> list[str]:
+    """The configuration at the knee, in the form in which it can be measured."""
+    point = front.points[front.knee]
+    rule = "Knee: nearest to the best of all objectives at once, each scaled to its range here."
+    way = "To measure it, put its values into a baseline of your own (README), for intop contest:"
+    values = [f'  "{key}" = "{value}"' for key, value in point.configuration.values.items()]
+    return [rule, "verify measures no point of a front.", way, *values]

@@ -1,0 +1,65 @@
+"""A refinement as text: step by step, why trials were chosen and what they came to."""
+
+import math
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from intop.domain.refined import BestKnown, Refined
+from intop.report.text import bold, new_table
+
+REASONS = ("promise", "uncertainty", "replicate")
+
+
+def refined(title: str, found: Refined) -> RenderableType:
+    """The best known after each step, all of it measured, and why there are no more."""
+    heading = bold(f"{title}: refinement ({found.spent} of {found.budget} trials)")
+    table = new_table(
+        ("step", "right"),
+        *((reason, "right") for reason in REASONS),
+        ("expected", "right"),
+        ("failed", "right"),
+        ("best known P99", "right"),
+        ("its trials", "right"),
+    )
+    table.add_row("collect", str(found.collected), "", "", "", "", *_best_cells(found.before))
+    for step in found.steps:
+        table.add_row(
+            str(step.number),
+            *(str(step.reasons.get(reason, 0)) for reason in REASONS),
+            expected(step.improvement),
+            str(step.failures),
+            *_best_cells(step.best),
+        )
+    return Group(heading, table, Text("\n".join(_sentences(found))), "")
+
+
+def expected(improvement: float) -> str:
+    """By how much P99 was expected to fall, in percent; a dash where nothing could be said."""
+    return f"{-100 * math.expm1(-improvement):.1f} %" if math.isfinite(improvement) else "-"
+
+
+def _best_cells(best: BestKnown) -> tuple[str, str]:
+    return f"{best.p99_ms:.1f} ms", str(best.trials)
+
+
+def _sentences(found: Refined) -> list[str]:
+    ended = {
+        "budget": "all trials of the budget are spent",
+        "nothing better expected": (
+            f"nothing better is expected (the last step: {expected(found.improvement or 0.0)})"
+        ),
+        "nothing left": "there is no configuration left to measure",
+    }[found.ended]
+    told = [
+        f"Ended: {ended}.",
+        (
+            f"The default has {found.default_p99_ms:.1f} ms in these stages. What is best known "
+            "was chosen by its trials, which flatters it: what it is worth, the verdict says."
+        ),
+    ]
+    if found.earlier:
+        told.append(
+            f"{found.earlier} trials of earlier campaigns helped to choose; they are in no row."
+        )
+    return told

@@ -1,0 +1,145 @@
+"""search --objectives, on a campaign that has collected."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import probe_of
+from intop import __version__
+from intop.cli import cli
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.front import Front
+from intop.domain.results import FittedFamily, Training
+from intop.domain.trial import Trial
+from intop.errors import ResultMissingError, UsageError
+from intop.learn.families import FAMILIES
+from intop.store import Subject, opened
+from samples import METRICS, trial
+
+STUDY = """\
+[study]
+name = "mine"
+store = "{folder}/mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "t-fronts"
+machines = ["x86_64", "aarch64"]
+
+[budget]
+population = 20
+generations = 4
+patience = 2
+folds = 2
+"""
+WAIT, QUEUE = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
+
+
+def measured(place: int, wait: int) -> Trial:
+    """The longer the wait, the lower is P99, and the higher are CPU and throughput."""
+    configuration = Configuration({WAIT: str(wait), QUEUE: str(64 << place % 6)})
+    one = trial(configuration if place else DEFAULT, 2000 - 15 * wait, index=place)
+    cpu = {"lg": METRICS, "lb": replace(METRICS, cpu=0.1 + 0.005 * wait), "b": METRICS}
+    return replace(one, metrics=cpu, achieved_rps=90.0 + wait / 10)
+
+
+TRIALS = [measured(place, wait) for place, wait in enumerate([60, *range(10, 110, 8)])]
+
+
+class Campaign:
+    """A study's folder with a campaign that is trained, and intop at work in it."""
+
+    def __init__(self, folder: Path, capsys: Any, trials: list[Trial]) -> None:
+        self.folder, self._capsys = folder, capsys
+        (folder / "study.toml").write_text(STUDY.format(folder=folder))
+        hyperparameters = {**FAMILIES["RFR"].defaults, "trees": 10}
+        fitted = FittedFamily(family="RFR", hyperparameters=hyperparameters, inner_score=0.0)
+        training = Training(keys=(WAIT, QUEUE), fitted=(fitted,), errors=(), trials=len(trials))
+        with opened(str(folder / "mine.db")) as store:
+            campaign = store.begin("mine", seed=1, tool_version=__version__)
+            subject = Subject(campaign=campaign, arch="x86", workload="slt")
+            store.put(subject, probe_of({WAIT: "60", QUEUE: "4096"}))
+            store.write_plan(subject, "collect", [one.planned for one in trials])
+            for one in trials:
+                store.add(subject, one)
+            store.put(subject, training)
+
+    def search(self, *words: object) -> str:
+        asked = ["search", *map(str, words), "--config", str(self.folder / "study.toml")]
+        cli(asked, standalone_mode=False)
+        return str(self._capsys.readouterr().out)
+
+    def stored(self) -> Front:
+        with opened(str(self.folder / "mine.db")) as store:
+            campaign = store.latest("mine")
+            assert campaign is not None
+            found = store.get(Subject(campaign=campaign, arch="x86", workload="slt"), Front)
+        assert found is not None
+        return found
+
+
+def test_a_front_is_found_stored_and_drawn(tmp_path: Path, capsys: Any) -> None:
+    # The first configuration has a replicate, which is no row of its own.
+    again = replace(TRIALS[1], planned=replace(TRIALS[1].planned, index=len(TRIALS)))
+    campaign = Campaign(tmp_path, capsys, [*TRIALS, again])
+    figures = tmp_path / "figures"
+    out = campaign.search("--objectives", "p99,cpu", "--json", "--figures", figures)
+    told = json.loads(out)["x86 slt"]
+    assert ["p99", "cpu"] == [one["name"] for one in told["front"]["objectives"]]
+    assert len(TRIALS) == len(told["measured"]) == told["front"]["objectives"][0]["configurations"]
+    assert {"p99", "cpu"} == {one.name for one in campaign.stored().objectives}
+    points = [tuple(point["predicted"]) for point in told["front"]["points"]]
+    assert [point.predicted for point in campaign.stored().points] == points
+    # What is good for one is bad for the other, so it has both ends, in order.
+    p99, cpu = zip(*points, strict=True)
+    assert list(p99) == sorted(p99)
+    assert list(cpu) == sorted(cpu, reverse=True)
+    assert p99[0] < 0.8 < 1.2 < p99[-1]
+    assert 1.1 == pytest.approx(told["measured"][0]["measured"][0], abs=0.01)
+    assert ["x86-slt-front-p99-cpu.svg"] == [path.name for path in figures.iterdir()]
+
+
+def test_throughput_is_to_be_high(tmp_path: Path, capsys: Any) -> None:
+    """The longer wait is best for both, so there is nothing to choose."""
+    out = Campaign(tmp_path, capsys, TRIALS).search("--objectives", "throughput,p99")
+    assert "One configuration is predicted best in every objective" in out
+    assert "predicted front of requests/s and P99" in out
+
+
+def test_what_was_not_read_is_named_with_the_next_step(tmp_path: Path, capsys: Any) -> None:
+    trials = [*TRIALS[:-1], replace(TRIALS[-1], metrics={})]
+    with pytest.raises(ResultMissingError) as missing:
+        Campaign(tmp_path, capsys, trials).search("--objectives", "p99,cpu")
+    assert "1 of 14 collected trials have no CPU of the load balancer, trial 13" in str(
+        missing.value
+    )
+    assert "intop search --objectives p99,throughput" in str(missing.value)
+
+
+def test_what_never_varies_is_refused(tmp_path: Path, capsys: Any) -> None:
+    trials = [replace(one, achieved_rps=100.0) for one in TRIALS]
+    with pytest.raises(UsageError, match=r"throughput is 100 in all .* --objectives p99,cpu"):
+        Campaign(tmp_path, capsys, trials).search("--objectives", "p99,throughput")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--objectives", "p99,latency"], "'latency' is none; there are p99, cpu, throughput"),
+        (["--objectives", "p99"], "name two or three different ones"),
+        (["--objectives", "p99,p99"], "name two or three different ones"),
+        (["--objectives", ""], "'' is none"),
+        (["--objectives", "p99,cpu", "--models", "m"], "--models has models of P99 only"),
+    ],
+)
+def test_bad_objectives_are_refused(words: list[str], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        cli(["search", *words], standalone_mode=False)

@@ -1,0 +1,472 @@
+"""Refinement: steps are functions of the trials before them; benches and models are made up."""
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.configuration import Configuration
+from intop.domain.encoding import Matrix
+from intop.domain.refined import Refined
+from intop.domain.results import Ranking, Search, Training
+from intop.domain.space import Space
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.learn import active
+from intop.learn.active import Proposal, Step
+from intop.learn.samples import Samples
+from intop.pipeline import measuring, refining, sampling, tuning
+from intop.pipeline.campaigns import new
+from intop.pipeline.measuring import with_sentinels
+from intop.pipeline.modelling import collected_samples
+from intop.pipeline.refining import refine
+from intop.pipeline.sampling import collect
+from intop.store import Store, opened
+from samples import VERDICT
+
+COUNT = 8
+EVERY = 4
+KEYS = ("net.core.somaxconn", "net.ipv4.tcp_fin_timeout")
+PROBE = probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_fin_timeout": "60"})
+DESIGN = [
+    Configuration({KEYS[0]: str(1000 * n), KEYS[1]: str(20 + n)}) for n in range(1, COUNT + 1)
+]
+
+
+def latency(planned: PlannedTrial) -> int:
+    """In us, the lower the lower somaxconn is; no two trials are alike."""
+    if planned.configuration.is_default:
+        return 50_000 + 500 * (planned.index % 3)
+    return int(planned.configuration.values[KEYS[0]]) + 2_000 + 70 * (planned.index * 7 % 5)
+
+
+@dataclass
+class Models:
+    """What stands in for learn.active: an answer that hangs on every sample it is given.
+
+    The best one is always measured again. `improvements` by call, else they hang on the samples.
+    """
+
+    improvements: list[float] = field(default_factory=list)
+    seen: list[Samples] = field(default_factory=list)
+    most: int = 100
+
+    def pool(self, space: Space, samples: Samples, *, seed: int) -> Matrix:
+        genes = np.random.default_rng(seed).random((50, len(space.columns)))
+        return space.decode(genes)[: self.most]
+
+    def propose(self, samples: Samples, pool: Matrix, *, count: int, seed: int) -> Step:
+        self.seen.append(samples)
+        rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])
+        rows = [Proposal(values=pool[n], reason="promise") for n in rng.permutation(len(pool))]
+        again = samples.values[int(np.argmin(samples.log_target))]
+        proposals = (Proposal(values=again, reason="replicate"), *rows)[: count if rows else 0]
+        improvement = self.improvements.pop(0) if self.improvements else 0.1 + rng.random()
+        return Step(proposals=proposals, improvement=improvement)
+
+
+@pytest.fixture(name="models")
+def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    made = Models()
+    monkeypatch.setattr(refining, "pool", made.pool)
+    monkeypatch.setattr(refining, "propose", made.propose)
+    monkeypatch.setattr(
+        sampling, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+    )
+    return made
+
+
+def with_budget(bench: FakeBench, **changes: Any) -> None:
+    study = bench.task.context.study
+    with_study(bench, budget=replace(study.budget, **changes))
+
+
+def with_study(bench: FakeBench, **changes: Any) -> None:
+    context = bench.task.context
+    study = replace(context.study, **changes)
+    bench.task = replace(bench.task, context=replace(context, study=study))
+
+
+def collected(bench: FakeBench) -> None:
+    store, subject = bench.task.store, bench.task.subject
+    store.put(subject, PROBE)
+    store.write_plan(subject, "collect", with_sentinels(DESIGN, EVERY))
+    collect(bench.task)
+    bench.measured = []
+
+
+def another_campaign(bench: FakeBench) -> None:
+    campaign = new(bench.task.store, bench.task.context.study)
+    bench.task = replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
+
+
+@pytest.fixture(name="ready")
+def _ready(bench: FakeBench, models: Models) -> FakeBench:
+    """A campaign that is collected, and 10 trials to refine it in steps of 4, 4 and 2."""
+    bench.latency = latency
+    with_budget(bench, sentinel_every=EVERY, refine_trials=10, refine_batch=4)
+    collected(bench)
+    return bench
+
+
+def plan(bench: FakeBench) -> list[PlannedTrial]:
+    return bench.task.store.plan(bench.task.subject, "refine")
+
+
+@contextmanager
+def in_a_copy(bench: FakeBench, path: Path) -> Iterator[None]:
+    """The bench's task in a copy of its store as it is now."""
+    task = bench.task
+    (origin,) = path.glob("store.db")
+    source, target = sqlite3.connect(origin), sqlite3.connect(path / "copy.db")
+    source.backup(target)
+    source.close()
+    target.close()
+    with opened(str(path / "copy.db")) as store:
+        bench.task = replace(task, context=replace(task.context, store=store))
+        bench.measured = []
+        yield
+    bench.task = task
+    bench.measured = []
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+def test_steps_follow_until_the_budget_is_spent(ready: FakeBench, models: Models) -> None:
+    models.improvements = [math.inf, 0.5, 0.4]
+    found = refine(ready.task)
+    assert ("budget", 10, 10) == (found.ended, found.spent, found.budget)
+    assert [4, 4, 2] == [step.trials for step in found.steps]
+    assert [{"promise": 3, "replicate": 1}] * 2 == [step.reasons for step in found.steps[:2]]
+    assert [math.inf, 0.5, 0.4] == [step.improvement for step in found.steps]
+    assert COUNT == found.collected
+    assert (DESIGN[0], 1) == (found.before.configuration, found.before.trials)
+    # The first step measured it again.
+    assert found.steps[0].best.p99_ms <= found.before.p99_ms or found.steps[0].best.trials == 2
+    assert 50 < found.default_p99_ms < 51
+    assert "best so far P99 3." in ready.told.getvalue()
+    assert "refine: ended after 10 trials (budget)" in ready.told.getvalue()
+
+
+def test_each_step_learns_from_all_usable_trials_before_it(
+    ready: FakeBench, models: Models
+) -> None:
+    refine(ready.task)
+    assert [11, 17, 22] == [sum(map(len, samples.measured)) for samples in models.seen]
+    assert [1 + COUNT] == [len(models.seen[0])]
+    _, samples, _ = collected_samples(ready.task)
+    assert 11 + 10 + 3 == sum(map(len, samples.measured))
+
+
+def test_the_default_stands_first_and_at_its_distance(ready: FakeBench) -> None:
+    refine(ready.task)
+    roles = [p.role for p in plan(ready)]
+    step = ["replicate", "proposal", "proposal", "proposal", "sentinel"]
+    assert ["baseline", *step, *step, "replicate", "proposal"] == roles
+    assert list(range(13)) == [p.index for p in plan(ready)] == ready.measured
+
+
+def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
+    ready: FakeBench, models: Models
+) -> None:
+    with_budget(ready, refine_trials=100)
+    models.improvements = [0.3, 0.0, 0.2, 0.009, 0.001, 0.0099]
+    ready.dies_after = 23
+    with pytest.raises(KeyboardInterrupt):
+        refine(ready.task)
+    ready.dies_after = None
+    found = refine(ready.task)
+    assert ("nothing better expected", 20, 0.0099) == (found.ended, found.spent, found.improvement)
+    assert found == refine(ready.task)
+    assert 6 == len(models.seen)
+
+
+def test_it_ends_where_nothing_is_left(ready: FakeBench, models: Models) -> None:
+    models.most = 0
+    found = refine(ready.task)
+    assert ("nothing left", (), found.before) == (found.ended, found.steps, found.best)
+
+
+def test_what_is_done_is_not_done_again(ready: FakeBench) -> None:
+    found = refine(ready.task)
+    count = len(ready.measured)
+    assert found == refine(ready.task) == ready.task.store.get(ready.task.subject, Refined)
+    assert count == len(ready.measured)
+
+
+def test_it_needs_a_first_design_and_trials(bench: FakeBench) -> None:
+    with pytest.raises(ResultMissingError, match="intop collect --arch x86 --workload slt"):
+        refine(bench.task)
+    with_budget(bench, refine_trials=0)
+    with pytest.raises(UsageError, match="refine_trials is 0"):
+        refine(bench.task)
+
+
+def test_the_real_choice_is_carried_out(ready: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refining, "pool", active.pool)
+    monkeypatch.setattr(refining, "propose", active.propose)
+    monkeypatch.setattr(sampling, "best_known", active.best_known)
+    with_budget(ready, refine_trials=3, refine_batch=2)
+    found = refine(ready.task)
+    assert (2, 3) == (len(found.steps), found.spent)
+
+
+# Failures -----------------------------------------------------------------------------------------
+
+
+def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models: Models) -> None:
+    bad: list[Configuration] = []
+    make = ready.trial
+
+    def trial(planned: PlannedTrial, *args: Any) -> Trial:
+        if planned.role == "proposal" and not bad:
+            bad.append(planned.configuration)
+        if planned.configuration in (*bad, DESIGN[0]):
+            ready.statuses = ["failed"]
+        return make(planned, *args)
+
+    ready.trial = trial  # type: ignore[method-assign]
+    pools: list[Matrix] = []
+    propose = models.propose
+
+    def noted(samples: Samples, pool: Matrix, **kwargs: Any) -> Step:
+        pools.append(pool)
+        return propose(samples, pool, **kwargs)
+
+    # The same rows in each step, so that only the failures keep them from coming back.
+    fixed = models.pool(sampling.collected_space(ready.task), None, seed=1)  # type: ignore[arg-type]
+    models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
+    refining.pool, refining.propose = models.pool, noted  # put back by the fixture
+    found = refine(ready.task)
+    (failing,) = bad
+    assert 1 == [p.configuration for p in plan(ready)].count(failing)
+    assert 1 == [p.configuration for p in plan(ready)].count(DESIGN[0])
+    assert [50, 49, 49] == [len(pool) for pool in pools]
+    assert 2 == found.steps[0].failures
+    assert DESIGN[0] != found.steps[0].best.configuration
+
+
+def test_too_many_failures_stop_it(ready: FakeBench) -> None:
+    with_budget(ready, max_failures=1)
+    ready.statuses = ["ok", "failed", "failed"]
+    with pytest.raises(IntopError, match="2 trials of refine have failed"):
+        refine(ready.task)
+
+
+def test_where_only_the_default_could_be_measured_there_is_nothing_to_refine(
+    bench: FakeBench, models: Models
+) -> None:
+    bench.latency = latency
+    with_budget(bench, max_failures=99, sentinel_every=EVERY)
+    bench.statuses = ["ok" if p.role != "design" else "failed" for p in with_sentinels(DESIGN, 4)]
+    collected(bench)
+    with pytest.raises(ResultMissingError, match="no configuration could be measured but the"):
+        refine(bench.task)
+
+
+# Killed -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 5, 6, 8, 11])
+def test_killed_and_resumed_it_comes_to_the_same(
+    ready: FakeBench, models: Models, tmp_path: Path, killed_after: int
+) -> None:
+    with in_a_copy(ready, tmp_path):
+        undisturbed, places = refine(ready.task), plan(ready)
+    ready.dies_after = killed_after
+    with pytest.raises(KeyboardInterrupt):
+        refine(ready.task)
+    ready.dies_after = None
+    assert undisturbed == refine(ready.task)
+    assert places == plan(ready)
+    assert list(range(13)) == ready.measured
+
+
+@pytest.mark.parametrize("method", ["put", "write_plan"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_killed_while_a_step_is_decided_on_it_comes_to_the_same(
+    ready: FakeBench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    step: int,
+) -> None:
+    with in_a_copy(ready, tmp_path):
+        undisturbed, places = refine(ready.task), plan(ready)
+    calls: list[object] = []
+    original = getattr(Store, method)
+
+    def killed(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+        original(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, method, killed)
+        with pytest.raises(KeyboardInterrupt):
+            refine(ready.task)
+    assert undisturbed == refine(ready.task)
+    assert places == plan(ready)
+
+
+@pytest.mark.parametrize("killed_after", [1, 4, 6])
+def test_with_replicas_too(
+    ready: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+) -> None:
+    """Which of two trials ends first, differs from run to run."""
+    other = FakeBench(ready.task, name="other", latency=latency, told=ready.told)
+
+    @contextmanager
+    def both(task: Any) -> Iterator[tuple[FakeBench, FakeBench]]:
+        other.task = task
+        yield ready, other
+
+    monkeypatch.setattr(measuring, "benches", both)
+    monkeypatch.setattr(refining, "replicas_in_use", lambda _: 2)
+    with in_a_copy(ready, tmp_path):
+        undisturbed, places = refine(ready.task), plan(ready)
+    assert ["baseline"] * 2 == [p.role for p in places[:2]]
+    assert ["sentinel"] * 2 == [p.role for p in places if p.role == "sentinel"]
+    assert [1, 3, 5, 7, 9, 11, 13] == other.measured
+    other.measured, other.dies_after = [], killed_after
+    with pytest.raises(KeyboardInterrupt):
+        refine(ready.task)
+    other.dies_after = None
+    assert undisturbed == refine(ready.task)
+    assert places == plan(ready)
+
+
+def test_others_wait_for_a_refinement_that_has_begun(ready: FakeBench) -> None:
+    collected_samples(ready.task)
+    ready.dies_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        refine(ready.task)
+    with pytest.raises(
+        ResultMissingError, match=r"3 of 6 trials of refine .*: intop refine --arch"
+    ):
+        collected_samples(ready.task)
+
+
+# Warm start ---------------------------------------------------------------------------------------
+
+
+def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
+    ready: FakeBench, models: Models, tmp_path: Path
+) -> None:
+    refine(ready.task)
+    another_campaign(ready)
+    collected(ready)
+    models.seen = []
+    with in_a_copy(ready, tmp_path):
+        undisturbed = refine(ready.task)
+    assert 24 == undisturbed.earlier
+    assert [24 + 11, 24 + 17, 24 + 22] == [sum(map(len, s.measured)) for s in models.seen]
+    assert "refine: 24 trials of campaign 1 of 2" in ready.told.getvalue()
+    assert 1 == undisturbed.before.trials
+    _, samples, _ = collected_samples(ready.task)
+    assert 11 == sum(map(len, samples.measured))
+
+    # A later campaign changes nothing for one that is resumed.
+    ready.dies_after = 7
+    with pytest.raises(KeyboardInterrupt):
+        refine(ready.task)
+    ready.dies_after = None
+    resumed, own = ready.task, list(ready.measured)
+    another_campaign(ready)
+    collected(ready)
+    ready.task, ready.measured = resumed, own
+    assert undisturbed == refine(ready.task)
+
+
+def test_a_warm_start_can_be_switched_off(ready: FakeBench, models: Models) -> None:
+    another_campaign(ready)
+    collected(ready)
+    with_study(ready, warm_start=False)
+    assert 0 == refine(ready.task).earlier
+    assert 11 == sum(map(len, models.seen[0].measured))
+    assert "campaign 1" not in ready.told.getvalue()
+
+
+def other_kernel(bench: FakeBench) -> None:
+    make = bench.trial
+
+    def trial(*args: Any) -> Trial:
+        made = make(*args)
+        return replace(made, conditions=replace(made.conditions, kernel="9.9", rate_rps=7.0))
+
+    bench.trial = trial  # type: ignore[method-assign]
+
+
+def other_default(bench: FakeBench) -> None:
+    values = {"net.core.somaxconn": "128", "net.ipv4.tcp_fin_timeout": "60"}
+    bench.task.store.put(bench.task.subject, probe_of(values))
+
+
+def other_parameters(bench: FakeBench) -> None:
+    configurations = [Configuration({KEYS[0]: str(1000 * n)}) for n in range(1, 9)]
+    plan = with_sentinels(configurations, EVERY)
+    bench.task.store.write_plan(bench.task.subject, "collect", plan)
+
+
+@pytest.mark.parametrize(
+    ("differ", "told"),
+    [
+        (other_kernel, "kernel: 6.18.0-28-cloud-amd64 against 9.9, rate_rps: 100.0 against 7.0"),
+        (other_default, "net.core.somaxconn: 4096 against 128"),
+        (other_parameters, "net.ipv4.tcp_fin_timeout: varied against not varied"),
+    ],
+)
+def test_what_was_measured_otherwise_is_left_out_with_the_reason(
+    ready: FakeBench, models: Models, differ: Callable[[FakeBench], None], told: str
+) -> None:
+    another_campaign(ready)
+    if differ is other_parameters:
+        ready.task.store.put(ready.task.subject, PROBE)
+        differ(ready)
+        collect(ready.task)
+    else:
+        if differ is other_kernel:
+            differ(ready)
+        collected(ready)
+        if differ is other_default:
+            differ(ready)
+    assert 0 == refine(ready.task).earlier
+    began = ready.task.store.earlier(ready.task.subject.campaign)[0].started_at
+    said = f"11 trials of campaign 1 of {began} are left out (then against now): {told}"
+    assert said in ready.told.getvalue()
+
+
+# In tune ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trials", [0, 4])
+def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
+    ready: FakeBench, models: Models, monkeypatch: pytest.MonkeyPatch, trials: int
+) -> None:
+    with_budget(ready, refine_trials=trials, replicate_trials=0)
+    store, subject = ready.task.store, ready.task.subject
+    store.put(subject, Ranking(importances=(), chosen=KEYS, trials=1))
+    training = Training(keys=KEYS, fitted=(), errors=(), trials=1)
+    learned: list[int] = []
+
+    def train(task: Any) -> Training:
+        learned.append(sum(map(len, collected_samples(task)[1].measured)))
+        return training
+
+    found = Search(candidates=(), convergences=())
+    monkeypatch.setattr(tuning, "train", train)
+    monkeypatch.setattr(tuning, "search", lambda _: found)
+    monkeypatch.setattr(tuning, "verify", lambda _: VERDICT)
+    (tuned,) = tuning.tune(ready.task.context, lambda _: None)
+    assert [11 + trials + bool(trials) + trials // EVERY] == learned
+    assert store.get(subject, Refined) == tuned.refined
+    assert bool(trials) == (tuned.refined is not None)

@@ -1,0 +1,59 @@
+"""A refinement as text."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.refined import BestKnown, Refined, RefineStep
+from intop.report.refine import refined
+from printed import cells, shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+BEST = BestKnown(configuration=Configuration({"a": "1"}), p99_ms=20.25, trials=1)
+STEP = RefineStep(
+    number=1,
+    reasons={"promise": 2, "uncertainty": 1, "replicate": 1},
+    improvement=math.log(2),
+    spent=4,
+    failures=1,
+    best=replace(BEST, p99_ms=12.5, trials=3),
+)
+FOUND = Refined(
+    before=BEST,
+    collected=20,
+    steps=(STEP, replace(STEP, number=2, reasons={"promise": 4}, improvement=math.inf, spent=8)),
+    ended="budget",
+    budget=8,
+    earlier=0,
+    default_p99_ms=90.0,
+)
+
+
+def test_every_step_with_its_reasons_and_what_it_came_to(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, refined("x86 slt", FOUND))
+    assert "x86 slt: refinement (8 of 8 trials)" in out
+    assert "collect 20 20.2 ms 1" == " ".join(cells(out, "collect"))
+    assert "1 2 1 1 50.0 % 1 12.5 ms 3" == " ".join(cells(out, "1"))
+    assert "2 4 0 0 - 1 12.5 ms 3" == " ".join(cells(out, "2"))
+    assert "Ended: all trials of the budget are spent." in out
+    assert "The default has 90.0 ms" in out
+    assert "earlier campaigns" not in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"ended": "nothing better expected", "improvement": 0.005}, "(the last step: 0.5 %)"),
+        ({"ended": "nothing left", "steps": ()}, "no configuration left to measure"),
+        ({"earlier": 42}, "42 trials of earlier campaigns helped to choose"),
+    ],
+)
+def test_why_it_ended_and_what_helped(
+    capsys: pytest.CaptureFixture[str], changes: dict[str, object], told: str
+) -> None:
+    out = shown(capsys, refined("x86 slt", replace(FOUND, **changes)))  # type: ignore[arg-type]
+    assert told in " ".join(out.split())
