@@ -22,6 +22,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
 from intop.domain.results import Importance, Ranking
 from intop.domain.trial import PlannedTrial
+from intop.learn.searching.search import ALGORITHMS
 from intop.store import Subject, opened
 from samples import CONDITIONS, trial
 
@@ -147,6 +148,12 @@ def test_help_imports_no_heavy_library() -> None:
     )
     assert "Examples:" in done.stdout
     assert [] == [name for name in HEAVY if name in json.loads(done.stderr)]
+
+
+def test_every_algorithm_can_be_asked_for() -> None:
+    (option,) = (p for p in cli.commands["search"].params if p.name == "algorithm")
+    assert isinstance(option.type, click.Choice)
+    assert list(ALGORITHMS) == list(option.type.choices)
 
 
 def test_the_version_is_said() -> None:

@@ -420,7 +420,12 @@ SEARCHES = Searches(
         ),
     ),
 )
-RESULTS = [PILOT, VERDICT, RANKING, JUDGED_TRAINING, SEARCH, SEARCHES, PROBE]
+RESTARTED = replace(
+    SEARCH,
+    candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_p99_ms=10.25),),
+    convergences=(replace(SEARCH.convergences[0], algorithm="swarm", predictions=400, restarts=1),),
+)
+RESULTS = [PILOT, VERDICT, RANKING, JUDGED_TRAINING, RESTARTED, SEARCHES, PROBE]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
@@ -462,6 +467,21 @@ def test_a_ranking_of_before_there_were_probes_is_read(store: Store, path: Path)
     without(path, earlier)
     assert RANKING == store.get(subject, Ranking)
     assert () == RANKING.passing
+
+
+def test_a_search_of_before_there_were_algorithms_is_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, SEARCH)
+
+    def earlier(document: dict[str, Any]) -> None:
+        for later in ("spread", "penalised_p99_ms"):
+            del document["candidates"][0][later]
+        for later in ("algorithm", "predictions", "restarts"):
+            del document["convergences"][0][later]
+
+    without(path, earlier)
+    assert SEARCH == store.get(subject, Search)
+    assert 9.5 == SEARCH.candidates[0].rank_ms
 
 
 def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) -> None:
