@@ -234,9 +234,9 @@ def keep(path: Path, results: Results) -> None:
 # The tables ---------------------------------------------------------------------------------------
 
 
-def interval(values: Sequence[float]) -> str:
+def interval(values: Sequence[float], digits: int = 4) -> str:
     """A mean with half the width of its 95 % interval, by Student's t over runs."""
-    mean = f"{np.mean(values):.4g}" if np.mean(values) < 1000 else f"{np.mean(values):.0f}"
+    mean = f"{np.mean(values):.{digits}g}" if np.mean(values) < 1000 else f"{np.mean(values):.0f}"
     if len(values) < 2:
         return mean
     half = student_t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5

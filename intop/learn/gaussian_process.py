@@ -133,7 +133,7 @@ def _posterior(
 ) -> _Learned:
     """What is learned with noise in proportion to `noises` (n,). `near` is where the mode was."""
     sought = slice(MODE_ROWS)
-    mode = _mode(
+    mode = likeliest(
         features[sought],
         target[sought],
         noises[sought],
@@ -142,7 +142,7 @@ def _posterior(
         None if near is None else near.mode,
     )
     places = features / np.exp(mode[:-2])
-    lower, alike, _ = _covariance(mode, places, noises, correlation)
+    lower, alike, _ = factorised(mode, places, noises, correlation)
     weights = cho_solve((lower, True), target)
     # Equations 5.10 to 5.12: what comes of leaving out each row, without fitting anew.
     sure = np.diag(cho_solve((lower, True), np.eye(len(target))))
@@ -172,7 +172,7 @@ def _rough(squared: Matrix) -> tuple[Matrix, Matrix]:
 KERNELS: dict[str, Correlation] = {"smooth": _smooth, "rough": _rough}
 
 
-def _mode(
+def likeliest(
     features: Matrix,
     target: Vector,
     noises: Vector,
@@ -213,7 +213,7 @@ def _evidence(
     """The negative log likelihood of the target, but for a constant, and its slopes (s + 2,)."""
     signal, noise = np.exp(guess[-2:])
     places = features / np.exp(guess[:-2])
-    lower, alike, bends = _covariance(guess, places, noises, correlation)
+    lower, alike, bends = factorised(guess, places, noises, correlation)
     weights = cho_solve((lower, True), target)
     value = 0.5 * target @ weights + np.log(np.diag(lower)).sum()
     # The derivative by each element of the covariance, equation 5.9.
@@ -227,7 +227,7 @@ def _evidence(
     return float(value), np.array([*(-4 * by_scale), of_signal, of_noise])
 
 
-def _covariance(
+def factorised(
     guess: Vector, places: Matrix, noises: Vector, correlation: Correlation
 ) -> tuple[Matrix, Matrix, Matrix]:
     """The lower Cholesky factor of the covariance of places; correlations and their slopes."""

@@ -1,0 +1,420 @@
+"""How few measurements find the best configuration, on public tables, beside published searches.
+
+    make bench-search DATA=../shared/bench             # 20 runs
+    make bench-search DATA=../shared/bench RUNS=3      # a quick look
+
+Two published protocols, on tables in which (nearly) everything was measured, so that the optimum is
+known. All targets are minimised, as the publications do, throughput too.
+
+FLASH        20 random rows first, then one by one; as many in all as FLASH needed on average,
+             rounded down. What counts is the rank of the best measured value among all values of
+             the table, less that of the optimum.
+PromiseTune  the mean of the best value after 25, 50, 75 and 100 rows, of which the first 10 are
+             random here; each tuner chose its own.
+
+Ours is `learn/active.py`, one row at a time and four; random stands beside it, with the same first
+rows. Each run is kept in a file when it ends: the same command goes on where it stopped.
+"""
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.models import UnusableError, interval, numbers, positive
+from intop.domain.encoding import Matrix, Variable
+from intop.domain.parameter import Scale
+from intop.learn.active import propose
+from intop.learn.parallel import each
+from intop.learn.revision import revision
+from intop.learn.samples import Samples, Vector
+
+RUNS = 20
+SEED = 7
+"""Of the rows that are measured first; development was done on others."""
+FIRST_OF_FLASH, FIRST = 20, 10
+"""Random rows at the start: what FLASH took, and what is enough elsewhere."""
+COUNTS = (25, 50, 75, 100)
+SEARCHES = {"ours": 1, "ours, 4 at once": 4, "random": 0}
+"""Rows that are chosen at once; 0 is at random."""
+FLASH, RANKS, MMRE = "FLASH", "Rank-based", "MMRE-based"
+"""How the methods of published_flash.csv begin."""
+MOST_RANKS_BEHIND = 1.0
+GOOD_ENOUGH = {("deeparch", 50): 1.10, ("deeparch", 100): 1.048}
+"""The mean best value that has to be reached by so many measurements."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What one method reached on a table with so many measurements."""
+
+    method: str
+    count: float
+    value: float
+
+
+Published = Mapping[str, tuple[Rival, ...]]
+"""By table."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Everything that was measured of a system, and how much of it a search may see."""
+
+    name: str
+    samples: Samples
+    first: int
+    budget: int
+
+    @property
+    def target(self) -> Vector:
+        return np.array([value for (value,) in self.samples.measured])
+
+    def ranks_behind(self, value: float) -> int:
+        """How many different values of the table are better."""
+        return int(np.searchsorted(np.unique(self.target), value))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a search on a table."""
+
+    table: str
+    search: str
+    run: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}, {self.search}, {self.run}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The best value after each measurement, and what choosing took."""
+
+    best: list[float]
+    seconds: float
+
+
+Results = dict[str, Outcome]
+"""By the name of a job."""
+
+
+# The data -----------------------------------------------------------------------------------------
+
+
+def read_table(folder: Path, name: str, first: int, budget: int) -> Table:
+    """A table; options that never change are left out. The target is the last column."""
+    path = folder / f"{name}.csv"
+    names, rows = numbers(path, header=True)
+    values = np.array(rows)
+    used = [n for n in range(len(names) - 1) if np.ptp(values[:, n]) > 0]
+    try:
+        samples = Samples(
+            variables=tuple(variable(names[n], values[:, n]) for n in used),
+            values=values[:, used],
+            measured=tuple((float(target),) for target in values[:, -1]),
+        )
+    except ValueError as error:
+        raise UnusableError(f"{path}: {error}") from error
+    if not first <= budget <= len(samples):
+        raise UnusableError(f"{path}: {len(samples)} rows, and {budget} are to be measured")
+    return Table(name, samples, first, budget)
+
+
+def variable(name: str, levels: Matrix) -> Variable:
+    """A column, on the scale on which its levels are spread more evenly."""
+    distinct = np.unique(levels)
+    scale: Scale = "linear"
+    if distinct[0] > 0 and widest_gap(np.log(distinct)) < widest_gap(distinct):
+        scale = "log"
+    return Variable(
+        name=name, key=name, low=float(distinct[0]), high=float(distinct[-1]), scale=scale
+    )
+
+
+def widest_gap(levels: Matrix) -> float:
+    """As a part of the range; a pair has 1 on any scale, but for rounding."""
+    return round(float(np.diff(levels).max() / np.ptp(levels)), 9)
+
+
+def published(path: Path, table: str, method: str, count: str, value: str) -> Published:
+    """What others reached, from these columns of a file."""
+    found: dict[str, tuple[Rival, ...]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for row in csv.DictReader(file):
+                name = row[table].removesuffix(".csv")
+                rival = Rival(row[method], float(row[count]), float(row[value]))
+                found[name] = (*found.get(name, ()), rival)
+    except OSError as error:
+        raise UnusableError(f"{path}: {error.strerror}; DATA is the folder with search/") from error
+    except (KeyError, ValueError, AttributeError) as error:
+        raise UnusableError(f"{path}: not as expected: {error}") from error
+    return found
+
+
+def by_ranks(folder: Path) -> Published:
+    return published(
+        folder / "published_flash.csv", "file", "method", "evals_mean", "rank_diff_mean"
+    )
+
+
+def by_values(folder: Path) -> Published:
+    return published(
+        folder / "published_promisetune.csv", "system", "tuner", "budget_distinct", "mean"
+    )
+
+
+def rival_of(rivals: Iterable[Rival], method: str, path: Path) -> Rival:
+    """The one whose name begins so."""
+    for rival in rivals:
+        if rival.method.startswith(method):
+            return rival
+    raise UnusableError(f"{path}: a table without {method}")
+
+
+# One run ------------------------------------------------------------------------------------------
+
+
+def done(job: Job, table: Table) -> tuple[Job, Outcome]:
+    """A search that sees only what it has measured."""
+    target = table.target
+    # The same rows first for all searches on a table, so that they differ by what follows.
+    order = np.random.default_rng([SEED, job.run]).permutation(len(target))
+    at_once = SEARCHES[job.search]
+    known = order[: table.first if at_once else table.budget].tolist()
+    started = time.process_time()
+    while len(known) < table.budget:
+        left = np.setdiff1d(np.arange(len(target)), known)
+        # Rows of a table may be equal in all options that are told apart: the first one is taken.
+        step = propose(
+            table.samples.rows(known),
+            table.samples.values[left],
+            count=min(at_once, table.budget - len(known)),
+            seed=len(known),
+            replicates=False,
+        )
+        for proposal in step.proposals:
+            alike = (table.samples.values[left] == proposal.values).all(axis=1)
+            taken = int(left[np.argmax(alike)])
+            known.append(taken)
+            left = left[left != taken]
+    best = np.minimum.accumulate(target[known])
+    return job, Outcome(best.tolist(), time.process_time() - started)
+
+
+# Results that outlive a command -------------------------------------------------------------------
+
+
+def settings() -> dict[str, Any]:
+    """What results must have in common to stand in one table."""
+    return {"models": revision(), "seed": SEED, "first": [FIRST_OF_FLASH, FIRST]}
+
+
+def kept(path: Path) -> Results:
+    """What is there of earlier commands."""
+    try:
+        stored = json.loads(path.read_text())
+        if stored["settings"] != settings():
+            raise UnusableError(
+                f"{path}: of other code or versions; delete it, or name another (RESULTS)"
+            )
+        return {name: Outcome(**outcome) for name, outcome in stored["runs"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnusableError(f"{path}: no results ({error}); delete it, or name another") from error
+
+
+def keep(path: Path, results: Results) -> None:
+    """All that there is so far; a killed command leaves the file as it was before."""
+    runs = {name: asdict(outcome) for name, outcome in results.items()}
+    fresh = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(json.dumps({"settings": settings(), "runs": runs}))
+        fresh.replace(path)
+    except OSError as error:
+        raise UnusableError(f"{path}: {error.strerror}") from error
+
+
+# The tables ---------------------------------------------------------------------------------------
+
+
+def runs_of(results: Results, table: Table, search: str, runs: int) -> Matrix:
+    """The best values (runs, budget) after each measurement."""
+    return np.array([results[Job(table.name, search, n).name].best for n in range(runs)])
+
+
+def ranks(results: Results, table: Table, search: str, runs: int) -> list[float]:
+    """How far behind the optimum each run ended."""
+    ended = runs_of(results, table, search, runs)[:, -1]
+    return [float(table.ranks_behind(value)) for value in ended]
+
+
+def report_ranks(
+    tables: Sequence[Table], results: Results, rivals: Published, path: Path, runs: int
+) -> Iterator[str]:
+    """FLASH's protocol: ranks behind the optimum, and how many were measured for that."""
+    heads = [f"{method} (measured)" for method in (FLASH, RANKS, MMRE)]
+    yield f"| table | rows | measured | {' | '.join(SEARCHES)} | {' | '.join(heads)} |"
+    yield f"|---|---:|---:|{'---:|' * (len(SEARCHES) + len(heads))}"
+    columns: dict[str, list[float]] = {}
+    for table in tables:
+        of_search = {s: ranks(results, table, s, runs) for s in SEARCHES}
+        theirs = {m: rival_of(rivals[table.name], m, path) for m in (FLASH, RANKS, MMRE)}
+        for name, values in of_search.items():
+            columns.setdefault(name, []).append(float(np.mean(values)))
+        for name, rival in theirs.items():
+            columns.setdefault(name, []).append(rival.value)
+        cells = [interval(values) for values in of_search.values()]
+        cells += [f"{rival.value:g} ({rival.count:.0f})" for rival in theirs.values()]
+        yield (
+            f"| {table.name} | {len(table.samples)} | {table.budget} | **{cells[0]}** |"
+            f" {' | '.join(cells[1:])} |"
+        )
+    means = [f"{np.mean(values):.3g}" for values in columns.values()]
+    yield f"| mean | | | **{means[0]}** | {' | '.join(means[1:])} |"
+
+
+def report_values(
+    table: Table, results: Results, rivals: Sequence[Rival], runs: int
+) -> Iterator[str]:
+    """PromiseTune's protocol: the mean best value, ours above all that were published."""
+    counts = [count for count in COUNTS if count <= table.budget]
+    yield f"| {table.name} | {' | '.join(f'after {count}' for count in counts)} |"
+    yield f"|---|{'---:|' * len(counts)}"
+    for search in SEARCHES:
+        best = runs_of(results, table, search, runs)
+        cells = [interval(best[:, count - 1].tolist(), digits=5) for count in counts]
+        yield f"| **{search}** | {' | '.join(cells)} |"
+    of_tuner: dict[str, dict[float, float]] = {}
+    for rival in rivals:
+        of_tuner.setdefault(rival.method, {})[rival.count] = rival.value
+    last = float(counts[-1])
+    for tuner, values in sorted(of_tuner.items(), key=lambda item: item[1].get(last, np.inf)):
+        cells = [f"{values[count]:.5g}" if count in values else "-" for count in counts]
+        yield f"| {tuner} | {' | '.join(cells)} |"
+
+
+def missed(
+    ranked: Sequence[Table],
+    valued: Sequence[Table],
+    results: Results,
+    rivals: Published,
+    path: Path,
+    runs: int,
+) -> list[str]:
+    """Where ours, one at a time, is worse than it has to be."""
+    problems: list[str] = []
+    ours, theirs = [], []
+    for table in ranked:
+        mean = float(np.mean(ranks(results, table, "ours", runs)))
+        flash = rival_of(rivals[table.name], FLASH, path).value
+        if mean > flash + MOST_RANKS_BEHIND:
+            problems.append(f"{table.name}: {mean:.3g} ranks, FLASH {flash:.3g}")
+        if mean > (chance := float(np.mean(ranks(results, table, "random", runs)))):
+            problems.append(f"{table.name}: {mean:.3g} ranks, random {chance:.3g}")
+        ours.append(mean)
+        theirs.append(flash)
+    if ranked and np.mean(ours) >= np.mean(theirs):
+        problems.append(f"mean: {np.mean(ours):.3g} ranks, FLASH {np.mean(theirs):.3g}")
+    for table in valued:
+        best = runs_of(results, table, "ours", runs).mean(axis=0)
+        chance_of = runs_of(results, table, "random", runs).mean(axis=0)
+        for count in (count for count in COUNTS if count <= table.budget):
+            value, bound = best[count - 1], GOOD_ENOUGH.get((table.name, count), np.inf)
+            # Means of equal values differ in their last digits.
+            if value > chance_of[count - 1] * (1 + 1e-12):
+                problems.append(
+                    f"{table.name} after {count}: {value:.5g}, random {chance_of[count - 1]:.5g}"
+                )
+            if value > bound:
+                problems.append(f"{table.name} after {count}: {value:.5g}, not {bound:g}")
+    return problems
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    arguments = parsed()
+    try:
+        sys.exit(benchmark(arguments))
+    except UnusableError as error:
+        sys.exit(str(error))
+
+
+def benchmark(arguments: argparse.Namespace) -> str | None:
+    """Makes what runs are missing and prints the tables. What was missed, or None."""
+    folder = arguments.data / "search"
+    path = folder / "published_flash.csv"
+    ranks_of, values_of = by_ranks(folder), by_values(folder)
+    ranked = [
+        read_table(folder, name, FIRST_OF_FLASH, int(rival_of(rivals, FLASH, path).count))
+        for name, rivals in sorted(ranks_of.items())
+    ]
+    valued = [read_table(folder, name, FIRST, COUNTS[-1]) for name in sorted(values_of)]
+    tables = {table.name: table for table in (*ranked, *valued)}
+    plan = [
+        Job(name, search, run)
+        for run in range(arguments.runs)
+        for search in SEARCHES
+        for name in tables
+    ]
+    results = kept(arguments.results)
+    # The dearest first, so that no processor waits for them at the end.
+    lacking = sorted((j for j in plan if j.name not in results), key=lambda j: -cost(j, tables))
+    tasks = [(job, tables[job.table]) for job in lacking]
+    for number, (job, outcome) in enumerate(each(done, tasks, jobs=arguments.jobs), start=1):
+        results[job.name] = outcome
+        keep(arguments.results, results)
+        print(
+            f"[{number}/{len(lacking)}] {job.table}, {job.search}, run {job.run + 1}:"
+            f" {outcome.best[-1]:g} in {outcome.seconds:.1f} s",
+            file=sys.stderr,
+        )
+    print(f"Ranks behind the optimum, mean of {arguments.runs} runs:\n")
+    print("\n".join(report_ranks(ranked, results, ranks_of, path, arguments.runs)))
+    print(f"\nThe best value, mean of {arguments.runs} runs:")
+    for table in valued:
+        print()
+        print("\n".join(report_values(table, results, values_of[table.name], arguments.runs)))
+    spent = sum(results[job.name].seconds for job in plan)
+    print(f"\nMinutes of one processor: {spent / 60:.1f}")
+    problems = missed(ranked, valued, results, ranks_of, path, arguments.runs)
+    return "not as it should be: " + "; ".join(problems) if problems else None
+
+
+def cost(job: Job, tables: Mapping[str, Table]) -> float:
+    """How many times a model is fitted."""
+    at_once, table = SEARCHES[job.search], tables[job.table]
+    return (table.budget - table.first) / at_once if at_once else 0.0
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder that has search/")
+    parser.add_argument("--runs", type=positive, default=RUNS, help=f"({RUNS})")
+    parser.add_argument("--jobs", type=positive, help="processes (one a processor)")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("build/bench-search.json"),
+        help="where runs are kept (build/bench-search.json)",
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
