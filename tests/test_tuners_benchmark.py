@@ -45,24 +45,28 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monk
     monkeypatch.setattr(tuners, "CHECKPOINTS", (4, 8))
     monkeypatch.setattr(tuners, "EVERYBODYS", (8,))
     monkeypatch.setattr(tuners, "FIRST", 4)
+    monkeypatch.setattr(tuners, "BEGUN", {"offline": ("ours", 4), "tpe": ("random", 4)})
     monkeypatch.setattr(tuners, "TREES", ("LightGBM",))
     monkeypatch.setattr(tuners, "TRIES", 1)
     # Optuna's GP needs torch, which CI has not.
     methods = [name for name in tuners.TUNERS if name != "gp"]
     arms = tuple(Arm(method, 1) for method in methods)
-    bed = Bed()
-    measured, winners, verified = tuners.run(bed, Race(arms, 8, jobs=1), 2)
+    bed, race = Bed(), Race(arms, 8, jobs=1)
+    measured, winners, verified = tuners.run(bed, race, 2)
 
-    expected = sorted(a.name for a in arms for _ in range(4))
-    assert [expected] * 2 == [sorted(a.name for a in placed) for placed in bed.rounds]
-    assert dict.fromkeys(arms, 8) == {arm: len(shots) for arm, shots in measured.items()}
+    beginners = [a.name for a in (Arm("ours", 1), Arm("random", 1)) for _ in range(4)]
+    everybody = sorted(a.name for a in arms for _ in range(4))
+    assert [beginners, everybody] == [sorted(a.name for a in placed) for placed in bed.rounds]
+    began = race.shots(Arm("offline", 1), measured)
+    assert 8 == len(began)
+    assert measured[Arm("ours", 1)][:4] == began[:4]
     # What differs is where they look, never whether that is feasible.
     for shots in measured.values():
         values = SPACE.values([s.configuration for s in shots])
         assert np.array_equal(values, SPACE.decode(SPACE.genes(values)))
 
     assert (
-        min(measured[Arm("tpe", 1)], key=lambda s: s.p99_ms).configuration
+        min(race.shots(Arm("tpe", 1), measured), key=lambda s: s.p99_ms).configuration
         == winners[Arm("tpe", 1), 8]
     )
     gains = tuners.gains_of(winners, verified)
@@ -70,7 +74,7 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monk
     assert pytest.approx(expected_gain) == gains["offline", 4][1]
     assert {("ours", 4), ("ours", 8), ("offline", 4), ("random", 8)} <= set(gains)
     assert set(methods) == {
-        w["method"] for w in tuners.as_json(Race(arms, 8), measured, winners, verified)["winners"]
+        w["method"] for w in tuners.as_json(race, measured, winners, verified)["winners"]
     }
 
 
@@ -105,8 +109,8 @@ def test_the_claim_is_of_half_of_the_trials() -> None:
 def test_the_emulator_has_the_tables_noise() -> None:
     emulator = tuners.Emulator.__new__(tuners.Emulator)
     emulator._samples = SimpleNamespace(measured=((9.0, 10.0, 11.0), (100.0, 100.0), (90.0,)))
-    emulator._rng = np.random.default_rng(1)
-    drawn = {round(emulator._noise(math.log(50)), 6) for _ in range(200)}
+    rng = np.random.default_rng(1)
+    drawn = {round(emulator._noise(math.log(50), rng), 6) for _ in range(200)}
     assert 4 == len(drawn)
     assert 0.0 in drawn
 
