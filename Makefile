@@ -7,15 +7,16 @@ CONFIG ?= configs/lab.toml
 # Such as ARGS=--resume or ARGS=--new, for a second `make run` in the same folder.
 ARGS ?=
 
-# For bench-models: the folder of the public tables, runs of each, `all` sizes, and systems by name.
+# For bench-models and bench-search: the folder of the public tables, runs of each (as published), where
+# results are kept; for bench-models also `all` sizes, and systems by name.
 DATA ?= ../shared/bench
-RUNS ?= 30
+RUNS ?=
+RESULTS ?= build/$@.json
 SIZES ?= largest
 SYSTEMS ?=
-RESULTS ?= build/bench-models.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-models clean install
+.PHONY: help run test check bench bench-models bench-search clean install
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -42,8 +43,11 @@ bench: install ## Measure what our side of the load can carry
 	@$(BIN)/python benchmarks/rate.py
 
 bench-models: install ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
-	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(RUNS) --sizes $(SIZES) \
+	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(or $(RUNS),30) --sizes $(SIZES) \
 	    --results $(RESULTS) --systems $(SYSTEMS)
+
+bench-search: install ## Hold the search for the best against published ones: DATA=folder RUNS=3
+	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
 
 clean: ## Remove what was built and installed here; measured data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

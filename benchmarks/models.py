@@ -92,7 +92,7 @@ def numbers(path: Path, *, header: bool) -> tuple[list[str], list[list[float]]]:
             lines = list(csv.reader(file))
     except OSError as error:
         raise UnusableError(
-            f"{path}: {error.strerror}; DATA is the folder with prediction/"
+            f"{path}: {error.strerror}; DATA is the folder with {path.parent.name}/"
         ) from error
     names = lines[0] if lines and header else []
     rows = []

@@ -21,7 +21,7 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,9 @@ FIRST_OF_FLASH, FIRST = 20, 10
 COUNTS = (25, 50, 75, 100)
 SEARCHES = {"ours": 1, "ours, 4 at once": 4, "random": 0}
 """Rows that are chosen at once; 0 is at random."""
+RANKS_FILE, VALUES_FILE = "published_flash.csv", "published_promisetune.csv"
 FLASH, RANKS, MMRE = "FLASH", "Rank-based", "MMRE-based"
-"""How the methods of published_flash.csv begin."""
+"""How the methods of the former begin."""
 MOST_RANKS_BEHIND = 1.0
 GOOD_ENOUGH = {("deeparch", 50): 1.10, ("deeparch", 100): 1.048}
 """The mean best value that has to be reached by so many measurements."""
@@ -158,27 +159,25 @@ def published(path: Path, table: str, method: str, count: str, value: str) -> Pu
         raise UnusableError(f"{path}: {error.strerror}; DATA is the folder with search/") from error
     except (KeyError, ValueError, AttributeError) as error:
         raise UnusableError(f"{path}: not as expected: {error}") from error
+    if not found:
+        raise UnusableError(f"{path}: no rows")
     return found
 
 
 def by_ranks(folder: Path) -> Published:
-    return published(
-        folder / "published_flash.csv", "file", "method", "evals_mean", "rank_diff_mean"
-    )
+    return published(folder / RANKS_FILE, "file", "method", "evals_mean", "rank_diff_mean")
 
 
 def by_values(folder: Path) -> Published:
-    return published(
-        folder / "published_promisetune.csv", "system", "tuner", "budget_distinct", "mean"
-    )
+    return published(folder / VALUES_FILE, "system", "tuner", "budget_distinct", "mean")
 
 
-def rival_of(rivals: Iterable[Rival], method: str, path: Path) -> Rival:
-    """The one whose name begins so."""
-    for rival in rivals:
+def rival_of(rivals: Published, table: str, method: str) -> Rival:
+    """The one on this table whose name begins so."""
+    for rival in rivals[table]:
         if rival.method.startswith(method):
             return rival
-    raise UnusableError(f"{path}: a table without {method}")
+    raise UnusableError(f"{RANKS_FILE}: {table}: nothing of {method}")
 
 
 # One run ------------------------------------------------------------------------------------------
@@ -261,7 +260,7 @@ def ranks(results: Results, table: Table, search: str, runs: int) -> list[float]
 
 
 def report_ranks(
-    tables: Sequence[Table], results: Results, rivals: Published, path: Path, runs: int
+    tables: Sequence[Table], results: Results, rivals: Published, runs: int
 ) -> Iterator[str]:
     """FLASH's protocol: ranks behind the optimum, and how many were measured for that."""
     heads = [f"{method} (measured)" for method in (FLASH, RANKS, MMRE)]
@@ -270,7 +269,7 @@ def report_ranks(
     columns: dict[str, list[float]] = {}
     for table in tables:
         of_search = {s: ranks(results, table, s, runs) for s in SEARCHES}
-        theirs = {m: rival_of(rivals[table.name], m, path) for m in (FLASH, RANKS, MMRE)}
+        theirs = {m: rival_of(rivals, table.name, m) for m in (FLASH, RANKS, MMRE)}
         for name, values in of_search.items():
             columns.setdefault(name, []).append(float(np.mean(values)))
         for name, rival in theirs.items():
@@ -310,7 +309,6 @@ def missed(
     valued: Sequence[Table],
     results: Results,
     rivals: Published,
-    path: Path,
     runs: int,
 ) -> list[str]:
     """Where ours, one at a time, is worse than it has to be."""
@@ -318,7 +316,7 @@ def missed(
     ours, theirs = [], []
     for table in ranked:
         mean = float(np.mean(ranks(results, table, "ours", runs)))
-        flash = rival_of(rivals[table.name], FLASH, path).value
+        flash = rival_of(rivals, table.name, FLASH).value
         if mean > flash + MOST_RANKS_BEHIND:
             problems.append(f"{table.name}: {mean:.3g} ranks, FLASH {flash:.3g}")
         if mean > (chance := float(np.mean(ranks(results, table, "random", runs)))):
@@ -356,11 +354,10 @@ def main() -> None:
 def benchmark(arguments: argparse.Namespace) -> str | None:
     """Makes what runs are missing and prints the tables. What was missed, or None."""
     folder = arguments.data / "search"
-    path = folder / "published_flash.csv"
     ranks_of, values_of = by_ranks(folder), by_values(folder)
     ranked = [
-        read_table(folder, name, FIRST_OF_FLASH, int(rival_of(rivals, FLASH, path).count))
-        for name, rivals in sorted(ranks_of.items())
+        read_table(folder, name, FIRST_OF_FLASH, int(rival_of(ranks_of, name, FLASH).count))
+        for name in sorted(ranks_of)
     ]
     valued = [read_table(folder, name, FIRST, COUNTS[-1]) for name in sorted(values_of)]
     tables = {table.name: table for table in (*ranked, *valued)}
@@ -383,14 +380,14 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
             file=sys.stderr,
         )
     print(f"Ranks behind the optimum, mean of {arguments.runs} runs:\n")
-    print("\n".join(report_ranks(ranked, results, ranks_of, path, arguments.runs)))
+    print("\n".join(report_ranks(ranked, results, ranks_of, arguments.runs)))
     print(f"\nThe best value, mean of {arguments.runs} runs:")
     for table in valued:
         print()
         print("\n".join(report_values(table, results, values_of[table.name], arguments.runs)))
     spent = sum(results[job.name].seconds for job in plan)
     print(f"\nMinutes of one processor: {spent / 60:.1f}")
-    problems = missed(ranked, valued, results, ranks_of, path, arguments.runs)
+    problems = missed(ranked, valued, results, ranks_of, arguments.runs)
     return "not as it should be: " + "; ".join(problems) if problems else None
 
 

@@ -67,11 +67,13 @@ def pool(space: Space, samples: Samples, *, seed: int) -> Matrix:
     model = _model(samples, seed)
     mean, _ = model(samples.values)
     parents = samples.values[np.argsort(mean, kind="stable")[:PARENTS]]
+    gains = log_gain(float(mean.min()), *model(found))
     for _ in range(ROUNDS):
-        found = np.vstack([found, _decoded(space, _children(space.genes(parents), rng))])
-        found = np.unique(found, axis=0)
-        gains = log_gain(float(mean.min()), *model(found))
+        children = _decoded(space, _children(space.genes(parents), rng))
+        found = np.vstack([found, children])
+        gains = np.append(gains, log_gain(float(mean.min()), *model(children)))
         parents = found[np.argsort(-gains, kind="stable")[:PARENTS]]
+    found = np.unique(found, axis=0)
     known = {row.tobytes() for row in samples.values + 0.0}
     return found[[row.tobytes() not in known for row in found]]
 

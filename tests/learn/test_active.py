@@ -1,0 +1,127 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from intop.domain.encoding import Matrix
+from intop.domain.space import Space
+from intop.learn.active import best_known, pool, propose
+from intop.learn.samples import Samples
+from samples import table
+
+GRID = np.array([[a, b] for a in np.linspace(0, 1, 15) for b in np.linspace(0, 1, 15)])
+
+
+def bowl(values: Matrix) -> Matrix:
+    """Log target with the lowest value at (0.3, 0.7), steep as latencies are."""
+    return np.asarray(4 * (values[:, 0] - 0.3) ** 2 + 6 * (values[:, 1] - 0.7) ** 2)
+
+
+def start(count: int, seed: int = 1) -> tuple[Samples, Matrix]:
+    order = np.random.default_rng(seed).permutation(len(GRID))
+    return table(GRID[order[:count]], bowl(GRID[order[:count]])), GRID[order[count:]]
+
+
+def searched(at_once: int, budget: int) -> float:
+    """The lowest log target after so many measurements."""
+    samples, left = start(6)
+    while len(samples) < budget:
+        step = propose(samples, left, count=at_once, seed=len(samples), replicates=False)
+        taken = np.array([p.values for p in step.proposals])
+        values = np.vstack([samples.values, taken])
+        left = left[~(left[:, None] == taken).all(axis=2).any(axis=1)]
+        samples = table(values, bowl(values))
+    return float(samples.log_target.min())
+
+
+@pytest.mark.parametrize(("at_once", "budget"), [(1, 12), (4, 18)])
+def test_finds_the_lowest_of_225_with_few_measurements(at_once: int, budget: int) -> None:
+    assert searched(at_once, budget) == pytest.approx(bowl(GRID).min(), abs=1e-9)
+
+
+def test_is_a_function_of_its_arguments() -> None:
+    samples, left = start(10)
+    one, other = (propose(samples, left, count=3, seed=1) for _ in range(2))
+    assert one.improvement == other.improvement > 0
+    assert [p.values.tolist() for p in one.proposals] == [
+        p.values.tolist() for p in other.proposals
+    ]
+
+
+def test_a_batch_has_each_row_once_and_spreads() -> None:
+    samples, left = start(4)
+    step = propose(samples, left, count=4, seed=1, replicates=False)
+    rows = np.array([p.values for p in step.proposals])
+    assert 4 == len(np.unique(rows, axis=0))
+    assert (rows[:, None] == left).all(axis=2).any(axis=1).all()
+    assert np.ptp(rows, axis=0).min() > 0.1
+
+
+def test_what_is_known_offers_little() -> None:
+    samples, left = start(10)
+    much = propose(samples, left, count=1, seed=1).improvement
+    samples, left = start(100)
+    assert propose(samples, left, count=1, seed=1, replicates=False).improvement < 0.01 < much
+
+
+def test_a_short_pool_is_proposed_as_a_whole_and_an_empty_one_not() -> None:
+    samples, left = start(10)
+    assert 2 == len(propose(samples, left[:2], count=4, seed=1, replicates=False).proposals)
+    step = propose(samples, left[:0], count=4, seed=1, replicates=False)
+    assert ((), 0.0) == (step.proposals, step.improvement)
+
+
+def noisy(count: int, trials: int, seed: int) -> Samples:
+    samples, _ = start(count, seed)
+    noise = np.random.default_rng(seed).normal(0, 0.3, (count, trials))
+    return replace(
+        samples, measured=tuple(map(tuple, np.exp(bowl(samples.values)[:, None] + noise)))
+    )
+
+
+def test_the_best_known_is_not_the_luckiest() -> None:
+    luckiest, believed = [], []
+    for seed in range(4):
+        samples = noisy(60, 2, seed)
+        truth = bowl(samples.values)
+        luckiest.append(truth[int(np.argmin(samples.log_target))])
+        believed.append(truth[best_known(samples, seed=1)])
+    assert np.mean(believed) < 0.6 * np.mean(luckiest)
+
+
+def test_where_trials_are_noisy_the_promising_are_measured_again() -> None:
+    samples = noisy(100, 2, 1)
+    step = propose(samples, np.array([[0.0, 0.01]]), count=3, seed=1)
+    again = [p.values for p in step.proposals if p.reason == "replicate"]
+    assert len(again) >= 2
+    assert bowl(np.array(again)).max() < np.median(bowl(samples.values))
+    exact = propose(samples, np.array([[0.0, 0.01]]), count=3, seed=1, replicates=False)
+    assert ["uncertainty"] == [p.reason for p in exact.proposals]
+
+
+def test_a_contradictory_row_is_measured_again() -> None:
+    samples, left = start(60)
+    odd = int(np.argmin(np.abs(bowl(samples.values) - 1)))
+    measured = list(samples.measured)
+    measured[odd] = (float(np.exp(-1.0)),)
+    step = propose(replace(samples, measured=tuple(measured)), left, count=2, seed=1)
+    assert "replicate" == step.proposals[0].reason
+    assert samples.values[odd].tolist() == step.proposals[0].values.tolist()
+
+
+def test_a_pool_is_feasible_and_has_nothing_measured(
+    space: Space, log_p99: Callable[[Matrix], Matrix]
+) -> None:
+    rng = np.random.default_rng(1)
+    values = np.unique(space.decode(rng.random((30, len(space.columns)))), axis=0)
+    samples = Samples(
+        variables=space.variables,
+        values=values,
+        measured=tuple((float(v),) for v in np.exp(log_p99(space.encode(values)))),
+    )
+    found = pool(space, samples, seed=1)
+    assert np.array_equal(found, space.decode(space.genes(found)))
+    assert not {row.tobytes() for row in found} & {row.tobytes() for row in values + 0.0}
+    assert len(found) == len(np.unique(found, axis=0)) > 1000
+    assert np.array_equal(found, pool(space, samples, seed=1))

@@ -1,0 +1,188 @@
+"""The benchmark of searches: the protocols, what it keeps, and what it calls missed."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import search
+from benchmarks.search import Job, Outcome, Rival, Table, by_ranks, read_table
+from samples import table as samples_of
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Tables of 48 rows: one by FLASH's protocol and one by PromiseTune's, with rivals."""
+    folder = tmp_path / "data" / "search"
+    folder.mkdir(parents=True)
+    rows = [
+        [a, b, c, 7, 10 + 3 * abs(np.log10(a) - 2) + b + b * c]
+        for a, b, c in product((1, 10, 100, 1000), (1, 2, 3), (0, 1, 2, 3))
+    ]
+    lines = ["a,b,c,same,PERF", *(",".join(map(str, row)) for row in rows)]
+    for name in ("ranked", "valued"):
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+    (folder / "published_flash.csv").write_text(
+        "\ufefffile,method,rank_diff_mean,evals_mean\n"
+        "ranked.csv,FLASH (trees),0.5,12.9\n"
+        "ranked.csv,Rank-based progressive,1.25,30\n"
+        "ranked.csv,MMRE-based progressive,0,40\n"
+    )
+    (folder / "published_promisetune.csv").write_text(
+        "system,tuner,budget_distinct,mean\n"
+        "valued,HEBO,12,11.25\nvalued,HEBO,8,12.5\nvalued,GA,12,13\n"
+    )
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def folder(data: Path) -> Path:
+    return data / "search"
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows first and in all."""
+    monkeypatch.setattr(search, "FIRST_OF_FLASH", 6)
+    monkeypatch.setattr(search, "FIRST", 5)
+    monkeypatch.setattr(search, "COUNTS", (8, 12))
+
+
+def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
+    results = f"--results={data / 'results.json'}"
+    monkeypatch.setattr("sys.argv", ["search", str(data), "--jobs=1", results, *options])
+    with pytest.raises(SystemExit) as ended:
+        search.main()
+    return str(ended.value.code or "")
+
+
+@pytest.mark.usefixtures("few")
+def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "" == run(monkeypatch, data, "--runs=2")
+    printed, progress = capsys.readouterr()
+    assert "| ranked | 48 | 12 | **0 ± 0** |" in printed
+    assert "| 0.5 (13) | 1.25 (30) | 0 (40) |" in printed
+    assert "| HEBO | 12.5 | 11.25 |" in printed
+    assert "| GA | - | 13 |" in printed
+    assert "[12/12]" in progress
+    monkeypatch.setattr(search, "propose", None)
+    assert "" == run(monkeypatch, data, "--runs=2")
+    assert (printed, "") == capsys.readouterr()
+
+
+def test_a_table_has_scales_and_nothing_that_never_changes(folder: Path) -> None:
+    found = read_table(folder, "ranked", 6, 12).samples
+    assert [("a", "log"), ("b", "linear"), ("c", "linear")] == [
+        (v.name, v.scale) for v in found.variables
+    ]
+    assert (48, (17.0,)) == (len(found), found.measured[0])
+
+
+def test_a_pair_of_levels_is_on_a_linear_scale() -> None:
+    assert "linear" == search.variable("x", np.array([3.0, 7.0, 3.0])).scale
+
+
+@pytest.mark.parametrize("at_once", ["ours", "ours, 4 at once", "random"])
+def test_a_search_measures_each_row_once_and_sees_no_other(folder: Path, at_once: str) -> None:
+    table = read_table(folder, "ranked", 6, 12)
+    _, outcome = search.done(Job("ranked", at_once, 1), table)
+    assert 12 == len(outcome.best)
+    assert outcome.best == sorted(outcome.best, reverse=True)
+    first = np.random.default_rng([search.SEED, 1]).permutation(48)[:6]
+    assert outcome.best[5] == table.target[first].min()
+
+
+def made_up(best: dict[str, list[float]], values: list[float]) -> tuple[Table, dict[str, Outcome]]:
+    """A table with these values, and one run of each search on it."""
+    table = Table("deeparch", samples_of(np.zeros((len(values), 1)), np.log(values)), 1, 4)
+    return table, {f"deeparch, {name}, 0": Outcome(b, 1.0) for name, b in best.items()}
+
+
+def test_ranks_count_different_values() -> None:
+    table, _ = made_up({}, [3, 1, 1, 2, 3])
+    assert [0, 1, 2] == [table.ranks_behind(v) for v in np.unique(table.target)]
+
+
+def test_flash_and_random_have_to_be_beaten() -> None:
+    best = {"ours": [9.0, 9, 9, 3], "random": [9.0, 9, 9, 2]}
+    table, results = made_up(best, [1, 2, 3, 9])
+
+    def missed(flash: float) -> list[str]:
+        rivals = {"deeparch": (Rival("FLASH", 4, flash),)}
+        return search.missed([table], [], results, rivals, 1)
+
+    assert ["deeparch: 2 ranks, random 1"] == missed(2.5)
+    assert ["deeparch: 2 ranks, random 1", "mean: 2 ranks, FLASH 1.5"] == missed(1.5)
+    assert "deeparch: 2 ranks, FLASH 0.5" == missed(0.5)[0]
+
+
+def test_good_enough_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = {"ours": [9.0, 3, 2, 2], "random": [9.0, 9, 2, 1]}
+    table, results = made_up(best, [1, 2, 3, 9])
+    monkeypatch.setattr(search, "COUNTS", (2, 3, 4))
+    monkeypatch.setattr(search, "GOOD_ENOUGH", {("deeparch", 2): 2.5, ("deeparch", 3): 2.5})
+    assert ["deeparch after 2: 3, not 2.5", "deeparch after 4: 2, random 1"] == search.missed(
+        [], [table], results, {}, 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("ranked.csv", None, "No such file or directory; DATA is the folder with search/"),
+        ("ranked.csv", "a,PERF\n1,2\n2,0", "every value of the target must be a positive number"),
+        ("ranked.csv", "a,PERF\n1,2\n2,3", "2 rows, and 12 are to be measured"),
+        ("published_flash.csv", None, "No such file or directory; DATA is the folder with search/"),
+        ("published_flash.csv", "x,y\n1,2", "not as expected: 'file'"),
+        (
+            "published_flash.csv",
+            "file,method,rank_diff_mean,evals_mean\nranked.csv,Other,1,2",
+            "ranked: nothing of FLASH",
+        ),
+        ("published_promisetune.csv", "", "no rows"),
+    ],
+)
+@pytest.mark.usefixtures("few")
+def test_bad_data_is_one_line(
+    name: str,
+    text: str | None,
+    message: str,
+    data: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if text is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(text)
+    said = run(monkeypatch, data)
+    assert name in said
+    assert said.endswith(message)
+    assert "\n" not in said
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("stored", ['{"settings": {}, "runs": {}}', "[]", "{"])
+def test_results_of_other_code_are_not_mixed_in(
+    stored: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "results.json").write_text(stored)
+    said = run(monkeypatch, data, "--runs=1")
+    assert "results.json" in said
+    assert "delete it, or name another" in said
+    assert stored == (data / "results.json").read_text()
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "results.json"
+    search.keep(path, {"a": Outcome([2.0, 1.0], 0.5)})
+    assert {"a": Outcome([2.0, 1.0], 0.5)} == search.kept(path)
+    assert "settings" in json.loads(path.read_text())
+
+
+def test_published_ranks_are_by_table(folder: Path) -> None:
+    assert Rival("FLASH (trees)", 12.9, 0.5) == by_ranks(folder)["ranked"][0]
