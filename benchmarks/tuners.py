@@ -1,7 +1,7 @@
 """Tuners on the lab: active learning against random search, Optuna's TPE and GP, and offline.
 
     python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
-    python -m benchmarks.tuners --dry           on an emulator of it: a minute or two
+    python -m benchmarks.tuners --dry           on an emulator of it: two minutes
 
 All minimise log P99 over the parameters of benchmarks/data/slt-collect.csv.gz with the same number
 of trials, from several seeds, in rounds: in each of them every tuner with every seed gets its next
@@ -28,7 +28,8 @@ geometric mean of P99 of the default / that of the winner over rounds, and of th
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
 
-All is kept in `--store`, and goes on where it was interrupted. The emulator is the mean of a
+All is kept in `--store`, and goes on where it was interrupted; an interrupted verification may go
+on with fewer `--rounds`. The emulator is the mean of a
 forest, of CatBoost and of Blend that learned the table; its noise is that of replicates of about
 the same P99, and winners are judged without any noise.
 
@@ -434,9 +435,16 @@ class Lab:
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
         plan = blocks(self._task, "contest", sides, rounds)
-        return p99_by_round(
-            measure_plan(self._task, "contest", lambda _: plan, failures_count=False)
+        trials = measure_plan(
+            self._task,
+            "contest",
+            lambda _: plan,
+            failures_count=False,
+            # What was planned with more rounds, and interrupted, may end with fewer.
+            looks=lambda _: [rounds * len(sides)],
+            enough=lambda _: True,
         )
+        return p99_by_round(trials)
 
     def _shared(self, trials: Sequence[Trial]) -> Shared:
         found: dict[Arm, list[Shot]] = defaultdict(list)
