@@ -1,0 +1,123 @@
+"""The benchmark of tuners: rounds, what its tuners are told, and its claim."""
+
+import importlib.util
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks import tuners
+from benchmarks.tuners import Arm, Race, Shot
+from intop.domain.baseline import HOST
+from intop.domain.configuration import Configuration
+
+SPACE = tuners._tables_space(tuners.read(tuners.TABLE))
+
+
+def p99_ms(configuration: Configuration) -> float:
+    """Lower with more of one of them."""
+    (row,) = SPACE.encode(SPACE.values([configuration]))
+    return float(50 * math.exp(-row[3]))
+
+
+class Bed:
+    """Measures without noise."""
+
+    space = SPACE
+
+    def race(self, following):
+        so_far = {}
+        self.rounds = []
+        while places := following(SPACE, so_far):
+            self.rounds.append([arm for arm, _ in places])
+            for arm, configuration in places:
+                shots = so_far.setdefault(arm, [])
+                shots.append(Shot(configuration, p99_ms(configuration)))
+        return so_far
+
+    def verify(self, winners, rounds):
+        sides = {HOST: 100.0} | {c.digest: p99_ms(c) for c in winners}
+        return {s: {str(n): v for n in range(rounds)} for s, v in sides.items()}
+
+
+def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monkeypatch) -> None:
+    monkeypatch.setattr(tuners, "CHECKPOINTS", (4, 8))
+    monkeypatch.setattr(tuners, "EVERYBODYS", (8,))
+    monkeypatch.setattr(tuners, "FIRST", 4)
+    monkeypatch.setattr(tuners, "BEGUN", {"offline": ("ours", 4), "tpe": ("random", 4)})
+    monkeypatch.setattr(tuners, "TREES", ("LightGBM",))
+    monkeypatch.setattr(tuners, "TRIES", 1)
+    # Optuna's GP needs torch, which CI has not.
+    methods = [name for name in tuners.TUNERS if name != "gp"]
+    arms = tuple(Arm(method, 1) for method in methods)
+    bed, race = Bed(), Race(arms, 8, jobs=1)
+    measured, winners, verified = tuners.run(bed, race, 2)
+
+    beginners = [a.name for a in (Arm("ours", 1), Arm("random", 1)) for _ in range(4)]
+    everybody = sorted(a.name for a in arms for _ in range(4))
+    assert [beginners, everybody] == [sorted(a.name for a in placed) for placed in bed.rounds]
+    began = race.shots(Arm("offline", 1), measured)
+    assert 8 == len(began)
+    assert measured[Arm("ours", 1)][:4] == began[:4]
+    # What differs is where they look, never whether that is feasible.
+    for shots in measured.values():
+        values = SPACE.values([s.configuration for s in shots])
+        assert np.array_equal(values, SPACE.decode(SPACE.genes(values)))
+
+    assert (
+        min(race.shots(Arm("tpe", 1), measured), key=lambda s: s.p99_ms).configuration
+        == winners[Arm("tpe", 1), 8]
+    )
+    gains = tuners.gains_of(winners, verified)
+    expected_gain = math.log(100 / p99_ms(winners[Arm("offline", 1), 4]))
+    assert pytest.approx(expected_gain) == gains["offline", 4][1]
+    assert {("ours", 4), ("ours", 8), ("offline", 4), ("random", 8)} <= set(gains)
+    assert set(methods) == {
+        w["method"] for w in tuners.as_json(race, measured, winners, verified)["winners"]
+    }
+
+
+def test_a_tuner_goes_on_as_it_would_have() -> None:
+    shots = [Shot(c, p99_ms(c)) for c in tuners.at_random(SPACE, (), 12, seed=3)]
+    for ask in (tuners.at_random, tuners.tpe, tuners.offline):
+        assert ask(SPACE, shots, 2, 1) == ask(SPACE, shots, 2, 1)
+        assert ask(SPACE, shots, 2, 1) != ask(SPACE, shots[:8], 2, 1)
+
+
+def test_the_claim_is_of_half_of_the_trials() -> None:
+    def gains(ours: tuple[float, ...], offline: tuple[float, ...]) -> tuners.Gains:
+        both = {"ours": ours, "offline": offline}
+        found = {
+            (method, n): {1: gain, 2: gain}
+            for method, values in both.items()
+            for n, gain in zip(tuners.CHECKPOINTS, values, strict=True)
+        }
+        return found | {("gp", 100): {1: 1.0, 2: 1.0}}
+
+    for ours, offline, holds in (
+        ((0.5, 0.96, 1, 1), (0.5, 0.6, 0.7, 0.96), True),
+        ((0.5, 0.6, 0.96, 1), (0.5, 0.6, 0.7, 0.8), True),
+        ((0.5, 0.6, 0.8, 1), (0.5, 0.6, 0.7, 0.8), False),
+        ((0.5, 0.96, 1, 1), (0.5, 0.7, 0.96, 0.96), False),
+        ((0.5, 0.6, 0.7, 0.8), (0.5, 0.6, 0.7, 0.8), False),
+    ):
+        told = tuners.claim(gains(ours, offline), "here")
+        assert holds == told.endswith("the claim holds.")
+
+
+def test_the_emulator_has_the_tables_noise() -> None:
+    emulator = tuners.Emulator.__new__(tuners.Emulator)
+    emulator._samples = SimpleNamespace(measured=((9.0, 10.0, 11.0), (100.0, 100.0), (90.0,)))
+    rng = np.random.default_rng(1)
+    drawn = {round(emulator._noise(math.log(50), rng), 6) for _ in range(200)}
+    assert 4 == len(drawn)
+    assert 0.0 in drawn
+
+
+def test_what_is_missing_is_said(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        tuners.parsed(["--dry"])
+    assert "pip install torch" in capsys.readouterr().err
+    assert 40 == tuners.parsed(["--tuners", "ours", "--trials", "40"]).trials
