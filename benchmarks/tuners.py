@@ -74,7 +74,7 @@ from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
-from intop.learn.searching.genetic import search
+from intop.learn.searching.search import search
 from intop.learn.surrogate import Predictor, fit, fit_trees
 from intop.learn.tuning import tune
 from intop.pipeline.blocks import blocks, p99_by_round
