@@ -403,7 +403,7 @@ def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
 
 
 class Lab:
-    """Two replicas of the lab, under a guard of the pipeline's."""
+    """Replicas of the lab, under a guard of the pipeline's."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -457,12 +457,13 @@ class Lab:
 
 
 @contextmanager
-def the_lab(store_path: Path) -> Iterator[Lab]:
+def the_lab(store_path: Path, replicas: int) -> Iterator[Lab]:
     """Labs of our own, up as long as it lasts."""
     whole = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
     specs = tuple(
-        LabSpec(name=f"tuners-{n}", arch=arch, link=whole.clusters[arch][0].link) for n in (1, 2)
+        LabSpec(name=f"tuners-{n}", arch=arch, link=whole.clusters[arch][0].link)
+        for n in range(1, replicas + 1)
     )
     study = replace(
         whole,
@@ -631,6 +632,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=100, help="for each tuner and seed (100)")
     parser.add_argument("--rounds", type=int, default=6, help="of verification (6)")
     parser.add_argument("--jobs", type=int, help="processes for models (one a processor)")
+    parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
     parser.add_argument("--store", type=Path, default=Path("tuners.db"), help="(tuners.db)")
     parser.add_argument("--out", type=Path, default=Path("tuners.json"), help="(tuners.json)")
     arguments = parser.parse_args(words)
@@ -655,7 +657,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if arguments.dry:
             outcome = run(Emulator(), race, arguments.rounds)
         else:
-            with the_lab(arguments.store) as bed:
+            with the_lab(arguments.store, arguments.replicas) as bed:
                 outcome = run(bed, race, arguments.rounds)
     except KeyboardInterrupt:
         sys.exit(f"stopped; the same command goes on with {arguments.store}")
