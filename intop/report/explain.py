@@ -34,7 +34,7 @@ def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
         table.add_row(
             one.name,
             _values(one),
-            *(_ratio(ratio) for ratio in (one.alone, one.left_out, one.missed)),
+            *(_cell(ratio) for ratio in (one.alone, one.left_out, one.missed)),
             "kept" if one.is_kept else "dropped",
         )
     return Group(heading, table, Text("\n".join(_lines(title, found))), "")
@@ -100,9 +100,14 @@ def _names(found: Explanation, why: str) -> str:
 def _values(one: Contribution) -> str:
     """Both values of each key; vectors, which are long, have a line each."""
     return "\n".join(
-        f"{before or 'unset'} ->{chr(10) if len(before + after) > LONG else ' '}{after or 'unset'}"
+        f"{before or 'unset'}{chr(10) if len(before + after) > LONG else ' '}-> {after or 'unset'}"
         for before, after in zip(one.before, one.after, strict=True)
     )
+
+
+def _cell(ratio: RatioInterval | None) -> str:
+    """In two lines, so that three of them fit beside the longest keys."""
+    return _ratio(ratio).replace(" (", "\n(")
 
 
 def _ratio(ratio: RatioInterval | None) -> str:

@@ -65,7 +65,7 @@ def test_the_text_has_each_change_and_what_is_left(capsys: pytest.CaptureFixture
     told = " ".join(capsys.readouterr().out.split())
     for words in (
         "4096 -> 64",
-        "3.10 (2.20 to 4.40)",
+        "(2.20 to 4.40)",
         "Dropped, since no use: net.ipv4.tcp_rmem.",
         "Dropped, since they have the default's value: net.core.a",
         f"{ONE} and {OTHER} together: 0.50 (0.20 to 1.30) times",

@@ -4,7 +4,9 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from intop.domain.explanation import Dependence, Explanation, Point
 from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn, faint_grid
@@ -42,6 +44,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
                 error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
             )
         axes.set_xscale("log")
+        _plain_ticks(axes.xaxis)
         axes.axvline(1, color=INK, linewidth=0.8)
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
         axes.set_yticks(range(len(shown)), names)
@@ -49,7 +52,8 @@ def contributions(about: str, found: Explanation) -> Drawing:
         axes.tick_params(axis="y", length=0)
         faint_grid(axes, "x")
         axes.set_xlabel(f"ratio of P99, above 1 it helps, with {found.level:.0%} intervals")
-        axes.legend(loc="lower right")
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
     return drawn(
         "contributions",
@@ -78,14 +82,14 @@ def dependence(about: str, found: Explanation) -> Drawing:
         for axes in list(figure.axes)[len(shown) :]:
             axes.set_axis_off()
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        figure.legend(handles, labels, loc="outside lower center", ncols=1)
 
     return drawn(
         "dependence",
         "P99 about the winner: lines are predicted, marks are measured",
         paint,
         about=about,
-        height=1.0 + PANEL * rows,
+        height=1.4 + PANEL * rows,
     )
 
 
@@ -97,6 +101,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
         names = []
         if curve.scale == "log" and all(float(p.value) > 0 for p in curve.predicted):
             axes.set_xscale("log")
+            _plain_ticks(axes.xaxis)
     marks: tuple[tuple[Sequence[Point], str, str, float, str], ...] = (
         (curve.elsewhere, "o", GREY, 0.5, "collected, all else differs (measured)"),
         (curve.measured, "D", ORANGE, 0.9, "winner, with and without (measured)"),
@@ -120,9 +125,17 @@ def _panel(axes: Axes, curve: Dependence) -> None:
         label="models about the winner (predicted)",
     )
     axes.set_yscale("log")
+    _plain_ticks(axes.yaxis)
     faint_grid(axes)
     axes.set_title(curve.name)
     axes.set_ylabel("P99 in ms")
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Numbers at some places of a logarithmic axis, in place of powers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:
