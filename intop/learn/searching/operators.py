@@ -39,7 +39,7 @@ def offspring(
     """
     count = len(parents)
     couples = rng.choice(len(crossovers), count // 2, p=crossovers)
-    crossing = np.resize(np.tile(couples, 2), count)
+    crossing = np.concatenate([couples, couples, np.full(count % 2, NONE)])
     changing = rng.choice(len(mutations), count, p=mutations)
     # Neither would be a copy, and a prediction for nothing.
     is_copy = (crossing == NONE) & (changing == NONE)
