@@ -91,7 +91,7 @@ def propose(
     chosen: list[Proposal] = []
     improvement = 0.0
     if replicates and count > 1:
-        chosen += outlook.contradictory()
+        chosen += outlook.doubtful()
     while len(chosen) < count and outlook.allowed.any():
         proposal, gain = outlook.next()
         chosen.append(proposal)
@@ -153,9 +153,16 @@ class _Outlook:
         gain = float(np.exp(worth[row]))
         return self.take(row, "replicate" if row < self.known else reason), gain
 
-    def contradictory(self) -> list[Proposal]:
-        """The measured row, if any, that surprises most of those that may be the best one."""
-        limit = self.mean[self.best] + PROMISING * np.sqrt(self.model.noise)
+    def doubtful(self) -> list[Proposal]:
+        """The measured row, if any, that has to be measured again whatever it tells about others.
+
+        The best one, until it has TOLD trials: the lowest of many is lucky more often than good.
+        Else the one that surprises most of those that may be as good.
+        """
+        best = self.best
+        if self.counts[best] < TOLD:
+            return [self.take(best, "replicate")]
+        limit = self.mean[best] + PROMISING * np.sqrt(self.model.noise)
         low = np.minimum(self.mean[: self.known], self.measured) < limit
         surprise = np.abs(self.model.misses) * (low & (self.counts < TOLD))
         row = int(np.argmax(surprise))

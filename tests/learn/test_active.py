@@ -100,10 +100,19 @@ def test_where_trials_are_noisy_the_promising_are_measured_again() -> None:
     assert ["uncertainty"] == [p.reason for p in exact.proposals]
 
 
+def test_the_best_known_is_measured_until_it_is_believed() -> None:
+    samples, left = start(20)
+    best = best_known(samples, seed=1)
+    step = propose(samples, left, count=2, seed=1)
+    assert "replicate" == step.proposals[0].reason
+    assert samples.values[best].tolist() == step.proposals[0].values.tolist()
+    assert "replicate" != step.proposals[1].reason
+
+
 def test_a_contradictory_row_is_measured_again() -> None:
     samples, left = start(60)
     odd = int(np.argmin(np.abs(bowl(samples.values) - 1)))
-    measured = list(samples.measured)
+    measured = [trials * 3 for trials in samples.measured]
     measured[odd] = (float(np.exp(-1.0)),)
     step = propose(replace(samples, measured=tuple(measured)), left, count=2, seed=1)
     assert "replicate" == step.proposals[0].reason
