@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
-from intop.learn.design import stratified_genes
 from intop.learn.searching.operators import CROSSOVERS, MUTATIONS, numeric, offspring, seeded
+from intop.learn.searching.run import first_population
 
 Predict = Callable[[Matrix], NDArray[np.float64]]
 """Values (n, columns) to one objective (n,), lower is better."""
@@ -79,7 +79,7 @@ def front(
         )
     started = time.perf_counter()
     size = -(-population // 4) * 4
-    genes = _first(space, size, start, seed)
+    genes = first_population(space, size, start, seed)
     rng = np.random.default_rng(seed)
     with seeded(seed):
         herd, volumes = _evolve(space, predict, genes, generations, patience, rng)
@@ -94,16 +94,6 @@ def front(
         converged_at=_last_growth(volumes),
         seconds=time.perf_counter() - started,
     )
-
-
-def _first(space: Space, size: int, start: Matrix | None, seed: int) -> Matrix:
-    """Genes (size, columns) of generation 0: what was given, and a design that fills up."""
-    columns = len(space.columns)
-    given = np.empty((0, columns)) if start is None else start[: size // 2]
-    if given.ndim != 2 or given.shape[1] != columns:
-        raise ValueError(f"start must have {columns} columns, got the shape {given.shape}")
-    rng = np.random.default_rng(seed)
-    return np.vstack([given, stratified_genes(columns, size - len(given), rng)])
 
 
 def _evolve(

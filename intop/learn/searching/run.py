@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
+from intop.learn.design import stratified_genes
 from intop.learn.fitness import Estimate
 from intop.learn.samples import Vector
 
@@ -121,6 +122,19 @@ class Run:
             kept = self.ranked(MOST_REMEMBERED // 2)
             self._seen = {known.values.tobytes(): known for known in kept}
         return told.score
+
+
+def first_population(space: Space, population: int, start: Matrix | None, seed: int) -> Matrix:
+    """Genes (population, columns) of generation 0: what was given, and a design that fills up.
+
+    At most half of it is given. Raises ValueError for genes of another number of columns.
+    """
+    columns = len(space.columns)
+    given = np.empty((0, columns)) if start is None else start[: population // 2]
+    if given.ndim != 2 or given.shape[1] != columns:
+        raise ValueError(f"start must have {columns} columns, got the shape {given.shape}")
+    rng = np.random.default_rng(seed)
+    return np.vstack([given, stratified_genes(columns, population - len(given), rng)])
 
 
 def last_improvement(scores: list[float]) -> int:

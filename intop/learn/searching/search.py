@@ -11,12 +11,11 @@ from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.results import Candidate, Convergence
 from intop.domain.space import Space
-from intop.learn.design import stratified_genes
 from intop.learn.searching.annealing import annealing
 from intop.learn.searching.evolution import evolution
 from intop.learn.searching.genetic import genetic
 from intop.learn.searching.random_search import random_search
-from intop.learn.searching.run import EndedError, Predict, Run
+from intop.learn.searching.run import EndedError, Predict, Run, first_population
 from intop.learn.searching.swarm import swarm
 
 ALGORITHMS: Mapping[str, Callable[[Run], None]] = {
@@ -74,7 +73,7 @@ def search(
     run = Run(
         space=space,
         predict=predict,
-        first=_first(space, population, start, seed),
+        first=first_population(space, population, start, seed),
         generations=generations,
         patience=patience,
         seed=seed,
@@ -111,13 +110,3 @@ def _candidates(
         )
         for configuration, known in zip(configurations, fresh, strict=True)
     )
-
-
-def _first(space: Space, population: int, start: Matrix | None, seed: int) -> Matrix:
-    """Genes (population, columns) of generation 0: what was given, and a design that fills up."""
-    columns = len(space.columns)
-    given = np.empty((0, columns)) if start is None else start[: population // 2]
-    if given.ndim != 2 or given.shape[1] != columns:
-        raise ValueError(f"start must have {columns} columns, got the shape {given.shape}")
-    rng = np.random.default_rng(seed)
-    return np.vstack([given, stratified_genes(columns, population - len(given), rng)])
