@@ -452,7 +452,7 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
 def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
     ready: FakeBench, models: Models, monkeypatch: pytest.MonkeyPatch, trials: int
 ) -> None:
-    with_budget(ready, refine_trials=trials, replicate_trials=0)
+    with_budget(ready, refine_trials=trials, replicate_trials=0, explain_rounds=0)
     store, subject = ready.task.store, ready.task.subject
     store.put(subject, Ranking(importances=(), chosen=KEYS, trials=1))
     training = Training(keys=KEYS, fitted=(), errors=(), trials=1)
