@@ -602,10 +602,9 @@ begin)
     { mkdir -p "$dir" && [ -w "$dir" ]; } 2>/dev/null || unwritable "Nothing was changed"
     if ! mkdir "$lock" 2>/dev/null; then
         [ ! -d "$lock" ] || take_away
-        if ! mkdir "$lock" 2>/dev/null; then
-            if [ ! -d "$lock" ] && ! mkdir "$lock" 2>/dev/null && [ ! -d "$lock" ]; then
-                unwritable "Nothing was changed"
-            fi
+        # Where there is no folder after a vain try, others may have given the lock back in between.
+        if ! mkdir "$lock" 2>/dev/null && { [ -d "$lock" ] || ! mkdir "$lock" 2>/dev/null; }; then
+            [ -d "$lock" ] || unwritable "Nothing was changed"
             holder
             exit 75
         fi
