@@ -372,6 +372,28 @@ def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_oth
     assert ["guard.sh", "report.old"] == sorted(path.name for path in host.state.iterdir())
 
 
+def test_a_lock_that_was_given_back_between_two_tries_is_taken(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    tries = tmp_path / "tries"
+    made = tmp_path / "mkdir"
+    made.write_text(
+        "#!/bin/sh\n"
+        f'case $1 in */lock) echo >> {tries}; [ "$(wc -l < {tries})" -gt 2 ] || exit 1 ;; esac\n'
+        'exec /bin/mkdir "$@"\n'
+    )
+    made.chmod(0o755)
+
+    class Late(NamespaceHost):
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            return super().run(f"PATH={tmp_path}:$PATH; {command}", stdin=stdin)
+
+    begun = Late(host._namespace, host.address).begin("token-1", LONG, *KEYS)
+    assert (0, "") == (begun.exit_code, begun.stderr)
+    assert 3 == tries.read_text().count("\n")
+    assert 0 == host.script("end", "token-1").exit_code
+
+
 def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: NamespaceHost) -> None:
     before = host.values()
     lapsed_lock(host)
