@@ -1,5 +1,6 @@
 """An explanation as text: what each change does, and what the fewest of them are worth."""
 
+import math
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -77,7 +78,7 @@ def sentence(found: Explanation) -> str:
 
 def smallest(found: Explanation) -> str:
     """What a user leaves with: the keys to change, and what they keep of the gain."""
-    share = "" if found.kept.full.ratio <= 1 else f", {100 * found.kept.share:.0f} % of the gain"
+    share = "" if found.kept.full.ratio <= 1 else f", {_percent(found.kept.share)} of the gain"
     return f"smallest set: {', '.join(found.keys)} ({sentence(found)}{share})"
 
 
@@ -87,7 +88,7 @@ def kept_sentence(kept: Kept) -> str:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = "" if kept.share >= KEPT else f", less than the {KEPT:.0%} that were wanted"
     return (
-        f"keeps {100 * kept.share:.0f} % of the gain (interval {100 * kept.low:.0f} to "
+        f"keeps {_percent(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
         f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.ratio:.2f} times lower, the whole "
         f"winner {kept.full.ratio:.2f} times, in the same {kept.rounds} rounds"
     )
@@ -95,6 +96,11 @@ def kept_sentence(kept: Kept) -> str:
 
 def _names(found: Explanation, why: str) -> str:
     return ", ".join(c.name for c in found.contributions if c.dropped == why)
+
+
+def _percent(share: float) -> str:
+    """Rounded down, so that what falls short of a round number does not look like it."""
+    return f"{math.floor(100 * share + 1e-9)} %"
 
 
 def _values(one: Contribution) -> str:
