@@ -3,12 +3,16 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from textwrap import shorten
 
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import BaselineError, IntopError
 from intop.pipeline.bench import Bench
 from intop.pipeline.context import Task
 from intop.pipeline.hopeless import limit_ms
+
+SIDE_WIDTH = 60
+"""Characters of a side's name that are told while it is measured."""
 
 
 def carry_out(
@@ -113,7 +117,8 @@ def _check_failures(task: Task, trial: Trial, made: Mapping[int, Trial], limit: 
 
 def _told(trial: Trial) -> str:
     default = "default" if trial.configuration.is_default else trial.configuration.digest
-    who = trial.planned.side or default
+    # A side of an explanation is called by all of its keys.
+    who = shorten(trial.planned.side, SIDE_WIDTH, placeholder=" ...") or default
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"
