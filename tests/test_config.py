@@ -206,6 +206,11 @@ def test_one_round_explains_nothing(tmp_path: Path) -> None:
     assert any("explain_rounds (1) must be 2 or more" in told for told in problems(tmp_path, text))
 
 
+def test_a_population_is_what_every_algorithm_takes(tmp_path: Path) -> None:
+    text = edited("[workload.slt]", "[budget]\npopulation = 4\n[workload.slt]")
+    assert any("population" in told for told in problems(tmp_path, text))
+
+
 def test_there_may_be_no_replicates(tmp_path: Path) -> None:
     text = edited("[workload.slt]", "[budget]\nreplicate_trials = 0\n[workload.slt]")
     assert 0 == study(tmp_path, text).budget.replicate_trials

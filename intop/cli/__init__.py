@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 def cli() -> None:
     """Tune the Linux kernel parameters of Nginx clusters, and prove the result by measurement.
 
-    The stages screen, collect, refine, train, search and verify can be run one by one; tune runs
-    them all. Each can be interrupted and picks up where it stopped. Hosts are always given back as
-    they were.
+    The stages screen, collect, refine, train, search, verify and explain can be run one by one;
+    tune runs them all. Each can be interrupted and picks up where it stopped. Hosts are always
+    given back as they were.
     """
 
 
@@ -387,7 +387,9 @@ def compare(
 @new_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
-    """Run all stages, from screening to the verdict, and compare what was tuned. Resumable.
+    """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
+
+    In the end what was tuned is compared.
 
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """

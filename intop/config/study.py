@@ -220,7 +220,7 @@ class _BudgetModel(Model):
     repeats: Annotated[int, Field(ge=1, le=20)] = 2
     tuning_trials: Count = 20
     tuning_timeout_s: Positive = 60.0
-    population: Annotated[int, Field(ge=4)] = 200
+    population: Annotated[int, Field(ge=5)] = 200  # SciPy's evolution needs so many
     generations: Count = 100
     patience: Count = 15
     finalists: Count = 3

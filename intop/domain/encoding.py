@@ -49,6 +49,18 @@ class Variable:
             place = (inside - self.low) / (self.high - self.low)
         return np.asarray(place, dtype=np.float64)
 
+    def told_as(self, other: "Variable", numbers: Matrix, unheard: float) -> Matrix:
+        """Numbers (n,) as `other` has them, whose choices may be others, or in another order.
+
+        A choice that it does not have becomes `unheard`.
+        """
+        if self.choices == other.choices:
+            return numbers
+        known = [
+            float(other.choices.index(c)) if c in other.choices else unheard for c in self.choices
+        ]
+        return np.asarray(np.array(known)[numbers.astype(int)], dtype=np.float64)
+
     def encode(self, numbers: Matrix) -> Matrix:
         """Features (n, f) of numbers (n,)."""
         if len(self.choices) > 2:

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from intop.domain.encoding import Matrix
 
 Vector = NDArray[np.float64]
+Rows = NDArray[np.intp]
 Correlation = Callable[[Matrix], tuple[Matrix, Matrix]]
 """Squared distances to correlations and their slopes by the squared distance."""
 
@@ -90,27 +91,33 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class _Learned:
-    """What rows (n,) teach: the mode, their places by its scales, weights, and misses."""
+class Learned:
+    """What rows (n,) teach: the mode, their places by its scales, and weights.
+
+    `lower` (n, n) is the factor of their covariance; `misses` are what they are above their
+    prediction without them, and 1 / `sure` the variances of that.
+    """
 
     mode: Vector
     places: Matrix
+    lower: Matrix
     weights: Vector
+    sure: Vector
     misses: Vector
     smoothed: Vector
     unlikely: float
 
 
-def _learned(features: Matrix, target: Vector, kernel: str) -> _Learned:
+def _learned(features: Matrix, target: Vector, kernel: str) -> Learned:
     """Noise even at first, then by row, by what each one is missed by when it is left out."""
     correlation = KERNELS[kernel]
-    found = _posterior(features, target, np.ones(len(target)), correlation, NOISE, None)
+    found = learned_process(features, target, np.ones(len(target)), correlation, NOISE)
     rough = None
     for _ in range(ROUNDS):
         # Where a row happens to be met, the logarithm would go to minus infinity.
         logs = np.log(found.misses**2 + 1e-3 * np.mean(found.misses**2) + 1e-300)
         spread = float(np.std(logs)) or 1.0
-        rough = _posterior(
+        rough = learned_process(
             features,
             (logs - logs.mean()) / spread,
             np.ones(len(logs)),
@@ -119,21 +126,24 @@ def _learned(features: Matrix, target: Vector, kernel: str) -> _Learned:
             rough,
         )
         noises = np.exp(spread * rough.smoothed)
-        found = _posterior(features, target, noises, correlation, NOISE, found)
+        found = learned_process(features, target, noises, correlation, NOISE, found)
     return found
 
 
-def _posterior(
+def learned_process(
     features: Matrix,
     target: Vector,
     noises: Vector,
     correlation: Correlation,
     noise: tuple[float, ...],
-    near: _Learned | None,
-) -> _Learned:
-    """What is learned with noise in proportion to `noises` (n,). `near` is where the mode was."""
-    sought = slice(MODE_ROWS)
-    mode = likeliest(
+    near: Learned | None = None,
+    sought: Rows | slice = slice(MODE_ROWS),
+) -> Learned:
+    """What is learned with noise in proportion to `noises` (n,), of which `noise` is believed.
+
+    `near` is where the mode was; it is `sought` on these rows.
+    """
+    mode = _mode(
         features[sought],
         target[sought],
         noises[sought],
@@ -142,14 +152,16 @@ def _posterior(
         None if near is None else near.mode,
     )
     places = features / np.exp(mode[:-2])
-    lower, alike, _ = factorised(mode, places, noises, correlation)
+    lower, alike, _ = _covariance(mode, places, noises, correlation)
     weights = cho_solve((lower, True), target)
     # Equations 5.10 to 5.12: what comes of leaving out each row, without fitting anew.
     sure = np.diag(cho_solve((lower, True), np.eye(len(target))))
-    return _Learned(
+    return Learned(
         mode=mode,
         places=places,
+        lower=lower,
         weights=weights,
+        sure=sure,
         misses=weights / sure,
         smoothed=np.exp(mode[-2]) * (alike @ weights),
         unlikely=float(np.mean(weights**2 / sure - np.log(sure))),
@@ -172,7 +184,7 @@ def _rough(squared: Matrix) -> tuple[Matrix, Matrix]:
 KERNELS: dict[str, Correlation] = {"smooth": _smooth, "rough": _rough}
 
 
-def likeliest(
+def _mode(
     features: Matrix,
     target: Vector,
     noises: Vector,
@@ -180,7 +192,7 @@ def likeliest(
     noise: tuple[float, ...],
     near: Vector | None,
 ) -> Vector:
-    """The likeliest logarithms of all scales, the signal's and the noise's variance (s + 2,)."""
+    """The _mode logarithms of all scales, the signal's and the noise's variance (s + 2,)."""
     count = features.shape[1]
     scales = count if count <= MOST_SCALES else 1
     beliefs = np.array([*[SCALE] * scales, SIGNAL, noise])
@@ -213,7 +225,7 @@ def _evidence(
     """The negative log likelihood of the target, but for a constant, and its slopes (s + 2,)."""
     signal, noise = np.exp(guess[-2:])
     places = features / np.exp(guess[:-2])
-    lower, alike, bends = factorised(guess, places, noises, correlation)
+    lower, alike, bends = _covariance(guess, places, noises, correlation)
     weights = cho_solve((lower, True), target)
     value = 0.5 * target @ weights + np.log(np.diag(lower)).sum()
     # The derivative by each element of the covariance, equation 5.9.
@@ -227,7 +239,7 @@ def _evidence(
     return float(value), np.array([*(-4 * by_scale), of_signal, of_noise])
 
 
-def factorised(
+def _covariance(
     guess: Vector, places: Matrix, noises: Vector, correlation: Correlation
 ) -> tuple[Matrix, Matrix, Matrix]:
     """The lower Cholesky factor of the covariance of places; correlations and their slopes."""

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import erfcx, ndtr
 
 from intop.domain.encoding import Matrix, Variable, encode
-from intop.learn.gaussian_process import KERNELS, MODE_ROWS, NOISE, factorised, likeliest
+from intop.domain.replicates import PRIOR_WEIGHT
+from intop.learn.gaussian_process import KERNELS, MODE_ROWS, NOISE, Learned, learned_process
 from intop.learn.samples import Samples, Vector
 
-PRIOR_WEIGHT = 4
-"""Degrees of freedom that the scatter of all rows counts for beside that of a row's own trials."""
 LEAST_SHARE = 1e-6
 """Of the target's variance: no trial is taken to be less noisy, were replicates exactly alike."""
 
@@ -23,49 +22,47 @@ LEAST_SHARE = 1e-6
 class Posterior:
     """A Gaussian process that knows some rows' measurements: log targets and how sure they are.
 
-    The `lower` factor (n, n) is that of the covariance of the rows (n, features) that are known,
-    in units of `spread` about `centre`; `noise` is the variance of a single trial and `noises`
-    (n,) those of the rows' medians, of the log target; `misses` (n,) what each row is above its
-    prediction without it, in standard deviations of that.
+    What is `learned` of the rows is in units of `spread` about `centre`; `noise` is the variance of
+    a single trial and `noises` (n,) those of the rows' medians, of the log target.
     """
 
     variables: tuple[Variable, ...]
     kernel: str
-    mode: Vector
-    places: Matrix
-    lower: Matrix
-    weights: Vector
+    learned: Learned
     centre: float
     spread: float
     noise: float
     noises: Vector
-    misses: Vector
-    unlikely: float
+
+    @property
+    def misses(self) -> Vector:
+        """What each row (n,) is above its prediction without it, in standard deviations of that."""
+        return np.asarray(self.learned.weights / np.sqrt(self.learned.sure))
 
     def __call__(self, values: Matrix) -> tuple[Vector, Vector]:
         """Mean and standard deviation (n,) of the log target without noise, for values (n, v)."""
         alike = self._alike(values)
-        known = solve_triangular(self.lower, alike.T, lower=True)
-        variance = np.exp(self.mode[-2]) - np.einsum("ij,ij->j", known, known)
-        mean = self.centre + self.spread * (alike @ self.weights)
+        known = solve_triangular(self.learned.lower, alike.T, lower=True)
+        variance = np.exp(self.learned.mode[-2]) - np.einsum("ij,ij->j", known, known)
+        mean = self.centre + self.spread * (alike @ self.learned.weights)
         return mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
 
     def together(self, values: Matrix, others: Matrix) -> Matrix:
         """The covariance (n, m) of the log targets of values (n, v) and of others (m, v)."""
         both = [
-            solve_triangular(self.lower, self._alike(rows).T, lower=True)
+            solve_triangular(self.learned.lower, self._alike(rows).T, lower=True)
             for rows in (values, others)
         ]
         squared = cdist(self._placed(values), self._placed(others), "sqeuclidean")
-        before = np.exp(self.mode[-2]) * KERNELS[self.kernel](squared)[0]
+        before = np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0]
         return np.asarray(self.spread**2 * (before - both[0].T @ both[1]))
 
     def _placed(self, values: Matrix) -> Matrix:
-        return scaled(self.variables, values) / np.exp(self.mode[:-2])
+        return scaled(self.variables, values) / np.exp(self.learned.mode[:-2])
 
     def _alike(self, values: Matrix) -> Matrix:
-        squared = cdist(self._placed(values), self.places, "sqeuclidean")
-        return np.asarray(np.exp(self.mode[-2]) * KERNELS[self.kernel](squared)[0])
+        squared = cdist(self._placed(values), self.learned.places, "sqeuclidean")
+        return np.asarray(np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0])
 
 
 def posterior(samples: Samples, seed: int) -> Posterior:
@@ -76,9 +73,34 @@ def posterior(samples: Samples, seed: int) -> Posterior:
     The noise of a row is that of its own trials drawn towards that of all, by their number. Rows
     that were measured once each tell their noise by how well the process can meet them.
     """
-    features = scaled(samples.variables, samples.values)
-    learned = [_learned(samples, features, kernel, seed) for kernel in KERNELS]
-    return min(learned, key=lambda found: found.unlikely)
+    target = samples.log_target
+    centre, spread = float(np.mean(target)), float(np.std(target)) or 1.0
+    single, shares = scatter(samples)
+    noises = shares / np.array([len(trials) for trials in samples.measured])
+    freedom = sum(len(trials) - 1 for trials in samples.measured)
+    belief = NOISE
+    if freedom:
+        # The logarithm of a variance by so many degrees of freedom is that sure.
+        low, high = NOISE[2:]
+        middle = float(np.clip(np.log(max(single / spread**2, LEAST_SHARE)), low, high))
+        belief = (middle, math.sqrt(2 / freedom), low, high)
+    features, wanted = scaled(samples.variables, samples.values), (target - centre) / spread
+    sought = np.random.default_rng(seed).permutation(len(target))[:MODE_ROWS]
+    tried = {
+        name: learned_process(features, wanted, noises, correlation, belief, sought=sought)
+        for name, correlation in KERNELS.items()
+    }
+    kernel = min(tried, key=lambda name: tried[name].unlikely)
+    noise = spread**2 * float(np.exp(tried[kernel].mode[-1]))
+    return Posterior(
+        variables=samples.variables,
+        kernel=kernel,
+        learned=tried[kernel],
+        centre=centre,
+        spread=spread,
+        noise=noise,
+        noises=noise * noises,
+    )
 
 
 def scaled(variables: Sequence[Variable], values: Matrix) -> Matrix:
@@ -92,44 +114,6 @@ def scaled(variables: Sequence[Variable], values: Matrix) -> Matrix:
         for _ in v.features
     ]
     return np.asarray(encode(variables, values) * np.array(units))
-
-
-def _learned(samples: Samples, features: Matrix, kernel: str, seed: int) -> Posterior:
-    target = samples.log_target
-    centre, spread = float(np.mean(target)), float(np.std(target)) or 1.0
-    wanted = (target - centre) / spread
-    single, shares = scatter(samples)
-    noises = shares / np.array([len(trials) for trials in samples.measured])
-    freedom = sum(len(trials) - 1 for trials in samples.measured)
-    belief = NOISE
-    if freedom:
-        # The logarithm of a variance by so many degrees of freedom is that sure.
-        low, high = NOISE[2:]
-        middle = float(np.clip(np.log(max(single / spread**2, LEAST_SHARE)), low, high))
-        belief = (middle, math.sqrt(2 / freedom), low, high)
-    correlation = KERNELS[kernel]
-    part = np.random.default_rng(seed).permutation(len(target))[:MODE_ROWS]
-    mode = likeliest(features[part], wanted[part], noises[part], correlation, belief, None)
-    places = features / np.exp(mode[:-2])
-    lower, _, _ = factorised(mode, places, noises, correlation)
-    weights = cho_solve((lower, True), wanted)
-    # Rasmussen and Williams (gaussian_process.py), equations 5.10 to 5.12.
-    sure = np.diag(cho_solve((lower, True), np.eye(len(wanted))))
-    noise = spread**2 * float(np.exp(mode[-1]))
-    return Posterior(
-        variables=samples.variables,
-        kernel=kernel,
-        mode=mode,
-        places=places,
-        lower=lower,
-        weights=weights,
-        centre=centre,
-        spread=spread,
-        noise=noise,
-        noises=noise * noises,
-        misses=weights / np.sqrt(sure),
-        unlikely=float(np.mean(weights**2 / sure - np.log(sure))),
-    )
 
 
 def scatter(samples: Samples) -> tuple[float, Vector]:

@@ -90,15 +90,9 @@ class Prior:
         told = np.empty((len(values), len(self.pairs)))
         for place, (here, there) in enumerate(self.pairs):
             mine, theirs = self.variables[here], self.source.variables[there]
-            told[:, place] = values[:, here] + 0.0
-            if mine.choices != theirs.choices:
-                # What the source never had is none of its choices, or half-way between two.
-                unheard = -1.0 if len(theirs.choices) > 2 else 0.5
-                numbers = [
-                    float(theirs.choices.index(c)) if c in theirs.choices else unheard
-                    for c in mine.choices
-                ]
-                told[:, place] = np.array(numbers)[values[:, here].astype(int)]
+            # What the source never had is none of its choices, or half-way between two.
+            unheard = -1.0 if len(theirs.choices) > 2 else 0.5
+            told[:, place] = mine.told_as(theirs, values[:, here] + 0.0, unheard)
         return told
 
 

@@ -243,16 +243,12 @@ class _Seen:
         """Predicted log P99 (n,) less that of the machine's default."""
         default = self.space.values([DEFAULT])
         own = np.repeat(default, len(values), axis=0)
-        places = {column.name: n for n, column in enumerate(self.common.columns)}
-        for n, column in enumerate(self.space.columns):
-            if column.name not in places:
-                continue
-            told = values[:, places[column.name]]
-            if column.component is None:
-                theirs = self.common.columns[places[column.name]].parameter.choices
-                index = [float(column.parameter.choices.index(c)) for c in theirs]
-                told = np.array(index)[told.astype(int)]
-            own[:, n] = told
+        places = {variable.name: n for n, variable in enumerate(self.common.variables)}
+        for n, mine in enumerate(self.space.variables):
+            if (place := places.get(mine.name)) is not None:
+                # All that is common is known to both, so nothing is unheard of.
+                theirs = self.common.variables[place]
+                own[:, n] = theirs.told_as(mine, values[:, place], np.nan)
         return self.predict(own) - self.predict(default)
 
 

@@ -34,6 +34,13 @@ def test_features_stand_in_the_order_of_the_variables() -> None:
     assert (4, 0) == encode((), np.empty((4, 0))).shape
 
 
+def test_choices_are_told_as_another_variable_has_them() -> None:
+    other = Variable(name="d", key="d", choices=("bbr", "cubic", "dctcp"))
+    found = CHOICE.told_as(other, np.array([0.0, 1.0, 2.0]), -1.0)
+    assert [1, -1, 0] == found.tolist()
+    assert [12, 500] == LINEAR.told_as(LOG, np.array([12.0, 500.0]), -1.0).tolist()
+
+
 def test_a_range_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="a: 3 to 3 is no range"):
         Variable(name="a", key="a", low=3, high=3)
