@@ -1,6 +1,7 @@
 """Tuners on the lab: active learning against random search, Optuna's TPE and GP, and offline.
 
     python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
+    python -m benchmarks.tuners --buffer 40     behind a shorter buffer, where the good is rare
     python -m benchmarks.tuners --dry           on an emulator of it: two minutes
 
 All minimise log P99 over the parameters of benchmarks/data/slt-collect.csv.gz with the same number
@@ -457,14 +458,15 @@ class Lab:
 
 
 @contextmanager
-def the_lab(store_path: Path, replicas: int) -> Iterator[Lab]:
-    """Labs of our own, up as long as it lasts."""
+def the_lab(store_path: Path, replicas: int, buffer_kb: int | None) -> Iterator[Lab]:
+    """Labs of our own, up as long as it lasts; a `buffer_kb` is that of their link."""
     whole = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
-    specs = tuple(
-        LabSpec(name=f"tuners-{n}", arch=arch, link=whole.clusters[arch][0].link)
-        for n in range(1, replicas + 1)
-    )
+    (cluster, *_) = whole.clusters[arch]
+    link = cluster.link
+    if link is not None and buffer_kb is not None:
+        link = replace(link, limit_kb=buffer_kb)
+    specs = tuple(LabSpec(name=f"tuners-{n}", arch=arch, link=link) for n in range(1, replicas + 1))
     study = replace(
         whole,
         name="tuners",
@@ -633,6 +635,9 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=6, help="of verification (6)")
     parser.add_argument("--jobs", type=int, help="processes for models (one a processor)")
     parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
+    parser.add_argument(
+        "--buffer", type=int, metavar="KB", help="of the lab's link (that of configs/lab.toml)"
+    )
     parser.add_argument("--store", type=Path, default=Path("tuners.db"), help="(tuners.db)")
     parser.add_argument("--out", type=Path, default=Path("tuners.json"), help="(tuners.json)")
     arguments = parser.parse_args(words)
@@ -657,7 +662,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if arguments.dry:
             outcome = run(Emulator(), race, arguments.rounds)
         else:
-            with the_lab(arguments.store, arguments.replicas) as bed:
+            with the_lab(arguments.store, arguments.replicas, arguments.buffer) as bed:
                 outcome = run(bed, race, arguments.rounds)
     except KeyboardInterrupt:
         sys.exit(f"stopped; the same command goes on with {arguments.store}")
