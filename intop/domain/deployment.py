@@ -1,0 +1,65 @@
+"""A configuration that a campaign has shown to be a gain, ready to leave the campaign."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from intop.domain.configuration import Configuration
+from intop.domain.explanation import Contribution, Kept
+from intop.domain.parameter import Risk
+from intop.domain.results import Verdict
+
+Origin = Literal["smallest set", "winner"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One key that a deployment sets.
+
+    `value` as sysctl takes it, `default` what the campaign's hosts had. `contribution` is what was
+    measured of the change that the key is part of, None where the winner was not explained.
+    `mechanism`, `risk` and `document` are the catalogue's.
+    """
+
+    key: str
+    value: str
+    default: str
+    contribution: Contribution | None
+    mechanism: str
+    risk: Risk
+    document: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What is to be set on the load balancers of one architecture, and what shows that it helps.
+
+    `study`, `campaign` (its number in the store) and `started_at` (UTC, ISO 8601) say where it
+    comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
+    the smallest set has, None for the winner itself. `changes`, the strongest first.
+    """
+
+    study: str
+    campaign: int
+    started_at: str
+    arch: str
+    workload: str
+    origin: Origin
+    verdict: Verdict
+    kept: Kept | None
+    changes: tuple[Change, ...]
+
+    @property
+    def title(self) -> str:
+        """Such as `x86 slt`."""
+        return f"{self.arch} {self.workload}"
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What each key is set to."""
+        return {change.key: change.value for change in self.changes}
+
+    @property
+    def configuration(self) -> Configuration:
+        """The same, as it is measured."""
+        return self.verdict.configuration
