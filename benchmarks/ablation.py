@@ -88,6 +88,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=200, help="simulated, of each row (200)")
     parser.add_argument("--lab", action="store_true", help="measure on the lab")
     parser.add_argument("--repeats", type=int, default=1, help="campaigns on the lab (1)")
+    parser.add_argument("--pairs", type=int, help="of the judgement on the lab (as in its study)")
     parser.add_argument("--store", type=Path, default=Path("ablation.db"), help="(ablation.db)")
     parser.add_argument(
         "--max-foreign-cpu", type=float, default=0.2, help="1 on a machine with other work (0.2)"
@@ -220,7 +221,11 @@ def on_lab(arguments: argparse.Namespace) -> int:
                 clusters={arch: specs},
                 wanted=PARAMETERS,
                 workloads={"slt": whole.workloads["slt"]},
-                budget=replace(whole.budget, max_foreign_cpu=arguments.max_foreign_cpu),
+                budget=replace(
+                    whole.budget,
+                    max_foreign_cpu=arguments.max_foreign_cpu,
+                    explain_pairs=arguments.pairs or whole.budget.explain_pairs,
+                ),
             )
             with opened(str(arguments.store)) as store:
                 (task,) = context_of(store, study).subjects()
