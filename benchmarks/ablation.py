@@ -8,7 +8,7 @@ keeps, how many trials that took, and how often all of it, measured, came to 90 
 
     python -m benchmarks.ablation --runs 200
 
-With --lab it explains a winner on two replicas of the lab (slt, the machine's own architecture):
+With --lab it explains a winner on replicas of the lab (slt, the machine's own architecture):
 the best configuration of benchmarks/data/slt-collect.csv.gz, with keys added that can't matter
 there (DUMMIES of benchmarks/datasets.py). Each of --repeats is a campaign of its own, and goes on
 where it was interrupted, in --store. The exit code is 1 where a planted key was kept, or the set
@@ -88,6 +88,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=200, help="simulated, of each row (200)")
     parser.add_argument("--lab", action="store_true", help="measure on the lab")
     parser.add_argument("--repeats", type=int, default=1, help="campaigns on the lab (1)")
+    parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
+    parser.add_argument("--pairs", type=int, help="of the judgement on the lab (as in its study)")
     parser.add_argument("--store", type=Path, default=Path("ablation.db"), help="(ablation.db)")
     parser.add_argument(
         "--max-foreign-cpu", type=float, default=0.2, help="1 on a machine with other work (0.2)"
@@ -206,7 +208,8 @@ def on_lab(arguments: argparse.Namespace) -> int:
     whole = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
     specs = tuple(
-        LabSpec(name=f"ablate-{n}", arch=arch, link=whole.clusters[arch][0].link) for n in (1, 2)
+        LabSpec(name=f"ablate-{n}", arch=arch, link=whole.clusters[arch][0].link)
+        for n in range(1, arguments.replicas + 1)
     )
     missed = 0
     try:
@@ -220,7 +223,11 @@ def on_lab(arguments: argparse.Namespace) -> int:
                 clusters={arch: specs},
                 wanted=PARAMETERS,
                 workloads={"slt": whole.workloads["slt"]},
-                budget=replace(whole.budget, max_foreign_cpu=arguments.max_foreign_cpu),
+                budget=replace(
+                    whole.budget,
+                    max_foreign_cpu=arguments.max_foreign_cpu,
+                    explain_pairs=arguments.pairs or whole.budget.explain_pairs,
+                ),
             )
             with opened(str(arguments.store)) as store:
                 (task,) = context_of(store, study).subjects()

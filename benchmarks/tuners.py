@@ -2,6 +2,7 @@
 
     python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
     python -m benchmarks.tuners --buffer 40     behind a shorter buffer, where the good is rare
+    python -m benchmarks.tuners --tuners ours offline --first 8 --checkpoints 8 12 16 20 40
     python -m benchmarks.tuners --dry           on an emulator of it: two minutes
 
 All minimise log P99 over the parameters of benchmarks/data/slt-collect.csv.gz with the same number
@@ -10,15 +11,15 @@ BATCH trials, and all of these are measured in random order. What a tuner asks f
 `Space.decode`, and it is told what was measured there. A trial that fails counts as one whose
 requests all took the timeout.
 
-ours      a Latin hypercube of FIRST, then the steps of learn/active.py, as `intop tune` has them,
+ours      a Latin hypercube of --first, then the steps of learn/active.py, as `intop tune` has them,
           except that they go on when nothing better is expected
 random    uniform on the parameters' own scales
 tpe, gp   Optuna's samplers with their own settings; both take running trials into account
-offline   the first n of a Latin hypercube in slices of FIRST; four tree models, each with the best
-          hyper-parameters of TRIES tries, and one genetic search over their mean
+offline   the first n of a Latin hypercube in slices of --first; four tree models, each with the
+          best hyper-parameters of TRIES tries, and one genetic search over their mean
 
-What begins alike is measured once for both: the first FIRST trials of ours and of offline with the
-same seed, and the first ALIKE of random, tpe and gp, which begin at random.
+What begins alike is measured once for both: the --first trials of ours and of offline with the same
+seed, and the first ALIKE of random, tpe and gp, which begin at random.
 
 What is the winner after n trials was settled before anything was measured: ours is `best_known`,
 which makes up for luck; of random, tpe and gp the configuration of the luckiest trial, which is
@@ -87,7 +88,7 @@ from intop.store import opened
 
 TABLE = Path(__file__).parent / "data" / "slt-collect.csv.gz"
 BATCH = 4
-FIRST = 20
+MOST = 100
 ALIKE = 8
 """Optuna's samplers have ten random trials before their first model."""
 TRIES = 3
@@ -95,10 +96,17 @@ TRIES = 3
 TREES = tuple(name for name, family in FAMILIES.items() if family.is_tree and name != "Blend")
 LEVEL = 0.95
 SHARE = 0.95
-CHECKPOINTS = (20, 40, 50, 100)
 EVERYBODYS = (40, 100)
-"""Where winners of all tuners are judged; those of ours and offline at all CHECKPOINTS."""
+"""Where winners of all tuners are judged; those of ours and offline at all checkpoints."""
 OFTEN = ("ours", "offline")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many trials ours begins with, and after how many winners are judged."""
+
+    first: int = 20
+    checkpoints: tuple[int, ...] = (20, 40, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -140,9 +148,9 @@ def samples_of(space: Space, shots: Shots) -> Samples:
     )
 
 
-def ours(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
-    if len(shots) < FIRST:
-        return offline(space, shots, count, seed)
+def ours(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
+    if len(shots) < first:
+        return offline(space, shots, min(count, first - len(shots)), seed, first)
     samples, step_seed = samples_of(space, shots), _seed(seed, shots)
     with one_thread():
         rows = pool(space, samples, seed=step_seed)
@@ -150,18 +158,18 @@ def ours(space: Space, shots: Shots, count: int, seed: int) -> list[Configuratio
     return space.configurations(np.array([p.values for p in step.proposals]))
 
 
-def at_random(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
+def at_random(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
     rng = np.random.default_rng(_seed(seed, shots))
     return space.configurations(space.decode(rng.random((count, len(space.columns)))))
 
 
-def tpe(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
+def tpe(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
     from optuna.samplers import TPESampler
 
     return _optunas(TPESampler(seed=_seed(seed, shots), constant_liar=True), space, shots, count)
 
 
-def gp(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
+def gp(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
     import torch
     from optuna.samplers import GPSampler
 
@@ -205,8 +213,8 @@ def _optunas(sampler: object, space: Space, shots: Shots, count: int) -> list[Co
     return space.configurations(space.decode(space.genes(np.array(values))))
 
 
-def offline(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
-    design = latin_hypercube(space, max(CHECKPOINTS), seed=seed, batch=FIRST)
+def offline(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
+    design = latin_hypercube(space, MOST, seed=seed, batch=first)
     return design[len(shots) :][:count]
 
 
@@ -235,7 +243,7 @@ def searched(space: Space, shots: Shots, seed: int) -> Configuration:
     return found.candidates[0].configuration
 
 
-Ask = Callable[[Space, Shots, int, int], list[Configuration]]
+Ask = Callable[[Space, Shots, int, int, int], list[Configuration]]
 Win = Callable[[Space, Shots, int], Configuration]
 TUNERS: Mapping[str, tuple[Ask, Win]] = {
     "ours": (ours, believed),
@@ -245,12 +253,12 @@ TUNERS: Mapping[str, tuple[Ask, Win]] = {
     "offline": (offline, searched),
 }
 
-BEGUN: Mapping[str, tuple[str, int]] = {
-    "offline": ("ours", FIRST),
+BEGUN: Mapping[str, tuple[str, int | None]] = {
+    "offline": ("ours", None),
     "tpe": ("random", ALIKE),
     "gp": ("random", ALIKE),
 }
-"""Whose first trials they share, and how many."""
+"""Whose first trials they share, and how many; None: as many as the schedule begins with."""
 
 # The race -----------------------------------------------------------------------------------------
 
@@ -262,6 +270,7 @@ class Race:
     arms: tuple[Arm, ...]
     trials: int
     jobs: int | None = None
+    schedule: Schedule = Schedule()
 
     def round(self, space: Space, so_far: Shared) -> list[tuple[Arm, Configuration]]:
         """What is measured next, in random order; none when all have had their trials."""
@@ -270,7 +279,7 @@ class Race:
             shots = self.shots(arm, so_far)
             count = min(BATCH, self.trials - len(shots))
             if count and len(shots) >= self._shared(arm)[1]:
-                tasks.append((arm, space, shots, count))
+                tasks.append((arm, space, shots, count, self.schedule.first))
         asked = dict(each(_asked, tasks, jobs=self.jobs))
         places = [(arm, c) for arm in self.arms for c in asked.get(arm, ())]
         random.Random(sum(map(len, so_far.values()))).shuffle(places)
@@ -284,6 +293,7 @@ class Race:
     def _shared(self, arm: Arm) -> tuple[Arm, int]:
         method, count = BEGUN.get(arm.method, ("", 0))
         other = Arm(method, arm.seed)
+        count = self.schedule.first if count is None else count
         return other, count if other in self.arms else 0
 
     def winners(self, space: Space, measured: Shared) -> "Winners":
@@ -291,7 +301,7 @@ class Race:
         tasks = [
             (arm, n, space, self.shots(arm, measured)[:n])
             for arm in self.arms
-            for n in (CHECKPOINTS if arm.method in OFTEN else EVERYBODYS)
+            for n in (self.schedule.checkpoints if arm.method in OFTEN else EVERYBODYS)
             if n <= self.trials
         ]
         found = dict(each(_won, tasks, jobs=self.jobs))
@@ -301,8 +311,10 @@ class Race:
 Winners = Mapping[tuple[Arm, int], Configuration]
 
 
-def _asked(arm: Arm, space: Space, shots: Shots, count: int) -> tuple[Arm, list[Configuration]]:
-    return arm, TUNERS[arm.method][0](space, shots, count, arm.seed)
+def _asked(
+    arm: Arm, space: Space, shots: Shots, count: int, first: int
+) -> tuple[Arm, list[Configuration]]:
+    return arm, TUNERS[arm.method][0](space, shots, count, arm.seed, first)
 
 
 def _won(arm: Arm, n: int, space: Space, shots: Shots) -> tuple[tuple[Arm, int], Configuration]:
@@ -521,7 +533,7 @@ def mean_gain(gains: Gains, method: str, n: int) -> float | None:
 
 def needed(gains: Gains, method: str, target: float) -> int | None:
     """The first checkpoint at which a method's mean log gain reaches the target."""
-    for n in CHECKPOINTS:
+    for n in sorted({n for who, n in gains if who == method}):
         found = mean_gain(gains, method, n)
         if found is not None and found >= target:
             return n
@@ -530,7 +542,7 @@ def needed(gains: Gains, method: str, target: float) -> int | None:
 
 def markdown(gains: Gains, where: str) -> Iterator[str]:
     """A row for each tuner, and what became of the claim."""
-    checkpoints = [n for n in CHECKPOINTS if any(n == at for _, at in gains)]
+    checkpoints = sorted({n for _, n in gains})
     yield "| tuner | " + " | ".join(f"after {n}" for n in checkpoints) + " |"
     yield "|---|" + "---:|" * len(checkpoints)
     for method in [m for m in TUNERS if any(m == who for who, _ in gains)]:
@@ -632,6 +644,17 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tuners", nargs="+", choices=list(TUNERS), default=list(TUNERS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="(1 2 3)")
     parser.add_argument("--trials", type=int, default=100, help="for each tuner and seed (100)")
+    parser.add_argument(
+        "--first", type=int, default=Schedule.first, help="trials that ours begins with (20)"
+    )
+    parser.add_argument(
+        "--checkpoints",
+        nargs="+",
+        type=int,
+        metavar="N",
+        default=list(Schedule.checkpoints),
+        help="trials after which winners of ours and offline are judged (20 40 50 100)",
+    )
     parser.add_argument("--rounds", type=int, default=6, help="of verification (6)")
     parser.add_argument("--jobs", type=int, help="processes for models (one a processor)")
     parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
@@ -647,8 +670,10 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
             "Optuna's GP needs torch, which is not installed here: pip install torch, or do "
             f"without it: --tuners {others}"
         )
-    if not min(EVERYBODYS) <= arguments.trials <= max(CHECKPOINTS):
-        parser.error(f"--trials must be from {min(EVERYBODYS)} to {max(CHECKPOINTS)}")
+    if not min(EVERYBODYS) <= arguments.trials <= MOST:
+        parser.error(f"--trials must be from {min(EVERYBODYS)} to {MOST}")
+    if not 2 <= arguments.first <= min(arguments.checkpoints):
+        parser.error("--first must be at least 2 and at most the first of --checkpoints")
     if arguments.rounds < 2:
         parser.error("--rounds must be at least 2: an interval needs two rounds")
     return arguments
@@ -657,7 +682,8 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> None:
     arguments = parsed(words)
     arms = tuple(Arm(method, seed) for seed in arguments.seeds for method in arguments.tuners)
-    race = Race(arms, arguments.trials, arguments.jobs)
+    schedule = Schedule(arguments.first, tuple(arguments.checkpoints))
+    race = Race(arms, arguments.trials, arguments.jobs, schedule)
     try:
         if arguments.dry:
             outcome = run(Emulator(), race, arguments.rounds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import tuners
-from benchmarks.tuners import Arm, Race, Shot
+from benchmarks.tuners import Arm, Race, Schedule, Shot
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 
@@ -42,16 +42,14 @@ class Bed:
 
 
 def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monkeypatch) -> None:
-    monkeypatch.setattr(tuners, "CHECKPOINTS", (4, 8))
     monkeypatch.setattr(tuners, "EVERYBODYS", (8,))
-    monkeypatch.setattr(tuners, "FIRST", 4)
-    monkeypatch.setattr(tuners, "BEGUN", {"offline": ("ours", 4), "tpe": ("random", 4)})
+    monkeypatch.setattr(tuners, "BEGUN", {"offline": ("ours", None), "tpe": ("random", 4)})
     monkeypatch.setattr(tuners, "TREES", ("LightGBM",))
     monkeypatch.setattr(tuners, "TRIES", 1)
     # Optuna's GP needs torch, which CI has not.
     methods = [name for name in tuners.TUNERS if name != "gp"]
     arms = tuple(Arm(method, 1) for method in methods)
-    bed, race = Bed(), Race(arms, 8, jobs=1)
+    bed, race = Bed(), Race(arms, 8, jobs=1, schedule=Schedule(4, (4, 8)))
     measured, winners, verified = tuners.run(bed, race, 2)
 
     beginners = [a.name for a in (Arm("ours", 1), Arm("random", 1)) for _ in range(4)]
@@ -79,10 +77,10 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monk
 
 
 def test_a_tuner_goes_on_as_it_would_have() -> None:
-    shots = [Shot(c, p99_ms(c)) for c in tuners.at_random(SPACE, (), 12, seed=3)]
+    shots = [Shot(c, p99_ms(c)) for c in tuners.at_random(SPACE, (), 12, 3, 4)]
     for ask in (tuners.at_random, tuners.tpe, tuners.offline):
-        assert ask(SPACE, shots, 2, 1) == ask(SPACE, shots, 2, 1)
-        assert ask(SPACE, shots, 2, 1) != ask(SPACE, shots[:8], 2, 1)
+        assert ask(SPACE, shots, 2, 1, 4) == ask(SPACE, shots, 2, 1, 4)
+        assert ask(SPACE, shots, 2, 1, 4) != ask(SPACE, shots[:8], 2, 1, 4)
 
 
 def test_the_claim_is_of_half_of_the_trials() -> None:
@@ -91,7 +89,7 @@ def test_the_claim_is_of_half_of_the_trials() -> None:
         found = {
             (method, n): {1: gain, 2: gain}
             for method, values in both.items()
-            for n, gain in zip(tuners.CHECKPOINTS, values, strict=True)
+            for n, gain in zip(Schedule.checkpoints, values, strict=True)
         }
         return found | {("gp", 100): {1: 1.0, 2: 1.0}}
 

@@ -24,6 +24,14 @@ def test_the_needed_changes_are_found_and_all_others_dropped(seed: int) -> None:
     assert 3 == len(run.found.interactions)
 
 
+@pytest.mark.parametrize("seed", [37, 54])
+def test_what_was_dropped_to_noise_is_given_back(seed: int) -> None:
+    run = simulated(NEEDED["as on the lab"], 0.3, seed)
+    assert {"a", "b"} == set(run.found.minimal) - set(TWINS)
+    assert run.kept == pytest.approx(1)
+    assert 14 - 3 == len(run.found.dropped)
+
+
 def test_one_change_alone_stays() -> None:
     asked: list[set[Changes]] = []
 
