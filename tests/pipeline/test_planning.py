@@ -142,5 +142,5 @@ def test_a_host_gets_what_one_architecture_has(bench: FakeBench, context: Contex
     bench.task.store.put(subject, probe_of({RMEM: "4096 131072 6291456", SOMAXCONN: "4096"}))
     bench.task.store.put(subject, VERDICT)
     named = HostAddress(name="far", role="load-balancer", hostname="far")
-    with pytest.raises(UsageError, match="x86 and arm have a gain.*say with --arch"):
+    with pytest.raises(UsageError, match=r"x86 and arm have a gain.*say with --arch"):
         plan(replace(context, archs=("x86", "arm")), hosts=[named])

