@@ -35,8 +35,8 @@ def known_deployments(context: Context, *, whole: bool = False) -> dict[str, Dep
             missing.append(error)
     if not found:
         raise missing[0]
-    for error in missing:
-        context.progress.say(f"left out: {error}")
+    for absent in missing:
+        context.progress.say(f"left out: {absent}")
     return found
 
 

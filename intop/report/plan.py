@@ -196,10 +196,11 @@ def _times(ratio: RatioInterval, word: str) -> str:
 
 def _counts(host: HostPlan) -> str:
     """Such as: 2 keys to change, 1 is so already, 1 conflict."""
-    told = [_number(len(host.of("changes")), "key") + " to change"]
-    for outcome, words in (("is so", "so already"), ("impossible", "impossible")):
-        if count := len(host.of(outcome)):
-            told.append(f"{count} {words}")
+    told = [f"{_number(len(host.of('changes')), 'key')} to change"]
+    if already := host.of("is so"):
+        told.append(f"{len(already)} so already")
+    if impossible := host.of("impossible"):
+        told.append(f"{len(impossible)} impossible")
     if host.conflicts:
         told.append(_number(host.conflicts, "conflict"))
     return ", ".join(told)
