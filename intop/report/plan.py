@@ -7,8 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from intop.domain.answer import Answer
-from intop.domain.deployment import Change, Deployment
-from intop.domain.persistent import Setting
+from intop.domain.deployment import Change, Deployment, Origin
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.explain import kept_sentence
@@ -36,12 +35,12 @@ def as_text(found: Mapping[str, Plan | None]) -> list[RenderableType]:
             continue
         parts += [bold(_title(plan.deployment)), _wrapped(_origin(plan.deployment))]
         for answer in plan.hosts:
-            parts += ["", *_host(answer)]
+            parts += ["", *_host(answer, plan.deployment.origin)]
         parts += ["", _explained(plan.deployment), ""]
     return parts
 
 
-def _host(answer: Answer[HostPlan]) -> Iterator[RenderableType]:
+def _host(answer: Answer[HostPlan], origin: Origin) -> Iterator[RenderableType]:
     if answer.said is None:
         yield Text(f"ERROR  {answer.error}")
         return
@@ -49,7 +48,7 @@ def _host(answer: Answer[HostPlan]) -> Iterator[RenderableType]:
     yield bold(f"{answer.name}: {_counts(host)}")
     rows = new_table(("key", "left"), ("now -> then", "left"), ("to do", "left"), ("risk", "left"))
     for key in host.keys:
-        why = "\n".join(textwrap.wrap(worth(key.change), WHY_WIDTH))
+        why = "\n".join(textwrap.wrap(worth(key.change, origin), WHY_WIDTH))
         told = f"{key.change.key}\n{textwrap.indent(why, '  ')}"
         rows.add_row(*(Text(t) for t in (told, _values(key), _to_do(key), key.change.risk)))
     yield rows
@@ -100,7 +99,7 @@ def as_markdown(found: Mapping[str, Plan | None]) -> str:
         blocks.append(f"## {escaped(_title(plan.deployment))}")
         blocks.append("\n".join(f"- {escaped(line)}" for line in _origin(plan.deployment)))
         for answer in plan.hosts:
-            blocks += _markdown_host(answer)
+            blocks += _markdown_host(answer, plan.deployment.origin)
         lines = "\n".join(
             f"- {code(change.key)}: {escaped(change.mechanism)} ({_document(change)})"
             for change in plan.deployment.changes
@@ -110,7 +109,7 @@ def as_markdown(found: Mapping[str, Plan | None]) -> str:
     return "\n\n".join(blocks)
 
 
-def _markdown_host(answer: Answer[HostPlan]) -> Iterator[str]:
+def _markdown_host(answer: Answer[HostPlan], origin: Origin) -> Iterator[str]:
     if answer.said is None:
         yield f"### {escaped(answer.name)}: could not be asked"
         yield f"- {escaped(answer.error)}"
@@ -125,7 +124,7 @@ def _markdown_host(answer: Answer[HostPlan]) -> Iterator[str]:
                 code(key.change.key),
                 code(_now(key)),
                 code(key.change.value),
-                escaped(worth(key.change)),
+                escaped(worth(key.change, origin)),
                 key.change.risk,
                 _to_do(key),
             )
@@ -156,7 +155,7 @@ def _origin(deployment: Deployment) -> Iterator[str]:
     count = len(deployment.changes)
     told = "the whole winner"
     if deployment.origin == "smallest set":
-        told = "the fewest changes that were found to keep the winner's gain"
+        told = "the smallest set that was found to keep the gain"
     yield (
         f"{_number(count, 'key')}, {told}, of study {deployment.study}, campaign "
         f"{deployment.campaign} of {deployment.started_at[:10]}"
@@ -166,7 +165,7 @@ def _origin(deployment: Deployment) -> Iterator[str]:
     yield "nothing was written: this only says what deploying would change"
 
 
-def worth(change: Change) -> str:
+def worth(change: Change, origin: Origin) -> str:
     """What was measured of a change, in words; the comparison that is nearest to what is deployed.
 
     Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
@@ -176,10 +175,13 @@ def worth(change: Change) -> str:
         return "not measured by itself (intop explain does that)"
     others = [key for key in found.keys if key != change.key]
     it = f"it and {', '.join(others)}" if others else "it"
-    if found.missed is not None:
+    if origin == "smallest set" and found.missed is not None:
         return f"without {it} P99 is {_times(found.missed, 'higher')}"
     if found.left_out is not None:
-        return f"the winner without {it}: P99 is {_times(found.left_out, 'higher')}"
+        told = _times(found.left_out, "higher")
+        if origin == "winner":
+            return f"without {it} P99 is {told}"
+        return f"without {it} the whole winner's P99 is {told}"
     if found.alone is not None:
         return f"{it} alone: P99 is {_times(found.alone, 'lower')}"
     return "not measured by itself"
@@ -218,8 +220,10 @@ def _now(key: PlannedKey) -> str:
 
 def _remarks(host: HostPlan) -> Iterator[str]:
     """Conflicts, obstacles and notes, what keeps a value from lasting first."""
+    if any(key.rivals for key in host.keys):
+        yield f"our file is {host.file}, once it is written: intop apply --persist"
     for key in host.keys:
-        yield from (_conflict(key, rival, host.file) for rival in key.rivals)
+        yield from (_conflict(key, rival) for rival in key.rivals)
     for key in host.keys:
         name = key.change.key
         if key.outcome == "impossible":
@@ -229,7 +233,8 @@ def _remarks(host: HostPlan) -> Iterator[str]:
                 f"NOTE  {name}: the gain was measured against {key.change.default}, and this host "
                 f"has {_now(key)}: what it gains here was not measured"
             )
-        yield from (f"NOTE  {name}: {_agreement(setting)}" for setting in key.agreeing)
+        for setting in key.agreeing:
+            yield f"NOTE  {name}: {setting.place} sets the same value already"
         if key.filed is not None:
             yield f"NOTE  {name}: {key.filed.place}, of an earlier deployment, has {_filed(key)}"
     yield from (f"NOTE  {note}" for note in host.notes)
@@ -241,29 +246,26 @@ def _filed(key: PlannedKey) -> str:
     return f"{key.filed.value}, and will be replaced"
 
 
-def _conflict(key: PlannedKey, rival: Rival, file: str) -> str:
+def _conflict(key: PlannedKey, rival: Rival) -> str:
     """Who sets a key to something else, who wins, and what to do."""
     setting, value = rival.setting, key.change.value
     told = f"{key.change.key}: {setting.place} sets {setting.value or 'nothing'}"
     if rival.wins == "never":
-        return f"NOTE  {told}; {file} comes after it and wins: nothing to do"
+        return f"NOTE  {told}; our file comes after it and wins: nothing to do"
     if rival.wins == "on reload":
         return (
-            f"CONFLICT  {told}; {file} wins at boot, but the next sysctl --system reads that after "
-            f"it: take the line out, or let it set {value}"
+            f"CONFLICT  {told}; our file wins at boot, but the next sysctl --system reads that "
+            f"after it: take the line out, or let it set {value}"
         )
     if setting.is_tuned:
         return (
-            f"CONFLICT  {told} at boot after {file}, and wins (reapply_sysctl is off): take it out "
-            f"of the profile, or deploy as a TuneD profile (intop export --format tuned)"
+            f"CONFLICT  {told} at boot after our file, and wins (reapply_sysctl is off): take it "
+            f"out of the profile, or deploy as a TuneD profile (intop export --format tuned)"
         )
     return (
-        f"CONFLICT  {told} at boot after {file}, and wins: take the line out, or let it set {value}"
+        f"CONFLICT  {told} at boot after our file, and wins: take the line out, or let it set "
+        f"{value}"
     )
-
-
-def _agreement(setting: Setting) -> str:
-    return f"{setting.place} sets the same value already"
 
 
 def _number(count: int, noun: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.answer import Answer
+from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.persistent import FILES, TUNED, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key
@@ -59,12 +60,13 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
         "2 keys, the whole winner, of study lab, campaign 1 of 2026-11-21",
         "nothing was written",
         "lb: 1 key to change, 1 so already, 1 impossible, 2 conflicts",
-        "the winner without it: P99 is 3.00 times",
+        "without it P99 is 3.00 times higher (2.10 to",
         "-> 4096 8192 65536",
-        f"CONFLICT {RMEM.key}: /etc/sysctl.d/99-zzz.conf:3 sets 4096 8192 16384 at boot after",
-        f"after {FILE}, and wins: take the line out, or let it set 4096 8192 65536",
-        f"NOTE {SOMAXCONN.key}: /etc/sysctl.d/10-web.conf:3 sets 1024; {FILE} comes after it",
-        f"CONFLICT {SOMAXCONN.key}: /etc/sysctl.conf:9 sets 128; {FILE} wins at boot, but the next",
+        f"our file is {FILE}, once it is written: intop apply --persist",
+        f"CONFLICT {RMEM.key}: /etc/sysctl.d/99-zzz.conf:3 sets 4096 8192 16384 at boot after our",
+        "after our file, and wins: take the line out, or let it set 4096 8192 65536",
+        f"NOTE {SOMAXCONN.key}: /etc/sysctl.d/10-web.conf:3 sets 1024; our file comes after it and",
+        f"CONFLICT {SOMAXCONN.key}: /etc/sysctl.conf:9 sets 128; our file wins at boot, but the",
         f"IMPOSSIBLE {LONGEST}: can't be",
         f"NOTE {RMEM.key}: the gain was measured against 4096 131072 6291456, and this host has",
         "NOTE a note",
@@ -89,7 +91,7 @@ def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]
     )
     host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
     said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
-    assert f"{place} sets 1024 at boot after {FILE}, and wins (reapply_sysctl is off)" in said
+    assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in said
     assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
     found = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
     host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
@@ -102,32 +104,49 @@ def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFix
     kept = Kept(share=0.9, low=0.8, high=1.0, full=ratio, smaller=ratio, rounds=16)
     deployment = replace(DEPLOYMENT, origin="smallest set", kept=kept)
     said = " ".join(text(capsys, replace(PLAN, deployment=deployment)).split())
-    assert "2 keys, the fewest changes that were found to keep the winner's gain, of" in said
+    assert "2 keys, the smallest set that was found to keep the gain, of" in said
     assert "keeps 90 % of the gain (interval 80 to 100 %)" in said
 
 
 @pytest.mark.parametrize(
-    ("known", "expected"),
+    ("origin", "known", "expected"),
     [
-        ({"missed": (3.46, 1.55, 7.7)}, "without it P99 is 3.46 times higher (1.55 to 7.70)"),
         (
+            "smallest set",
+            {"missed": (3.46, 1.55, 7.7)},
+            "without it P99 is 3.46 times higher (1.55 to 7.70)",
+        ),
+        (
+            "smallest set",
             {"missed": (0.8, 0.5, 1.25), "left_out": (9, 8, 10)},
             "without it P99 is 1.25 times lower (0.80 to 2.00, so it may be nothing)",
         ),
-        ({"left_out": (2, 1.5, 3)}, "the winner without it: P99 is 2.00 times higher (1.50 to 3"),
-        ({"alone": (2, 1.5, 3)}, "it alone: P99 is 2.00 times lower (1.50 to 3.00)"),
-        ({}, "not measured by itself"),
+        (
+            "winner",
+            {"missed": (3, 2, 4), "left_out": (2, 1.5, 3)},
+            "without it P99 is 2.00 times higher (1.50 to 3.00)",
+        ),
+        (
+            "smallest set",
+            {"left_out": (2, 1.5, 3)},
+            "without it the whole winner's P99 is 2.00 times higher (1.50 to 3.00)",
+        ),
+        ("winner", {"alone": (2, 1.5, 3)}, "it alone: P99 is 2.00 times lower (1.50 to 3.00)"),
+        ("winner", {}, "not measured by itself"),
     ],
 )
 def test_what_a_change_is_worth_is_said_in_words(
-    known: dict[str, tuple[float, float, float]], expected: str
+    origin: Origin, known: dict[str, tuple[float, float, float]], expected: str
 ) -> None:
     ratios = {name: RatioInterval(*ratio) for name, ratio in known.items()}
     found = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
-    assert worth(replace(RMEM, contribution=found)).startswith(expected)
+    assert expected == worth(replace(RMEM, contribution=found), origin)
     both = replace(found, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
-    assert not ratios or "it and net.a.b" in worth(replace(RMEM, contribution=both))
-    assert "intop explain" in worth(SOMAXCONN)
+    assert bool(ratios) == ("it and net.a.b" in worth(replace(RMEM, contribution=both), origin))
+
+
+def test_what_was_never_explained_says_what_would() -> None:
+    assert "not measured by itself (intop explain does that)" == worth(SOMAXCONN, "winner")
 
 
 def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +155,7 @@ def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixtur
     assert "| key | now | then | why | risk | to do |" == rows[0]
     assert {7} == {row.replace("\\|", "").count("|") for row in rows}
     assert "### gone: could not be asked" in out
-    assert f"| `{RMEM.key}` | `4096 131072 33554432` | `4096 8192 65536` | the winner" in rows[2]
+    assert f"| `{RMEM.key}` | `4096 131072 33554432` | `4096 8192 65536` | without it" in rows[2]
     assert "https://docs.kernel.org/networking/ip-sysctl.html" in out
     assert out.count("<details>") == out.count("</details>") == 1
     assert "" == capsys.readouterr().err
