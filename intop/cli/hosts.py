@@ -46,6 +46,10 @@ def host_options(command: F) -> F:
         ),
         click.option("--state-dir", help="With --host: the guard's folder.  [/var/lib/intop]"),
         click.option(
+            "--config-root",
+            help="With --host: the folder that stands for / where its sysctl.d is.  [/]",
+        ),
+        click.option(
             "--sudo",
             is_flag=False,
             flag_value="yes",
