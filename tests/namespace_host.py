@@ -115,6 +115,7 @@ def namespace_host(folder: Path) -> Iterator[NamespaceHost]:
         role="load-balancer",
         hostname="192.0.2.1",
         state_dir=str(folder / "state"),
+        config_root=str(folder / "root"),
         lease_s=20.0,
     )
     made = NamespaceHost(name, address)

@@ -24,12 +24,13 @@ from intop.domain.results import Importance, Ranking
 from intop.domain.trial import PlannedTrial
 from intop.learn.searching.search import ALGORITHMS
 from intop.store import Subject, opened
-from samples import CONDITIONS, trial
+from samples import CONDITIONS, VERDICT, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
 HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
 
+SOMAXCONN, RMEM = VERDICT.configuration.values
 STUDY = """\
 [study]
 name = "mine"
@@ -121,6 +122,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         "contest",
         "explain",
         "pilot",
+        "plan",
         "status",
         "rollback",
     }
@@ -499,6 +501,28 @@ def test_an_unknown_baseline_is_2_and_names_what_there_is(
     assert (2, "") == (done.returncode, done.stdout)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# plan ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio_low", "code", "told"),
+    [(2.2, 1, "ERROR  lab t-cli is not up"), (0.9, 3, "x86: no significant gain: keep the defaul")],
+)
+def test_plan_says_by_its_exit_code_what_there_is_to_do(
+    study: Path, ratio_low: float, code: int, told: str
+) -> None:
+    begun(study)
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.put(subject, probe_of({SOMAXCONN: "4096", RMEM: "4096 131072 6291456"}))
+        store.put(subject, replace(VERDICT, ratio_low=ratio_low))
+    done = intop("plan", "-c", study)
+    assert (code, "") == (done.returncode, done.stderr)
+    assert told in done.stdout
 
 
 # compare ------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _host_options(command: F) -> F:
+def host_options(command: F) -> F:
     """Which hosts: those of a study, or named ones."""
     options = (
         click.option(
@@ -45,6 +45,10 @@ def _host_options(command: F) -> F:
             help="This host in place of a study's; may be said several times.",
         ),
         click.option("--state-dir", help="With --host: the guard's folder.  [/var/lib/intop]"),
+        click.option(
+            "--config-root",
+            help="With --host: the folder that stands for / where its sysctl.d is.  [/]",
+        ),
         click.option(
             "--sudo",
             is_flag=False,
@@ -68,7 +72,7 @@ def _host_options(command: F) -> F:
         "intop status --host root@10.0.0.5:22      needs no study",
     ),
 )
-@_host_options
+@host_options
 @json_option
 def status(as_json: bool, **options: Any) -> None:
     """Say what is applied where, by whom and since when.
@@ -97,7 +101,7 @@ def status(as_json: bool, **options: Any) -> None:
     )
     + "\n\nWithout intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
 )
-@_host_options
+@host_options
 @click.option(
     "--force",
     is_flag=True,
@@ -131,21 +135,28 @@ def _chosen(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
     """The hosts that were asked for, and an error for each lab among them that isn't up."""
-    from intop.config.study import host_address
     from intop.pipeline.host_states import tuned_hosts
 
-    given = {name: value for name, value in options.items() if value is not None}
-    if not words:
-        if given:
-            option = next(iter(given)).replace("_", "-")
-            raise UsageError(f"--{option} belongs to --host: a study's file says it for its hosts")
+    hosts = named_hosts(words, **options)
+    if not hosts:
         return tuned_hosts(study_of(config), arch, say)
     source = click.get_current_context().get_parameter_source("config")
     if arch is not None or source is ParameterSource.COMMANDLINE:
         raise UsageError("--host names the hosts itself: leave --config and --arch out")
+    return hosts, []
+
+
+def named_hosts(words: Sequence[str], **options: Any) -> list["HostAddress"]:
+    """The hosts of --host. Raises UsageError for options that belong to it and stand alone."""
+    from intop.config.study import host_address
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and not words:
+        option = next(iter(given)).replace("_", "-")
+        raise UsageError(f"--{option} belongs to --host: a study's file says it for its hosts")
     if given.get("sudo") == "yes":
         given["sudo"] = True
-    return [host_address(word, **given) for word in words], []
+    return [host_address(word, **given) for word in words]
 
 
 def _confirm(found: Sequence["Answer[HostState]"]) -> None:

@@ -118,6 +118,7 @@ class _HostModel(Model):
     sudo: Literal[False, True, "ask"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/[^\n\t]*[^/\s]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
+    config_root: str = Field(default="/", pattern=r"^/([^\n\t]*[^/\s])?$")
     jump: "_HostModel | None" = None
 
     def address(self, role: Role) -> HostAddress:
@@ -134,6 +135,7 @@ class _HostModel(Model):
             sudo=self.sudo,
             state_dir=self.state_dir,
             lease_s=self.lease_s,
+            config_root=self.config_root,
         )
 
 

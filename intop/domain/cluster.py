@@ -38,7 +38,8 @@ class HostAddress:
 
     `state_dir` is the folder on the host where the guard keeps its snapshot; it must be the
     host's own, and survive the session. `lease_s` is how long the host waits for a sign of life
-    before it restores itself.
+    before it restores itself. `config_root` is the folder that stands for / where persistent
+    configuration is (etc/sysctl.d, etc/tuned): another one on hosts that share a file system.
 
     `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
@@ -58,6 +59,7 @@ class HostAddress:
     sudo: bool | Literal["ask"] = False
     state_dir: str = "/var/lib/intop"
     lease_s: float = 30.0
+    config_root: str = "/"
 
 
 @dataclass(frozen=True, kw_only=True)

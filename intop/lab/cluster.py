@@ -384,6 +384,7 @@ def _cluster(lab: Lab) -> Cluster:
             ssh_config="none",
             state_dir=state if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
+            config_root="/" if part in lab.guests else str(folders.config_root(part)),
         )
 
     return Cluster(

@@ -61,6 +61,10 @@ class Folders:
         """What a host keeps of its own; the namespaces share the machine's file system."""
         return self.host(host) / "state"
 
+    def config_root(self, host: str) -> Path:
+        """What stands for / where a host's persistent configuration is: never the machine's own."""
+        return self.host(host) / "root"
+
     def restart_script(self, host: str) -> Path:
         """The program that (re)starts a host's nginx."""
         return self.host(host) / "nginx-restart"
@@ -135,6 +139,7 @@ def prepare(lab: str, folders: Folders, subnet: IPv4Network, guests: Collection[
         if host in guests:
             continue
         make_folder(folders.host_state(host), 0o700)
+        make_folder(folders.config_root(host), 0o700)
         make_folder(folder / "home", 0o700)
         address = network.address(subnet, host)
         sshd = texts.sshd_config(address, folder, folders.keys, host, use_pam=use_pam)

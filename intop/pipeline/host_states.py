@@ -47,7 +47,7 @@ def tuned_hosts(
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:
     """What is applied on each host, by whom and since when. Changes nothing, raises nothing."""
-    return _ask(addresses, connect, guard.status)
+    return ask_all(addresses, connect, guard.status)
 
 
 def roll_back(
@@ -65,13 +65,13 @@ def roll_back(
         # rollback would have nothing left to tell.
         return Rollback(done=done, held=guard.status(host) if done.outcome == "held" else None)
 
-    return _ask(addresses, connect, work)
+    return ask_all(addresses, connect, work)
 
 
-def _ask(
+def ask_all(
     addresses: Sequence[HostAddress], connect: Connect, work: Callable[[Host], T]
 ) -> list[Answer[T]]:
-    """The answers in the order of the addresses, each of which is asked once."""
+    """The answers in the order of the addresses, each of which is asked once, all at a time."""
 
     def ask(address: HostAddress) -> Answer[T]:
         try:

@@ -88,7 +88,9 @@ def test_every_host_takes_the_labs_key(shaped: Cluster) -> None:
         assert user == "root"
         assert namespace != str(Path("/proc/self/ns/net").readlink())
         assert home.startswith(f"/run/intop/lab/{SPEC.name}/")
-        assert ssh(host, f"ls {host.state_dir}") == ""
+        # The machine's /etc is not a host's: each has a root of its own, in the lab's folder.
+        assert ssh(host, f"ls {host.state_dir}; ls {host.config_root}") == ""
+        assert Path(host.config_root).is_relative_to(Path(host.state_dir).parent)
     assert "bytes" not in ssh(shaped.load_balancer, "ls /", program="sftp")
 
 

@@ -1,0 +1,68 @@
+"""Which of several settings of a key takes effect."""
+
+import pytest
+
+from intop.domain.persistent import (
+    FILES,
+    REREAD,
+    TUNED,
+    Persistent,
+    Setting,
+    canonical_key,
+    is_glob,
+)
+
+PATH = "/etc/sysctl.d/99-zz-intop.conf"
+
+
+def conf(name: str, value: str, turn: int = FILES, key: str = "net.a.x") -> Setting:
+    return Setting(key, value, f"/etc/sysctl.d/{name}:1", (turn, name))
+
+
+PROFILE = Setting("net.a.x", "t", "TuneD profile web, /etc/tuned/web/tuned.conf:4", (TUNED, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("net.ipv4.tcp_rmem", "net.ipv4.tcp_rmem"),
+        ("net/ipv4/tcp_rmem", "net.ipv4.tcp_rmem"),
+        ("net.ipv4.conf.eth0/5.x", "net.ipv4.conf.eth0/5.x"),
+        ("net/ipv4/conf/eth0.5/x", "net.ipv4.conf.eth0/5.x"),
+        ("word", "word"),
+        ("", ""),
+    ],
+)
+def test_a_key_is_shown_with_dots(text: str, expected: str) -> None:
+    assert expected == canonical_key(text)
+    assert expected == canonical_key(expected)
+
+
+def test_a_setting_knows_its_file() -> None:
+    assert "/etc/sysctl.d/a, b.conf" == conf("a, b.conf", "1").file
+    assert "/etc/tuned/web/tuned.conf" == PROFILE.file
+    assert [False, True] == [conf("b.conf", "1").is_tuned, PROFILE.is_tuned]
+
+
+def test_the_last_one_wins() -> None:
+    found = Persistent(settings=(conf("1.conf", "1"), conf("2.conf", "2")))
+    assert found.settings[1] == found.winner("net.a.x")
+    assert found.winner("net.a.y") is None
+
+
+def test_a_file_that_is_not_there_yet_has_its_place() -> None:
+    early, late = conf("99-a.conf", "1"), conf("99-zzz.conf", "2")
+    found = Persistent(settings=(early, late, PROFILE))
+    assert (late, PROFILE) == found.after("net.a.x", PATH)
+    assert () == found.after("net.a.y", PATH)
+    again = conf("99-a.conf", "1", REREAD), conf("99-zzz.conf", "2", REREAD)
+    found = Persistent(settings=(early, late, PROFILE, *again), rereads=True)
+    assert again[1:] == found.after("net.a.x", PATH)
+
+
+def test_a_glob_is_never_after_a_file_that_names_the_key() -> None:
+    found = Persistent(settings=(conf("99-zzz.conf", "2", key="net.a.*"),))
+    assert is_glob(found.settings[0].key)
+    assert found.settings[0] == found.winner("net.a.x")
+    assert () == found.after("net.a.x", PATH)
+    assert found.winner("net.a.x.y") is None
