@@ -15,6 +15,7 @@ OWN = (
     *("/etc/sysctl.d", "/etc/tuned", "/run", "/usr/lib/sysctl.d", "/usr/local/lib/sysctl.d"),
     *("/usr/lib/tuned", "/var/lib/tuned", "/var/log/tuned"),
 )
+LIMIT_S = 60.0
 PREPARE = """
 set -e
 root=$1
@@ -45,7 +46,7 @@ class OwnMachine:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=LIMIT_S,
             env={**os.environ, "OWN": " ".join(OWN), **environment},
         )
         assert 0 == done.returncode, done.stdout

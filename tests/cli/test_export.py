@@ -30,10 +30,12 @@ duration_s = 2
 url = "http://192.0.2.20"
 nginx_restart = "true"
 static_paths = ["/"]
+dynamic_path = "/d"
 load_generator = {{ hostname = "192.0.2.10", state_dir = "/tmp/load" }}
 load_balancer = {{ hostname = "192.0.2.20", user = "admin", sudo = "ask" }}
 backends = [{{ hostname = "192.0.2.31" }}]
 """
+DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
 Export = Callable[..., str]
 
 
@@ -60,7 +62,7 @@ def judge(study: Path, verdict: Verdict) -> None:
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.begin("mine", seed=1, tool_version=__version__)
         subject = Subject(campaign=campaign, arch="x86", workload="slt")
-        store.put(subject, probe_of(dict.fromkeys(VERDICT.configuration.values, "1 1 1")))
+        store.put(subject, probe_of(DEFAULTS))
         store.put(subject, verdict)
 
 
@@ -130,3 +132,11 @@ def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:
     judge(study, VERDICT)
     judge(study, replace(VERDICT, ratio=9.0))
     assert 9.0 == json.loads(export("--format", "json"))["verdict"]["ratio"]
+
+
+def test_a_key_that_the_study_no_longer_has_is_named(study: Path, export: Export) -> None:
+    judge(study, VERDICT)
+    text = study.read_text().replace("[study]", '[study]\nparameters = ["net.core.*"]')
+    study.write_text(text)
+    with pytest.raises(UsageError, match=r"x86 slt: .*tcp_rmem.*\[study\]"):
+        export("--format", "json")
