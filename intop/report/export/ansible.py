@@ -10,6 +10,7 @@ import textwrap
 from intop import __version__
 from intop.domain.cluster import MACHINES
 from intop.domain.deployment import Deployment
+from intop.domain.parameter import PARTNERS
 from intop.domain.sysctl_file import NAME, OURS, comment, plain_values, provenance, sysctl_file
 
 _PLAYBOOK = """\
@@ -31,12 +32,21 @@ _PLAYBOOK = """\
     intop_before: "{{{{ intop_path }}}}.before"
     intop_kept: "{{{{ dict((intop_slurped.content | default('') | b64decode).splitlines()
       | map('split', ' = ')) }}}}"
+    # The kernel sets one of two to zero when the other is written. Zero is written to neither.
+    intop_partners: {partners}
+    intop_zeroed: "{{{{ intop_partners | dict2items | selectattr('value', 'in', intop_wanted)
+      | map(attribute='key') | list }}}}"
+    intop_zeros: "{{{{ intop_kept | dict2items | selectattr('key', 'in', intop_partners)
+      | selectattr('value', 'equalto', '0') | map(attribute='key') | list }}}}"
     intop_wanted: "{{{{ {{}} if intop_state | default('present') == 'absent' else intop_values }}}}"
-    intop_goal: "{{{{ intop_kept | combine(intop_wanted) }}}}"
+    intop_goal: "{{{{ intop_kept | dict2items | rejectattr('key', 'in', intop_zeroed + intop_zeros)
+      | items2dict | combine(intop_wanted) }}}}"
+    intop_keys: "{{{{ (intop_kept.keys() | list + intop_wanted.keys() | list + intop_zeroed)
+      | unique }}}}"
     intop_now: "{{{{ dict((intop_read.stdout | default('') | regex_replace('[ \\\\t]+', ' '))
       .splitlines() | map('split', ' = ')) }}}}"
-    intop_differing: "{{{{ intop_goal.items() | map('join', '=')
-      | difference(intop_now.items() | map('join', '=')) }}}}"
+    intop_differing: "{{{{ intop_goal.items() | map('join', '=') | list
+      | difference(intop_now.items() | map('join', '=') | list) }}}}"
   tasks:
     - name: Leave hosts of another architecture alone
       ansible.builtin.meta: end_host
@@ -56,9 +66,9 @@ _PLAYBOOK = """\
 
     - name: Read what is set now
       ansible.builtin.command:
-        argv: "{{{{ ['sysctl'] + intop_goal.keys() | list }}}}"
+        argv: "{{{{ ['sysctl'] + intop_keys }}}}"
       register: intop_read
-      when: intop_goal | length > 0
+      when: intop_keys | length > 0
       changed_when: false
       check_mode: false
 
@@ -68,7 +78,7 @@ _PLAYBOOK = """\
         content: "{{% for key, value in (intop_now | combine(intop_kept)).items() %}}\\
           {{{{ key }}}} = {{{{ value }}}}\\n{{% endfor %}}"
         mode: "0644"
-      when: intop_wanted | length > 0
+      when: intop_keys | length > intop_kept | length
 
     - name: Write the file for sysctl.d
       ansible.builtin.copy:
@@ -118,6 +128,7 @@ def playbook(deployment: Deployment, *, written_at: str) -> str:
         name=json.dumps(f"Set the sysctls that intop found for {deployment.arch}"),
         machines=json.dumps(MACHINES[deployment.arch]),
         path=f"/etc/sysctl.d/{NAME}",
+        partners=json.dumps(PARTNERS),
         values=textwrap.indent(values.rstrip(), " " * 6),
         file=textwrap.indent(sysctl_file(deployment, written_at=written_at).rstrip(), " " * 6),
     )
