@@ -56,6 +56,10 @@ class OwnMachine:
         """Where a file of the machine really is."""
         return self.root / name.removeprefix("/")
 
+    def listed(self, folder: str) -> list[str]:
+        """The names in a folder of the machine."""
+        return sorted(path.name for path in self.path(folder).iterdir())
+
     def values(self, keys: Mapping[str, str]) -> dict[str, str]:
         """What keys are, as the kernel says."""
         paths = [f"/proc/sys/{key.replace('.', '/')}" for key in keys]

@@ -29,8 +29,8 @@ def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | No
             f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
             f"--arch {next(iter(gains))}"
         )
-    for error in missing:
-        context.progress.say(f"{error}, so it is not looked at")
+    for one in missing:
+        context.progress.say(f"{one}, so it is not looked at")
     for arch in found.keys() - gains.keys():
         context.progress.say(f"{arch}: no significant gain: keep the defaults there")
     return next(iter(gains.values()), None)
