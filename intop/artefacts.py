@@ -13,9 +13,7 @@ import hashlib
 import importlib
 import io
 import json
-import os
 import platform
-import secrets
 import sys
 import warnings
 import zipfile
@@ -30,6 +28,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from intop import __version__
+from intop.atomic import beside, write_atomically
 from intop.domain.artefact import FORMAT, Manifest, Origin, SavedModel, fingerprint, probes
 from intop.domain.encoding import Variable
 from intop.domain.results import FittedFamily, ModelError
@@ -146,7 +145,7 @@ def prepare(folder: Path) -> None:
     """
     with _told(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        attempt = _beside(folder / "attempt")
+        attempt = beside(folder / "attempt")
         attempt.touch()
         attempt.unlink()
 
@@ -191,7 +190,7 @@ def save(
     )
     document = json.dumps(TypeAdapter(Manifest).dump_python(manifest), indent=2)
     with _told(path):
-        _write(path, packed({_MANIFEST: document.encode(), **contents}))
+        write_atomically(path, packed({_MANIFEST: document.encode(), **contents}))
     return manifest
 
 
@@ -263,29 +262,6 @@ def _manifest(text: bytes) -> Manifest:
     if found != FORMAT:
         raise ValueError(f"format {found!r}, and this intop ({__version__}) reads {FORMAT}")
     return TypeAdapter(Manifest).validate_json(text)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Under another name first: a reader, and a kill, find the old content or the new one."""
-    draft = _beside(path)
-    try:
-        with draft.open("xb") as output:
-            output.write(data)
-            output.flush()
-            os.fsync(output.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def _dumped(model: Any) -> bytes:

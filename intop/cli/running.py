@@ -11,8 +11,9 @@ from intop.cli.passwords import connecting
 
 if TYPE_CHECKING:
     from intop.config.study import Study
+    from intop.domain.cluster import HostAddress
     from intop.domain.results import Verdict
-    from intop.hosts.host import Connect
+    from intop.hosts.host import Connect, Host
     from intop.pipeline.context import Context
     from intop.store import Campaign, Store
 
@@ -51,6 +52,39 @@ def opened_context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+@contextmanager
+def stored_context(
+    config: Path | None, arch: str | None, workload: str | None
+) -> Iterator["Context"]:
+    """A study's latest campaign, to be read: no host is reached, and no password asked for.
+
+    Raises ResultMissingError where there is none yet.
+    """
+    from intop.errors import ResultMissingError, UsageError
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
+    from intop.report.progress import progress
+    from intop.store import opened
+
+    def refuse(address: "HostAddress") -> "Host":
+        raise UsageError(f"{address.name}: this command reads the store only")
+
+    study = study_of(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened(study.store) as store, progress() as shown:
+        campaign = store.latest(study.name)
+        if campaign is None:
+            raise ResultMissingError(f"{study.store} has no campaign of {study.name}: intop tune")
+        yield Context(
+            study=study,
+            store=store,
+            campaign=campaign,
+            connect=refuse,
+            progress=shown,
+            archs=archs,
+            workloads=workloads,
+        )
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":

@@ -1,6 +1,7 @@
 """Parameters: what can be tuned, in which range, and what must never be."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -54,6 +55,15 @@ DENIED: dict[str, str] = {
 
 This list is code, not data: a file that a user edits must not be able to shorten it.
 """
+
+PAIRS = (
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+)
+"""Of such two, the kernel sets one to zero when the other is written (mm/page-writeback.c,
+mm/util.c). guard.sh knows them as well."""
+PARTNERS: Mapping[str, str] = dict(PAIRS) | {other: one for one, other in PAIRS}
 
 
 def denied(key: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from intop import __version__
 from intop.domain.deployment import Change, Deployment
+from intop.domain.parameter import PARTNERS
 from intop.domain.stats import RatioInterval
 from intop.errors import UsageError
 
@@ -76,6 +77,9 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
     if len(together) > 1:
         yield f"Measured together: {', '.join(together)}."
     yield f"Risk: {change.risk}. {change.mechanism}."
+    partner = PARTNERS.get(change.key)
+    if partner is not None and change.default == "0":
+        yield f"The kernel sets {partner} to zero with it; setting that one takes this one back."
 
 
 def ratios(change: Change) -> list[tuple[str, RatioInterval]]:

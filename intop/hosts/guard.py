@@ -28,6 +28,7 @@ from intop.domain.host_state import (
     RolledBack,
     Unrestored,
 )
+from intop.domain.parameter import PARTNERS
 from intop.errors import (
     CommandError,
     ForeignChangeError,
@@ -61,15 +62,6 @@ OUTCOMES: Mapping[int, RollbackOutcome] = {
     NOTHING: "nothing",
 }
 """What they say after a rollback."""
-
-PAIRS = (
-    ("vm.dirty_bytes", "vm.dirty_ratio"),
-    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
-    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
-)
-"""Of such two, the kernel sets one to zero when the other is written (mm/page-writeback.c,
-mm/util.c). guard.sh knows them as well."""
-PARTNERS: Mapping[str, str] = dict(PAIRS) | {other: one for one, other in PAIRS}
 
 TAKEOVER_GRACE_S = 10.0
 

@@ -81,6 +81,11 @@ def _changes(
     """What differs from the campaign's default, in order of evidence where there is any."""
     space = required_space(task)
     parameters = {p.key: p for p in space.parameters}
+    if gone := configuration.values.keys() - parameters.keys():
+        raise UsageError(
+            f"{task.title}: the verdict is about {', '.join(sorted(gone))}, which the study no "
+            f"longer tunes. In [study], put parameters, catalogue and max_risk back as they were"
+        )
     contributions: Mapping[str, Contribution] = {
         key: c for c in (found.contributions if found else ()) for key in c.keys
     }

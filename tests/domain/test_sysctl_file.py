@@ -65,6 +65,12 @@ def test_a_smallest_set_is_told_beside_the_winner() -> None:
     assert "this smaller set 3.25 times" in told
 
 
+def test_a_key_that_zeroes_another_says_so() -> None:
+    one = replace(DEPLOYMENT.changes[0], key="vm.dirty_bytes", value="64000000", default="0")
+    told = words_of(sysctl_file(replace(DEPLOYMENT, changes=(one,)), written_at=AT))
+    assert "sets vm.dirty_ratio to zero with it; setting that one takes this one back." in told
+
+
 @settings(max_examples=30)
 @given(st.text(max_size=300))
 def test_no_name_leaves_its_comment(name: str) -> None:

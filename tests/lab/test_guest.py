@@ -17,9 +17,10 @@ import pytest
 
 from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.parameter import PAIRS
 from intop.errors import ForeignChangeError, HostError, LabError
 from intop.hosts.facts import facts
-from intop.hosts.guard import PAIRS, guarded, rollback
+from intop.hosts.guard import guarded, rollback
 from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab

@@ -1,0 +1,137 @@
+"""export: a campaign's result for the program that carries it out."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from intop.cli.options import (
+    Command,
+    arch_option,
+    config_option,
+    examples,
+    print_result,
+    say,
+    workload_option,
+)
+from intop.cli.running import NO_GAIN, stored_context
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.deployment import Deployment
+
+SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
+
+
+@click.command(
+    "export",
+    cls=Command,
+    epilog=examples(
+        "intop export --format sysctl --output 99-zz-intop.conf",
+        "intop export --format tuned --include throughput-performance --output intop-web",
+        "intop export --format ansible --arch arm --output intop-arm.yml",
+        "intop export --format json | jq .values",
+    ),
+)
+@config_option
+@arch_option
+@workload_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    required=True,
+    help="A file for sysctl.d, a TuneD profile, an Ansible playbook, or JSON.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write this file; of a TuneD profile, this folder, whose name is the profile's.  "
+    "[default: standard output]",
+)
+@click.option(
+    "--include", metavar="PROFILE", help="With tuned: the profile that this one builds on."
+)
+@click.option("--whole", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
+def command(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    form: str,
+    output: Path | None,
+    include: str | None,
+    whole: bool,
+    force: bool,
+) -> None:
+    """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs.
+
+    It comes with its provenance, and with the measured contribution of each key. No host is
+    reached: only the store is read. Where no verdict is a gain there is nothing to write: keep the
+    defaults (exit code 3).
+    """
+    from intop.pipeline.exporting import sole_deployment
+
+    if include is not None and form != TUNED:
+        raise UsageError("--include is for --format tuned: leave it out")
+    with stored_context(config, arch, workload) as context:
+        deployment = sole_deployment(context, whole=whole)
+    if deployment is None:
+        say("no significant gain: keep the defaults. There is nothing to export")
+        sys.exit(NO_GAIN)
+    text = _text(deployment, form, include)
+    if output is None:
+        print_result(text.rstrip("\n"))
+    else:
+        say(f"written: {_write(output, form, text, force=force)}")
+
+
+def _text(deployment: "Deployment", form: str, include: str | None) -> str:
+    written_at = datetime.now(UTC).isoformat(timespec="seconds")
+    if form == TUNED:
+        from intop.report.export.tuned import profile
+
+        return profile(deployment, written_at=written_at, include=include)
+    if form == ANSIBLE:
+        from intop.report.export.ansible import playbook
+
+        return playbook(deployment, written_at=written_at)
+    if form == JSON:
+        from intop.report.export.document import document
+
+        return document(deployment, written_at=written_at) + "\n"
+    from intop.domain.sysctl_file import sysctl_file
+
+    return sysctl_file(deployment, written_at=written_at)
+
+
+def _write(output: Path, form: str, text: str, *, force: bool) -> Path:
+    """The file that was written, all of it or nothing. Raises UsageError."""
+    from intop.atomic import write_atomically
+
+    path = output
+    try:
+        if form == TUNED:
+            from intop.report.export.tuned import FILE, checked_name
+
+            path = output / FILE
+            checked_name(output.absolute().name)
+            output.mkdir(exist_ok=True)
+        if not force and path.exists() and not _is_ours(path):
+            raise UsageError(f"{path} was not written by intop. Name another, or say --force")
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"{path} can't be written: {error.strerror or error}. Name another: --output PATH"
+        ) from error
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    from intop.domain.sysctl_file import is_ours
+
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return is_ours(text) or text.startswith('{\n  "written_by": "intop ')

@@ -1,0 +1,36 @@
+"""The one deployment that is exported."""
+
+from dataclasses import replace
+
+from intop.domain.deployment import Deployment
+from intop.errors import ResultMissingError, UsageError
+from intop.pipeline.context import Context
+from intop.pipeline.deploying import deployments
+
+
+def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | None:
+    """What there is to deploy in the context; None: keep the defaults. Reads only the store.
+
+    Raises UsageError where several architectures have a gain, ResultMissingError where none has a
+    verdict.
+    """
+    found: dict[str, Deployment | None] = {}
+    missing: list[ResultMissingError] = []
+    for arch in context.archs:
+        try:
+            found |= deployments(replace(context, archs=(arch,)), whole=whole)
+        except ResultMissingError as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
+    if len(gains) > 1:
+        raise UsageError(
+            f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
+            f"--arch {next(iter(gains))}"
+        )
+    for one in missing:
+        context.progress.say(f"{one}, so it is not looked at")
+    for arch in found.keys() - gains.keys():
+        context.progress.say(f"{arch}: no significant gain: keep the defaults there")
+    return next(iter(gains.values()), None)

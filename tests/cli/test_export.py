@@ -1,0 +1,142 @@
+"""`intop export`: streams, files and exit codes."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fakes import probe_of
+from intop import __version__
+from intop.cli import cli
+from intop.domain.results import Verdict
+from intop.errors import ResultMissingError, UsageError
+from intop.store import Subject, opened
+from samples import VERDICT
+
+STUDY = """\
+[study]
+name = "mine"
+store = "{folder}/mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+url = "http://192.0.2.20"
+nginx_restart = "true"
+static_paths = ["/"]
+dynamic_path = "/d"
+load_generator = {{ hostname = "192.0.2.10", state_dir = "/tmp/load" }}
+load_balancer = {{ hostname = "192.0.2.20", user = "admin", sudo = "ask" }}
+backends = [{{ hostname = "192.0.2.31" }}]
+"""
+DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
+Export = Callable[..., str]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Of a cluster that nobody can reach, with passwords that nobody is there to type."""
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(folder=tmp_path))
+    return path
+
+
+@pytest.fixture
+def export(study: Path, capsys: pytest.CaptureFixture[str]) -> Export:
+    """What stands on stdout."""
+
+    def run(*words: object) -> str:
+        cli(["export", "-c", str(study), *map(str, words)], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def judge(study: Path, verdict: Verdict) -> None:
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version=__version__)
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.put(subject, probe_of(DEFAULTS))
+        store.put(subject, verdict)
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("sysctl", "net.ipv4.tcp_rmem = 4096 8192 65536"),
+        ("tuned", "net.ipv4.tcp_rmem=4096 8192 65536"),
+        ("ansible", '      "net.ipv4.tcp_rmem": "4096 8192 65536"'),
+        ("json", '    "net.ipv4.tcp_rmem": "4096 8192 65536"'),
+    ],
+)
+def test_each_format_goes_to_stdout_or_to_a_file_which_only_its_like_replaces(
+    study: Path, export: Export, form: str, line: str
+) -> None:
+    judge(study, VERDICT)
+    text = export("--format", form)
+    assert line in text.splitlines()
+    output = study.parent / "mine"
+    file = output / "tuned.conf" if form == "tuned" else output
+    for _ in range(2):
+        assert "" == export("--format", form, "--output", output)
+        assert line in file.read_text().splitlines()
+    file.write_text("theirs")
+    with pytest.raises(
+        UsageError, match=r"was not written by intop\. Name another, or say --force"
+    ):
+        export("--format", form, "--output", output)
+    assert "theirs" == file.read_text()
+    export("--format", form, "--output", output, "--force")
+    assert line in file.read_text().splitlines()
+    assert [] == list(study.parent.rglob(".mine*")) + list(study.parent.rglob(".tuned*"))
+
+
+def test_a_profile_builds_on_another_and_json_does_not(study: Path, export: Export) -> None:
+    judge(study, VERDICT)
+    assert "include=balanced" in export("--format", "tuned", "--include", "balanced").splitlines()
+    with pytest.raises(UsageError, match="--include is for --format tuned"):
+        export("--format", "json", "--include", "balanced")
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/file", "."])
+def test_what_can_not_be_written_is_named(study: Path, export: Export, name: str) -> None:
+    judge(study, VERDICT)
+    with pytest.raises(UsageError, match=r"can't be written: .*--output PATH"):
+        export("--format", "json", "--output", study.parent / name, "--force")
+
+
+def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(study, replace(VERDICT, ratio_low=0.9))
+    with pytest.raises(SystemExit) as ended:
+        cli(["export", "-c", str(study), "--format", "json"], standalone_mode=False)
+    assert 3 == ended.value.code
+    out, told = capsys.readouterr()
+    assert "" == out
+    assert "keep the defaults" in told
+
+
+def test_without_a_campaign_the_next_step_is_said(export: Export) -> None:
+    with pytest.raises(ResultMissingError, match="has no campaign of mine: intop tune"):
+        export("--format", "json")
+
+
+def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:
+    judge(study, VERDICT)
+    judge(study, replace(VERDICT, ratio=9.0))
+    assert 9.0 == json.loads(export("--format", "json"))["verdict"]["ratio"]
+
+
+def test_a_key_that_the_study_no_longer_has_is_named(study: Path, export: Export) -> None:
+    judge(study, VERDICT)
+    text = study.read_text().replace("[study]", '[study]\nparameters = ["net.core.*"]')
+    study.write_text(text)
+    with pytest.raises(UsageError, match=r"x86 slt: .*tcp_rmem.*\[study\]"):
+        export("--format", "json")

@@ -1,0 +1,61 @@
+"""Which deployment is exported, from stored verdicts alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes import FakeBench, probe_of
+from intop.domain.results import Verdict
+from intop.errors import ResultMissingError, UsageError
+from intop.pipeline.context import Context
+from intop.pipeline.exporting import sole_deployment
+from intop.store import Subject
+from samples import VERDICT
+
+DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
+NO_GAIN = replace(VERDICT, ratio_low=0.9)
+
+
+@pytest.fixture
+def both(bench: FakeBench) -> Context:
+    return replace(bench.task.context, archs=("x86", "arm"))
+
+
+def judge(context: Context, arch: str, verdict: Verdict) -> None:
+    subject = Subject(campaign=context.campaign, arch=arch, workload="slt")
+    context.store.put(subject, probe_of(DEFAULTS))
+    context.store.put(subject, verdict)
+
+
+def test_the_one_gain_is_exported_whatever_the_other_has(both: Context, bench: FakeBench) -> None:
+    judge(both, "arm", VERDICT)
+    found = sole_deployment(both)
+    assert found is not None
+    assert ("arm", dict(VERDICT.configuration.values)) == (found.arch, found.values)
+    assert DEFAULTS == {change.key: change.default for change in found.changes}
+    assert "x86: no verdict yet: intop tune --arch x86, so it is not" in bench.told.getvalue()
+    judge(both, "x86", NO_GAIN)
+    found = sole_deployment(both)
+    assert found is not None
+    assert "arm" == found.arch
+    assert "x86: no significant gain: keep the defaults there" in bench.told.getvalue()
+
+
+def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:
+    judge(both, "x86", VERDICT)
+    judge(both, "arm", VERDICT)
+    with pytest.raises(UsageError, match=r"x86 and arm have a gain each.*--arch x86"):
+        sole_deployment(both)
+    found = sole_deployment(replace(both, archs=("arm",)))
+    assert found is not None
+    assert "arm" == found.arch
+
+
+def test_without_a_gain_there_is_none(both: Context) -> None:
+    judge(both, "x86", NO_GAIN)
+    assert sole_deployment(both) is None
+
+
+def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:
+    with pytest.raises(ResultMissingError, match="x86: no verdict yet: intop tune --arch x86"):
+        sole_deployment(both)

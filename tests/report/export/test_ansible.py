@@ -1,0 +1,50 @@
+"""The playbook as YAML; what Ansible makes of it is in test_deployed.py."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from intop.domain.sysctl_file import is_ours, sysctl_file
+from intop.report.export.ansible import playbook
+from samples import DEPLOYMENT
+
+
+class Loader(yaml.SafeLoader):
+    """Knows the one tag of Ansible's that is used."""
+
+
+Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+
+
+def read(text: str) -> dict[str, Any]:
+    [play] = yaml.load(text, Loader)
+    assert isinstance(play, dict)
+    return play
+
+
+@pytest.mark.parametrize(
+    "study", ["lab", "a\n- hosts: b\n\x07 {{ lookup('pipe', 'id') }} 'ü'\"#: &"]
+)
+def test_it_is_one_play_with_the_file_and_the_values(study: str) -> None:
+    one = replace(DEPLOYMENT, study=study)
+    text = playbook(one, written_at="now")
+    play = read(text)
+    assert is_ours(text)
+    assert play["vars"]["intop_file"] == sysctl_file(one, written_at="now")
+    assert play["vars"]["intop_values"] == one.values
+    assert ["x86_64", "i686"] == play["vars"]["intop_machines"]
+    assert "/etc/sysctl.d/99-zz-intop.conf" == play["vars"]["intop_path"]
+    assert play["become"] is True
+
+
+def test_it_needs_nothing_beside_ansible_core() -> None:
+    for task in read(playbook(DEPLOYMENT, written_at="now"))["tasks"]:
+        [module] = [name for name in task if "." in name]
+        assert module.startswith("ansible.builtin.")
+
+
+def test_an_arm_playbook_is_for_arm_machines() -> None:
+    play = read(playbook(replace(DEPLOYMENT, arch="arm"), written_at="now"))
+    assert "aarch64" in play["vars"]["intop_machines"]
