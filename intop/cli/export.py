@@ -55,7 +55,7 @@ SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
 @click.option(
     "--include", metavar="PROFILE", help="With tuned: the profile that this one builds on."
 )
-@click.option("--whole", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@click.option("--winner", is_flag=True, help="The whole winner, also where fewer keys will do.")
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
 def command(
     config: Path | None,
@@ -64,7 +64,7 @@ def command(
     form: str,
     output: Path | None,
     include: str | None,
-    whole: bool,
+    winner: bool,
     force: bool,
 ) -> None:
     """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs.
@@ -78,7 +78,7 @@ def command(
     if include is not None and form != TUNED:
         raise UsageError("--include is for --format tuned: leave it out")
     with stored_context(config, arch, workload) as context:
-        deployment = sole_deployment(context, whole=whole)
+        deployment = sole_deployment(context, whole=winner)
     if deployment is None:
         say("no significant gain: keep the defaults. There is nothing to export")
         sys.exit(NO_GAIN)

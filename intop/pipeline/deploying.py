@@ -15,16 +15,9 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
     """What to deploy on each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain, else, and with `whole`, the winner.
-    Raises ResultMissingError for an architecture without any verdict, UsageError where several
-    workloads of the context have a gain: a host can have one configuration only.
-    """
-    return {arch: _of_arch(context, arch, whole=whole) for arch in context.archs}
-
-
-def known_deployments(context: Context, *, whole: bool = False) -> dict[str, Deployment | None]:
-    """The same, of the architectures that have a verdict; the others are said to be left out.
-
-    Raises ResultMissingError where none has one.
+    Architectures without any verdict are said to be left out. Raises ResultMissingError where none
+    has one, UsageError where several workloads of the context have a gain: a host can have one
+    configuration only.
     """
     found: dict[str, Deployment | None] = {}
     missing: list[ResultMissingError] = []

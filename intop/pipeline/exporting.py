@@ -1,9 +1,7 @@
 """The one deployment that is exported."""
 
-from dataclasses import replace
-
 from intop.domain.deployment import Deployment
-from intop.errors import ResultMissingError, UsageError
+from intop.errors import UsageError
 from intop.pipeline.context import Context
 from intop.pipeline.deploying import deployments
 
@@ -14,23 +12,13 @@ def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | No
     Raises UsageError where several architectures have a gain, ResultMissingError where none has a
     verdict.
     """
-    found: dict[str, Deployment | None] = {}
-    missing: list[ResultMissingError] = []
-    for arch in context.archs:
-        try:
-            found |= deployments(replace(context, archs=(arch,)), whole=whole)
-        except ResultMissingError as error:
-            missing.append(error)
-    if not found:
-        raise missing[0]
+    found = deployments(context, whole=whole)
     gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
     if len(gains) > 1:
         raise UsageError(
             f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
             f"--arch {next(iter(gains))}"
         )
-    for one in missing:
-        context.progress.say(f"{one}, so it is not looked at")
     for arch in found.keys() - gains.keys():
         context.progress.say(f"{arch}: no significant gain: keep the defaults there")
     return next(iter(gains.values()), None)

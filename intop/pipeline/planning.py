@@ -15,7 +15,7 @@ from intop.hosts.facts import facts
 from intop.hosts.host import Host
 from intop.hosts.persistent import read_persistent
 from intop.pipeline.context import Context
-from intop.pipeline.deploying import known_deployments
+from intop.pipeline.deploying import deployments
 from intop.pipeline.host_states import ask_all, tuned_hosts
 
 
@@ -28,7 +28,7 @@ def plan(
     Raises ResultMissingError without any verdict, UsageError where it is not clear what `hosts` are
     to get.
     """
-    found = known_deployments(context, whole=whole)
+    found = deployments(context, whole=whole)
     gains = [arch for arch, deployment in found.items() if deployment is not None]
     if hosts and len(gains) > 1:
         raise UsageError(
