@@ -12,14 +12,18 @@ from intop.report.figures.drawing import (
     GREY,
     INK,
     ORANGE,
+    ROW_HALF,
     Drawing,
     drawn,
     faint_grid,
+    is_narrow,
+    legend_below,
+    name_rows,
 )
 
 MOST_ROWS = 30
 """Parameters in one figure, unless more are chosen."""
-ROW = 0.19
+ROW, NARROW_ROW = 0.19, 0.36
 """The height of a parameter's row, in inches."""
 
 
@@ -49,21 +53,20 @@ def importance(about: str, ranking: Ranking) -> Drawing:
                 label="level of the probes, which have no effect",
                 gid="probe-level",
             )
-        axes.set_yticks(range(len(shown)), [i.key for i in shown])
-        axes.set_ylim(len(shown) - 0.4, -0.6)
+        name_rows(axes, [i.key for i in shown])
         axes.axvline(0, color=INK, linewidth=0.8)
-        axes.tick_params(axis="y", length=0)
         faint_grid(axes, "x")
         more = f" (not shown: {left_out} with less)" if left_out else ""
         axes.set_xlabel(f"importance, with its standard deviation{more}")
-        axes.legend(loc="lower right")
+        legend_below(figure, axes)
 
     return drawn(
         "importance",
         f"importance of parameters ({ranking.trials} trials)",
         paint,
         about=about,
-        height=1.2 + ROW * len(shown),
+        height=1.4 + ROW * len(shown),
+        narrow_height=1.2 + NARROW_ROW * len(shown),
     )
 
 
@@ -98,15 +101,16 @@ def agreement(about: str, found: RankAgreement) -> Drawing:
                 )
         other = axes.twinx()
         axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
-        other.set_yticks(range(len(shown)), [f"{pair.rank_other}  {pair.key}" for pair in after])
+        # Where there is no room for the names twice, the line leads to them.
+        beside = "{0.rank_other}" if is_narrow(figure) else "{0.rank_other}  {0.key}"
+        other.set_yticks(range(len(shown)), [beside.format(pair) for pair in after])
         for side in (axes, other):
             side.set_ylim(len(shown) - 0.5, -0.5)
             side.tick_params(length=0, labelsize=7)
             side.spines[:].set_visible(False)
         axes.set_xticks((0, 1), (found.one, found.other), fontsize=9, fontweight="bold", color=INK)
         axes.xaxis.tick_top()
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, axes)
 
     told = "" if found.spearman is None else f" (rank correlation {found.spearman:z.2f})"
     return drawn(
@@ -128,7 +132,7 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
         [item.weight for _, item in bars],
         xerr=[item.weight_sd for _, item in bars],
         color=colour,
-        height=0.7,
+        height=2 * ROW_HALF,
         label=name,
         error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
     )
