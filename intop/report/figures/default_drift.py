@@ -1,12 +1,13 @@
 """The default's P99 over the time of a campaign, and whether it drifted."""
 
 from itertools import cycle
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from intop.domain.drift import Drift, Sentinels
+from intop.domain.drift import Sentinels
 from intop.report.figures.drawing import (
     BLUE,
     GREY,
@@ -17,12 +18,15 @@ from intop.report.figures.drawing import (
     legend_below,
     plain_ticks,
 )
+from intop.report.text import drift_sentence
 
 HEIGHT = 3.0
 MARKS = ((BLUE, "o"), (GREY, "s"), (BLUE, "D"), (GREY, "^"))
 """Of the replicas."""
 ROOM = 1.3
 """By so much the axis reaches beyond the sentinels, whatever the interval of their trend."""
+LETTERS = 62
+"""In a line above the marks."""
 SHORT = 2.0
 """Fewer hours than that are told in minutes."""
 
@@ -47,7 +51,13 @@ def default_drift(about: str, found: Sentinels) -> Drawing:
         plain_ticks(axes.yaxis, axes.get_ylim())
         axes.xaxis.set_major_locator(MaxNLocator(6))
         faint_grid(axes)
-        axes.set_title(_told(found.drift), loc="left", fontweight="normal")
+        told = drift_sentence(found.drift).replace(" (", "\n(").splitlines()
+        axes.set_title(
+            "\n".join(fill(line, LETTERS) for line in told),
+            loc="left",
+            fontsize=8,
+            fontweight="normal",
+        )
         axes.set_xlabel(f"{unit} since the first trial of the default")
         axes.set_ylabel("P99 of the default in ms")
         legend_below(figure, axes)
@@ -98,13 +108,3 @@ def _trend(axes: Axes, found: Sentinels, scale: float) -> None:
         label=f"trend with {found.drift.level:.0%} interval",
         gid="trend",
     )
-
-
-def _told(drift: Drift) -> str:
-    if drift.change is None:
-        return "too few for a trend"
-    share, low, high = (
-        100 * (ratio - 1) for ratio in (drift.change.ratio, drift.change.low, drift.change.high)
-    )
-    separated = "" if drift.is_separated else ", not separated from 0"
-    return f"{share:+.0f} % in all ({low:+.0f} to {high:+.0f} %){separated}"

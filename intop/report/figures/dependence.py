@@ -20,6 +20,7 @@ from intop.report.figures.drawing import (
     legend_below,
     name_rows,
     plain_ticks,
+    row_line,
 )
 
 ROW, NARROW_ROW = 0.34, 0.5
@@ -56,7 +57,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
             )
         axes.set_xscale("log")
         plain_ticks(axes.xaxis, axes.get_xlim())
-        axes.axvline(1, color=INK, linewidth=0.8)
+        row_line(axes, 1, len(shown))
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
         name_rows(axes, names)
         faint_grid(axes, "x")

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib import style
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from intop.errors import IntopError
@@ -37,8 +39,8 @@ NARROW_WIDTH = 4.2
 """In inches: letters of 9 points are still read where that is as wide as a phone."""
 ROW_HALF = 0.3
 """Half the height of what stands in a row; between the rows their names find room."""
-FEW_TICKS = 5.0
-"""A range of less than that has too few round numbers of a logarithmic scale in it."""
+FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
+"""Ratios of the ends of a logarithmic axis with too few round numbers in it, and with too many."""
 DOTS_PER_INCH = 160
 
 _STYLE = {
@@ -55,6 +57,7 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.prop_cycle": cycler(color=(BLUE, ORANGE, GREY)),  # also inside of bars' caps
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
@@ -171,9 +174,10 @@ def written_svg(figure: Figure, name: str, metadata: dict[str, str | None]) -> s
     return written.getvalue().decode()
 
 
-def is_narrow(figure: Figure) -> bool:
-    """Whether it has no room for long names beside what they name."""
-    return bool(figure.get_figwidth() <= NARROW_WIDTH)
+def is_narrow(part: Artist) -> bool:
+    """Whether a figure, or that of a part of it, has no room for long names beside things."""
+    figure = part.get_figure(root=True)
+    return figure is not None and bool(figure.get_figwidth() <= NARROW_WIDTH)
 
 
 def faint_grid(axes: Axes, which: str = "both") -> None:
@@ -196,9 +200,13 @@ def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
 
 def plain_ticks(axis: Axis, values: Sequence[float]) -> None:
     """Numbers at round places of a logarithmic axis that shows these values, not powers."""
-    narrow = max(values) / min(values) < FEW_TICKS
-    axis.set_major_locator(MaxNLocator(4) if narrow else LogLocator(subs=(1, 2, 5), numticks=8))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    reach = max(values) / min(values)
+    if reach < FEW_TICKS:
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    else:
+        most = MANY_TICKS[axis.axis_name]
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if reach < most else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e")))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
 
@@ -209,7 +217,7 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     What stands in a row reaches `ROW_HALF` up and down.
     """
     axes.tick_params(axis="y", length=0)
-    if not is_narrow(axes.figure):
+    if not is_narrow(axes):
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
         return
@@ -224,6 +232,15 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
             va="bottom",
             fontsize=8,
         )
+
+
+def row_line(axes: Axes, value: float, rows: int) -> None:
+    """A line of reference through so many rows, with gaps where their names stand between them."""
+    if not is_narrow(axes):
+        axes.axvline(value, color=INK, linewidth=0.8)
+        return
+    low, high = ([row + away for row in range(rows)] for away in (-ROW_HALF, ROW_HALF))
+    axes.vlines([value] * rows, low, high, color=INK, linewidth=0.8)
 
 
 def _columns(labels: Sequence[str], width: float) -> int:

@@ -68,7 +68,7 @@ def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
 def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
     sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
     verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
-    trainings = {title: side.training for title, side in sides.items() if side.errors}
+    trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
     if verdicts:
         yield speedup(about, verdicts)
     if sides:

@@ -19,9 +19,10 @@ from intop.report.figures.drawing import (
     is_narrow,
     legend_below,
     name_rows,
+    row_line,
 )
 
-MOST_ROWS = 30
+MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""
 ROW, NARROW_ROW = 0.19, 0.36
 """The height of a parameter's row, in inches."""
@@ -35,11 +36,14 @@ def importance(about: str, ranking: Ranking) -> Drawing:
     if not ranking.importances:
         raise ValueError("the ranking has no parameters")
     chosen = set(ranking.chosen)
-    shown = ranking.importances[: max(MOST_ROWS, len(chosen))]
-    left_out = len(ranking.importances) - len(shown)
+    rows, narrow_rows = (
+        min(max(most, len(chosen)), len(ranking.importances)) for most in (MOST_ROWS, NARROW_ROWS)
+    )
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
+        shown = ranking.importances[: narrow_rows if is_narrow(figure) else rows]
+        left_out = len(ranking.importances) - len(shown)
         for name, colour, is_chosen in (("chosen", BLUE, True), ("left out", GREY, False)):
             _bars(
                 axes, name, colour, [i if (i.key in chosen) == is_chosen else None for i in shown]
@@ -54,9 +58,9 @@ def importance(about: str, ranking: Ranking) -> Drawing:
                 gid="probe-level",
             )
         name_rows(axes, [i.key for i in shown])
-        axes.axvline(0, color=INK, linewidth=0.8)
+        row_line(axes, 0, len(shown))
         faint_grid(axes, "x")
-        more = f" (not shown: {left_out} with less)" if left_out else ""
+        more = f"\n(not shown: {left_out} with less)" if left_out else ""
         axes.set_xlabel(f"importance, with its standard deviation{more}")
         legend_below(figure, axes)
 
@@ -65,8 +69,8 @@ def importance(about: str, ranking: Ranking) -> Drawing:
         f"importance of parameters ({ranking.trials} trials)",
         paint,
         about=about,
-        height=1.4 + ROW * len(shown),
-        narrow_height=1.2 + NARROW_ROW * len(shown),
+        height=1.5 + ROW * rows,
+        narrow_height=1.3 + NARROW_ROW * narrow_rows,
     )
 
 

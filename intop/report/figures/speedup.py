@@ -11,7 +11,6 @@ from intop.domain.stats import MeanInterval, RatioInterval
 from intop.report.figures.drawing import (
     BLUE,
     GREY,
-    INK,
     ORANGE,
     ROW_HALF,
     Drawing,
@@ -21,6 +20,7 @@ from intop.report.figures.drawing import (
     legend_below,
     name_rows,
     plain_ticks,
+    row_line,
 )
 
 ROW, NARROW_ROW = 0.34, 0.44
@@ -51,7 +51,7 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
             ]
             _dots(axes, outcome, colour, mark, [(p, r.ratio, r.low, r.high) for p, r in rows])
         axes.set_xscale("log")
-        axes.axvline(1, color=INK, linewidth=0.8)
+        row_line(axes, 1, len(verdicts))
         name_rows(axes, list(verdicts))
         _tell(
             axes,
@@ -136,7 +136,7 @@ def _dots(
 
 def _tell(axes: Axes, words: Sequence[str]) -> None:
     """Values in words at the right: beside their row, or above it where that is narrow."""
-    narrow = is_narrow(axes.figure)
+    narrow = is_narrow(axes)
     for place, told in enumerate(words):
         axes.text(
             0.99 if narrow else 1.01,
@@ -158,11 +158,9 @@ def _shifted(
 
 
 def _title(workload: str, side: Side) -> str:
-    return f"{workload} {side.arch}" + (" (emulated)" if side.emulated else "")
+    return f"{side.arch} {workload}" + (" (emulated)" if side.emulated else "")
 
 
 def _told(side: Side) -> str:
-    default = f"{side.default.mean_ms.mean:.3g}"
-    return (
-        f"{default} ms" if side.tuned is None else f"{default} to {side.tuned.mean_ms.mean:.3g} ms"
-    )
+    means = [latency.mean_ms.mean for latency in (side.default, side.tuned) if latency]
+    return " → ".join(f"{mean:.3g}" for mean in means) + " ms"
