@@ -153,6 +153,7 @@ def test_what_is_in_a_page_has_the_pages_colours_and_letters() -> None:
     assert {"--ink", "--grid", "--series-1", "--series-2"} == used
     assert not re.search(r"#[0-9a-f]{6}\b|font-family|<style|<metadata|<title|<\?|<!|xlink", text)
     assert not re.search(r"\d\.\d{3}", text)
+    assert not re.search(r"--grid\)[^\"]*opacity", text), "it is faint as it is"
     ids = [e.attrib["id"] for e in root.iter() if "id" in e.attrib]
     references = set(re.findall(r'(?:url\(|href=")#([\w.-]+)', text))
     assert ids

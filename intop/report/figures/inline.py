@@ -119,7 +119,7 @@ def _page_style(written: str) -> str:
     rules = dict(rule.split(": ", 1) for rule in written.split("; "))
     rules.pop("font-family", None)
     if rules.get("stroke") == GRID:
-        rules.pop("opacity", None)  # the page's colour for it is faint as it is
+        rules.pop("stroke-opacity", None)  # the page's colour for it is faint as it is
     for name in ("fill", "stroke"):
         colour = rules.get(name, "none")
         if colour == "none":

@@ -24,6 +24,8 @@ MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 JUDGED = 99.0
 HEADROOM = 1.4
 """For the words above the slowest request."""
+APART = 2.0
+"""Maxima that are closer than by this factor are told in one place."""
 STEPS = 160
 """Places at which a line may step. Each has the exact latency; more could not be told apart."""
 
@@ -117,15 +119,19 @@ def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
             va=up,
             fontweight="bold",
         )
-    highest, other = sorted(whole, key=lambda name: -whole[name].max_ms)
-    for name, up, offset in ((highest, "bottom", (0, 5)), (other, "top", (-6, -2))):
+    slowest = {name: (histogram.total, histogram.max_ms) for name, histogram in whole.items()}
+    told = {name: f"{name} max {value:.3g} ms" for name, (_, value) in slowest.items()}
+    highest, other = sorted(slowest, key=lambda name: -slowest[name][1])
+    if slowest[highest][1] < APART * slowest[other][1]:
+        told = {highest: f"{told[highest]}, {told[other]}"}
+    for name, words in told.items():
         axes.annotate(
-            f"{name} max {whole[name].max_ms:.3g} ms",
-            (whole[name].total, whole[name].max_ms),
-            offset,
+            words,
+            slowest[name],
+            (0, 5),
             textcoords="offset points",
             ha="right",
-            va=up,
+            va="bottom",
             fontsize=8,
         )
 
@@ -141,7 +147,7 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * HEADROOM)
     plain_ticks(axes.yaxis, axes.get_ylim())
-    axes.axvline(_slower(JUDGED), color=INK, linewidth=0.8, linestyle=":")
+    axes.axvline(_slower(JUDGED), ymax=0.87, color=INK, linewidth=0.8, linestyle=":")
     faint_grid(axes)
 
 
