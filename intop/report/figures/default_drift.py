@@ -18,6 +18,7 @@ from intop.report.figures.drawing import (
     legend_below,
     plain_ticks,
 )
+from intop.report.plain import inert
 from intop.report.text import drift_sentence
 
 HEIGHT = 3.0
@@ -82,8 +83,8 @@ def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
             mark,
             color=colour,
             markersize=3.5,
-            label=f"measured on {replica}" if replica else "measured",
-            gid=f"replica-{replica}",
+            label=f"measured on {inert(replica)}" if replica else "measured",
+            gid=f"replica-{inert(replica)}",
         )
 
 

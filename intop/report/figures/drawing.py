@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis, XAxis
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
@@ -39,7 +39,7 @@ NARROW_WIDTH = 4.2
 """In inches: letters of 9 points are still read where that is as wide as a phone."""
 ROW_HALF = 0.3
 """Half the height of what stands in a row; between the rows their names find room."""
-FEW_TICKS, MANY_ACROSS, MANY_UP = 5.0, 100.0, 1000.0
+FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
 """Ratios of the ends of a logarithmic axis with too few round numbers in it, and with too many."""
 DOTS_PER_INCH = 160
 
@@ -198,13 +198,13 @@ def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
     )
 
 
-def plain_ticks(axis: Axis, values: Sequence[float]) -> None:
+def plain_ticks(axis: XAxis | YAxis, values: Sequence[float]) -> None:
     """Numbers at round places of a logarithmic axis that shows these values, not powers."""
     reach = max(values) / min(values)
     if reach < FEW_TICKS:
         axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     else:
-        most = MANY_ACROSS if isinstance(axis, XAxis) else MANY_UP
+        most = MANY_TICKS[axis.axis_name]
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if reach < most else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e")))
     axis.set_minor_locator(NullLocator())

@@ -45,7 +45,9 @@ def inline_svg(drawing: Drawing, *, label: str) -> str:
     """
     mark = "f" + sha256(label.encode()).hexdigest()[:8]
     untold = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    root = ElementTree.fromstring(written_svg(drawing.narrow, mark, untold))  # noqa: S314 (ours)
+    # Names may hold what no XML can, such as the start of a terminal's sequence.
+    written = inert(written_svg(drawing.narrow, mark, untold))
+    root = ElementTree.fromstring(written)  # noqa: S314 (ours)
     made = Element(
         "svg",
         {
