@@ -161,6 +161,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 @stage_options
 @samples_option
 @new_option
+@figures_options
 def collect(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
     from intop.pipeline.sampling import collect as stage
@@ -266,9 +267,11 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
         "intop verify",
         "intop verify --arch x86 --workload slt",
         "intop verify --default ubuntu-18.04",
+        "intop verify --figures figures",
     )
 )
 @stage_options
+@figures_options
 @click.option(
     "--default",
     "against",
@@ -277,10 +280,11 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
 )
 def verify(against: str, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict."""
+    from intop.pipeline.verifying import judged_latencies
     from intop.pipeline.verifying import verify as stage
     from intop.report.verdict import verdict as text
 
-    exit_by(run_stage(lambda task: stage(task, against), text, **options))
+    exit_by(run_stage(lambda task: stage(task, against), text, drawn=judged_latencies, **options))
 
 
 @cli.command(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from intop.domain.cluster import HostAddress
     from intop.domain.results import Verdict
     from intop.hosts.host import Connect, Host
-    from intop.pipeline.context import Context
+    from intop.pipeline.context import Context, Task
     from intop.store import Campaign, Store
 
 NO_GAIN = 3
@@ -107,10 +107,12 @@ def run_stage(
     figures: Path | None = None,
     figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
+    drawn: "Callable[[Task], object] | None" = None,
 ) -> list[Any]:
     """Run one stage for all that was asked for, and print what it found.
 
-    `also` finds out what the results say together, and makes a text of it.
+    `also` finds out what the results say together, and makes a text of it; `drawn` what figures
+    take beside the result.
     """
     from intop.pipeline import campaigns
     from intop.report.machine import to_json
@@ -120,9 +122,12 @@ def run_stage(
     # A folder that can't be made is told before anything is measured.
     folder = figure_folder(figures) if figures else None
     found: dict[str, Any] = {}
+    beside: dict[str, object] = {}
     with opened_context(config, arch, workload, choose) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
+            if folder and drawn:
+                beside[task.title] = drawn(task)
         together = also[0](context) if also else {}
     if as_json:
         print_result(to_json(found | together))
@@ -130,7 +135,8 @@ def run_stage(
         show(*(text_of(title, result) for title, result in found.items()))
         show(*(also[1](title, result) for title, result in together.items()) if also else ())
     if folder:
-        say_figures(folder, figure_format, found | together)
+        shown = {title: (result, beside.get(title)) for title, result in found.items()}
+        say_figures(folder, figure_format, shown | together)
     return list(found.values())
 
 

@@ -4,9 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import fmean
 
-from intop.domain.stats import RatioInterval, centred
+from intop.domain.stats import MeanInterval, RatioInterval, centred
 from intop.domain.trial import Trial
+
+TREND_POINTS = 24
+"""Parts of a trend's length, at the ends of which its height is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,70 @@ class Drift:
         return self.change is not None and not self.change.low <= 1 <= self.change.high
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sentinel:
+    """A trial of the default: its P99 in ms, and the hours from the first one's start to its own.
+
+    `replica` is what it was measured on.
+    """
+
+    hours: float
+    p99_ms: float
+    replica: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrendPoint:
+    """The height of the fitted line after some hours: P99 in ms, with an interval."""
+
+    hours: float
+    p99_ms: MeanInterval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentinels:
+    """The default's trials in order of time, and the line through them, from its left to its right.
+
+    The `trend` stands for the mean of the replicas, and has no points where there is no slope.
+    Its intervals have the drift's level, each for itself.
+    """
+
+    sentinels: tuple[Sentinel, ...]
+    trend: tuple[TrendPoint, ...]
+    drift: Drift
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Least squares through log P99 over hours, for replicas of heights of their own.
+
+    `middle` is the mean time and `height` the mean log P99, `spread` the sum of squares of times
+    about their replica's mean, `variance` that about the line, `reach` Student's t.
+    """
+
+    slope: float
+    middle: float
+    height: float
+    spread: float
+    variance: float
+    reach: float
+    count: int
+    share: float
+
+    @property
+    def half(self) -> float:
+        """Half the interval of the slope."""
+        return self.reach * math.sqrt(self.variance / self.spread)
+
+    def at(self, hours: float) -> TrendPoint:
+        """The line's height there. Its variance is that of a mean and of a slope (independent)."""
+        away = hours - self.middle
+        log = self.height + self.slope * away
+        half = self.reach * math.sqrt(self.variance * (1 / self.count + away**2 / self.spread))
+        ends = (_exp(log - half), _exp(log + half))
+        return TrendPoint(hours=hours, p99_ms=MeanInterval(math.exp(log), *ends))
+
+
 def drift(trials: Sequence[Trial], *, level: float) -> Drift:
     """The drift of the default among these trials; the other configurations don't count.
 
@@ -41,31 +109,70 @@ def drift(trials: Sequence[Trial], *, level: float) -> Drift:
     independently about the line: what comes and goes within the stage is in the scatter, and an
     interval of sentinels that follow each other's noise is too narrow.
     """
-    from scipy import stats
+    return sentinels(trials, level=level).drift
 
+
+def sentinels(trials: Sequence[Trial], *, level: float) -> Sentinels:
+    """The default's usable trials among these, with their trend and the `drift` that it means."""
     made = [t for t in trials if t.configuration.is_default and t.usable]
     starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in made]
-    hours = max(starts) - min(starts) if made else 0.0
-    replicas = [t.replica for t in made]
-    freedom = len(made) - len(set(replicas)) - 1
-    times = centred(starts, replicas)
-    spread_of_times = math.fsum(t**2 for t in times)
-    if freedom < 1 or spread_of_times == 0:
-        return Drift(sentinels=len(made), hours=hours, level=level)
-    around = centred([math.log(t.p99_ms) for t in made], replicas)
-    slope = math.fsum(t * y for t, y in zip(times, around, strict=True)) / spread_of_times
+    begin = min(starts, default=0.0)
+    found = sorted(
+        (
+            Sentinel(hours=start - begin, p99_ms=t.p99_ms, replica=t.replica)
+            for start, t in zip(starts, made, strict=True)
+        ),
+        key=lambda sentinel: sentinel.hours,
+    )
+    hours = found[-1].hours if found else 0.0
+    line = _line(found, level)
+    if line is None:
+        return Sentinels(
+            sentinels=tuple(found),
+            trend=(),
+            drift=Drift(sentinels=len(found), hours=hours, level=level),
+        )
+    slopes = (line.slope, line.slope - line.half, line.slope + line.half)
+    return Sentinels(
+        sentinels=tuple(found),
+        trend=tuple(line.at(hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
+        drift=Drift(
+            sentinels=len(found),
+            hours=hours,
+            level=level,
+            change=RatioInterval(*(_exp(slope * hours) for slope in slopes)),
+            per_hour=slopes,
+            share=line.share,
+        ),
+    )
+
+
+def _line(found: Sequence[Sentinel], level: float) -> _Line | None:
+    """None for too few sentinels, or all at one time."""
+    from scipy import stats
+
+    replicas = [s.replica for s in found]
+    freedom = len(found) - len(set(replicas)) - 1
+    hours, logs = [s.hours for s in found], [math.log(s.p99_ms) for s in found]
+    times, around = centred(hours, replicas), centred(logs, replicas)
+    spread = math.fsum(t**2 for t in times)
+    if freedom < 1 or spread == 0:
+        return None
+    slope = math.fsum(t * y for t, y in zip(times, around, strict=True)) / spread
     left = math.fsum((y - slope * t) ** 2 for t, y in zip(times, around, strict=True))
     total = math.fsum(y**2 for y in around)
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(
-        left / freedom / spread_of_times
-    )
-    slopes = (slope, slope - half, slope + half)
-    return Drift(
-        sentinels=len(made),
-        hours=hours,
-        level=level,
-        # Three sentinels at a high level have intervals beyond what a float can hold.
-        change=RatioInterval(*(math.exp(min(s * hours, 700.0)) for s in slopes)),
-        per_hour=slopes,
+    return _Line(
+        slope=slope,
+        middle=fmean(hours),
+        height=fmean(logs),
+        spread=spread,
+        variance=left / freedom,
+        reach=float(stats.t.ppf((1 + level) / 2, freedom)),
+        count=len(found),
         share=max(0.0, 1 - left / total) if total else 0.0,
     )
+
+
+def _exp(log: float) -> float:
+    """Three sentinels at a high level have intervals beyond what a float can hold."""
+    return math.exp(min(log, 700.0))

@@ -1,6 +1,7 @@
 """The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
@@ -12,6 +13,19 @@ from intop.domain.trial import Trial
 PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
+    """The latencies of the answered requests on both sides of a verdict, trial by trial."""
+
+    default: tuple[Histogram, ...]
+    tuned: tuple[Histogram, ...]
+
+
+def latencies(default: Sequence[Trial], tuned: Sequence[Trial]) -> Latencies:
+    """Those of the usable trials of both sides."""
+    return Latencies(default=_histograms(default), tuned=_histograms(tuned))
+
+
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
     """Both sides of some pairs of usable trials, in the order of the pairs.
 
@@ -20,7 +34,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
     independently; each interval holds for itself at `level`. Raises ValueError for fewer than two
     pairs.
     """
-    before, after = _merged(default), _merged(tuned)
+    before, after = merged(_histograms(default)), merged(_histograms(tuned))
 
     def ratio(of: Callable[[Trial], float]) -> RatioInterval | None:
         values = [of(t) for t in default], [of(t) for t in tuned]
@@ -31,7 +45,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
             default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
         )
 
-    latencies = {
+    told = {
         name: Pairwise(
             default=before.percentile_ms(percent),
             tuned=after.percentile_ms(percent),
@@ -39,10 +53,10 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         )
         for name, percent in PERCENTS.items()
     }
-    latencies["max"] = Pairwise(default=before.max_ms, tuned=after.max_ms)
+    told["max"] = Pairwise(default=before.max_ms, tuned=after.max_ms)
     measured = all(len(t.metrics) > 1 for t in (*default, *tuned))
     return SideBySide(
-        latencies_ms=latencies,
+        latencies_ms=told,
         requests=Pairwise(default=before.total, tuned=after.total),
         achieved_rps=means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
@@ -50,10 +64,13 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
     )
 
 
-def _merged(trials: Sequence[Trial]) -> Histogram:
+def merged(histograms: Iterable[Histogram]) -> Histogram:
     """All answered requests of some trials."""
-    made = [t.histogram for t in trials if t.histogram is not None]
-    return Histogram.from_pairs(pair for each in made for pair in each.pairs())
+    return Histogram.from_pairs(pair for each in histograms for pair in each.pairs())
+
+
+def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:
+    return tuple(t.histogram for t in trials if t.histogram is not None)
 
 
 def _percentile_ms(percent: float, trial: Trial) -> float:

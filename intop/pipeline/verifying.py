@@ -8,7 +8,7 @@ from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.looks import Look, looks
 from intop.domain.results import Search, Verdict
-from intop.domain.sides import side_by_side
+from intop.domain.sides import Latencies, latencies, side_by_side
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
@@ -111,6 +111,14 @@ def judge(
             f"{task.title}: {place.stage}: clear after {verdict.rounds} of {rounds} rounds"
         )
     return verdict
+
+
+def judged_latencies(task: Task) -> Latencies | None:
+    """Those of the pairs that the campaign's verdict rests on, None before there is one."""
+    verdict = task.store.get(task.subject, Verdict)
+    if verdict is None:
+        return None
+    return latencies(*_pairs(task.trials("judge"), verdict.origin, verdict.against or HOST))
 
 
 def _check_against(task: Task, against: str) -> None:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import Drift, drift
+from intop.domain.drift import sentinels as trend_of
 from intop.domain.trial import Status, Trial
 from samples import trial
 
@@ -64,6 +65,31 @@ def test_the_slope_is_that_of_a_textbook() -> None:
     assert found.per_hour == pytest.approx((slope, slope - half, slope + half), abs=1e-5)
     assert found.share == pytest.approx(np.corrcoef(times, np.log(values))[0, 1] ** 2)
     assert not found.is_separated
+
+
+def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
+    """At the middle only the mean is uncertain; t(3) is 3.182 at 95 %."""
+    values = [1000, 1500, 1200, 1900, 1100]
+    times = [0.1 * n for n in range(5)]
+    found = trend_of(sentinels(values, 6), level=0.95)
+    line = np.polyval(np.polyfit(times, np.log(values), 1), times)
+    deviation = math.sqrt(float(np.sum((np.log(values) - line) ** 2)) / 3)
+    first, middle, last = (found.trend[n] for n in (0, len(found.trend) // 2, -1))
+    assert (0.0, pytest.approx(0.4)) == (first.hours, last.hours)
+    assert math.log(1000 * first.p99_ms.mean) == pytest.approx(line[0], abs=1e-5)
+    assert math.log(1000 * last.p99_ms.mean) == pytest.approx(line[-1], abs=1e-5)
+    half = math.log(middle.p99_ms.high / middle.p99_ms.mean)
+    assert half == pytest.approx(3.182446 * deviation / math.sqrt(5), rel=1e-4)
+    edge = math.log(first.p99_ms.high / first.p99_ms.mean)
+    assert edge == pytest.approx(3.182446 * deviation * math.sqrt(1 / 5 + 0.04 / 0.1), rel=1e-4)
+    assert drift(sentinels(values, 6), level=0.95) == found.drift
+
+
+def test_sentinels_are_told_in_order_of_time() -> None:
+    made = [sentinel(9, 1200), sentinel(0, 1000), sentinel(3, 900, OTHER)]
+    found = trend_of(made, level=0.95)
+    assert [(0.0, 1.0), (0.15, 1.2)] == [(round(s.hours, 6), s.p99_ms) for s in found.sentinels]
+    assert () == found.trend
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:

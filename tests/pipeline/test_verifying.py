@@ -86,6 +86,11 @@ def unclear(bench: FakeBench) -> None:
 def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
     verdict = verifying.judge(bench.task, "tuned", QUICK)
+    assert verifying.judged_latencies(bench.task) is None
+    bench.task.store.put(bench.task.subject, verdict)
+    latencies = verifying.judged_latencies(bench.task)
+    assert latencies is not None
+    assert (7, 7) == (len(latencies.default), len(latencies.tuned))
     assert ("gain", 7, 7, 10, 2) == (
         verdict.outcome,
         verdict.pairs,

@@ -1,15 +1,20 @@
 """Components of the performance metrics: what each is made of, and how much it explains."""
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from intop.domain.results import Components
-from intop.report.figures.drawing import BLUE, Drawing, drawn
+from intop.report.figures.drawing import BLUE, ORANGE, Drawing, drawn
 
 ROW = 0.26
 """The height of a metric's row, in inches."""
-DARK_PURPLE, DARK_ORANGE = 0.6, -0.75
-"""Beyond these loadings, cells are so dark that their numbers are white."""
+DEEPEST = 0.6
+"""How much of its colour a cell of loading 1 has; with more, ink is hard to read on it."""
+GAP = 0.06
+"""Between two cells, as a part of one."""
 
 
 def components(about: str, found: Components) -> Drawing:
@@ -50,26 +55,32 @@ def _shares(axes: Axes, found: Components) -> None:
 
 def _loadings(axes: Axes, found: Components) -> None:
     rows = [[found.loadings[n][m] for n in range(found.needed)] for m in range(len(found.metrics))]
-    mesh = axes.pcolormesh(rows, cmap="PuOr", vmin=-1, vmax=1, edgecolors="white", linewidth=1)
-    mesh.set_gid("loadings")
+    side = 1 - GAP
+    cells = PatchCollection(
+        [
+            Rectangle((n + GAP / 2, m + GAP / 2), side, side)
+            for m, row in enumerate(rows)
+            for n in range(len(row))
+        ],
+        # Transparent, so that ink stands out on a light and on a dark screen.
+        facecolors=[
+            to_rgba(BLUE if loading > 0 else ORANGE, DEEPEST * abs(loading))
+            for row in rows
+            for loading in row
+        ],
+        linewidths=0,
+        gid="loadings",
+    )
+    axes.add_collection(cells)
+    axes.set_xlim(0, found.needed)
+    axes.set_ylim(len(rows), 0)
     for m, row in enumerate(rows):
         for n, loading in enumerate(row):
-            # In the cells' own colours, which are the same on a light and on a dark screen.
-            is_dark = loading > DARK_PURPLE or loading < DARK_ORANGE
-            axes.text(
-                n + 0.5,
-                m + 0.5,
-                f"{loading:+.2f}",
-                color="#ffffff" if is_dark else "#1a1a1a",
-                fontsize=8,
-                ha="center",
-                va="center",
-            )
+            axes.text(n + 0.5, m + 0.5, f"{loading:+.2f}", fontsize=8, ha="center", va="center")
     axes.set_yticks([m + 0.5 for m in range(len(rows))], found.metrics)
     axes.set_xticks(
         [n + 0.5 for n in range(found.needed)], [str(n + 1) for n in range(found.needed)]
     )
     axes.tick_params(length=0)
-    axes.invert_yaxis()
     axes.spines[:].set_visible(False)
     axes.set_xlabel("component (numbers are correlations)")

@@ -3,16 +3,24 @@
 from itertools import cycle
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from intop.domain.results import Search
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn, faint_grid
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    Drawing,
+    drawn,
+    faint_grid,
+    legend_below,
+    plain_ticks,
+)
 
 STROKES = ((BLUE, "-"), (ORANGE, "-"), (BLUE, "--"), (ORANGE, "--"), (GREY, "-"), (GREY, "--"))
 TOGETHER = "ensemble"
 """The search that the candidates are of; its line is the thickest."""
-NARROW = 5.0
-"""A range of less than that has too few round numbers of a logarithmic scale in it."""
 
 
 def convergence(about: str, found: Search) -> Drawing:
@@ -23,7 +31,6 @@ def convergence(about: str, found: Search) -> Drawing:
     if not found.convergences:
         raise ValueError("the search has no generations")
     values = [value for run in found.convergences for value in run.best_ms]
-    narrow = max(values) / min(values) < NARROW
     unit = "P99" if found.objective == "p99" else "P99 equivalent"
 
     def paint(figure: Figure) -> None:
@@ -46,22 +53,11 @@ def convergence(about: str, found: Search) -> Drawing:
                 gid=f"run-{run.model}",
             )
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(MaxNLocator(5) if narrow else LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        plain_ticks(axes.yaxis, values)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("generation")
         axes.set_ylabel(f"best predicted {unit} in ms")
         faint_grid(axes)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            title="converged after the marked generation; time of the whole search",
-            title_fontsize=8,
-            loc="outside lower center",
-            ncols=3,
-        )
+        legend_below(figure, axes, "converged after the marked generation; time in all")
 
     return drawn("convergence", "convergence of the search", paint, about=about, height=4.0)

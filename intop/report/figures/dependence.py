@@ -4,14 +4,26 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from intop.domain.explanation import Dependence, Explanation, Point
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn, faint_grid
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    ROW_HALF,
+    Drawing,
+    drawn,
+    faint_grid,
+    is_narrow,
+    legend_below,
+    name_rows,
+    plain_ticks,
+    row_line,
+)
 
-ROW = 0.34
+ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""
 PANEL = 2.3
 MOST_PANELS = 6
@@ -24,8 +36,8 @@ def contributions(about: str, found: Explanation) -> Drawing:
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for shift, colour, label, ratios in (
-            (-0.19, BLUE, "left out of the winner", [c.left_out for c in shown]),
-            (0.19, ORANGE, "alone", [c.alone for c in shown]),
+            (-0.15, BLUE, "left out of the winner", [c.left_out for c in shown]),
+            (0.15, ORANGE, "alone", [c.alone for c in shown]),
         ):
             bars = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
             if not bars:
@@ -39,21 +51,18 @@ def contributions(about: str, found: Explanation) -> Drawing:
                     [r.high - r.ratio for _, r in bars],
                 ],
                 color=colour,
-                height=0.36,
+                height=ROW_HALF,
                 label=label,
                 error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
             )
         axes.set_xscale("log")
-        _plain_ticks(axes.xaxis)
-        axes.axvline(1, color=INK, linewidth=0.8)
+        plain_ticks(axes.xaxis, axes.get_xlim())
+        row_line(axes, 1, len(shown))
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
-        axes.set_yticks(range(len(shown)), names)
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.tick_params(axis="y", length=0)
+        name_rows(axes, names)
         faint_grid(axes, "x")
         axes.set_xlabel(f"ratio of P99, above 1 it helps, with {found.level:.0%} intervals")
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, axes)
 
     return drawn(
         "contributions",
@@ -61,6 +70,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
         paint,
         about=about,
         height=1.2 + ROW * len(shown),
+        narrow_height=1.0 + NARROW_ROW * len(shown),
     )
 
 
@@ -76,13 +86,13 @@ def dependence(about: str, found: Explanation) -> Drawing:
     rows = -(-len(shown) // columns)
 
     def paint(figure: Figure) -> None:
-        panels = figure.subplots(rows, columns, squeeze=False).flat
+        shape = (len(shown), 1) if is_narrow(figure) else (rows, columns)
+        panels = figure.subplots(*shape, squeeze=False).flat
         for axes, curve in zip(panels, shown, strict=False):
             _panel(axes, curve)
         for axes in list(figure.axes)[len(shown) :]:
             axes.set_axis_off()
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=1)
+        legend_below(figure, figure.axes[0])
 
     return drawn(
         "dependence",
@@ -90,6 +100,7 @@ def dependence(about: str, found: Explanation) -> Drawing:
         paint,
         about=about,
         height=1.4 + PANEL * rows,
+        narrow_height=0.9 + PANEL * len(shown),
     )
 
 
@@ -101,7 +112,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
         names = []
         if curve.scale == "log" and all(float(p.value) > 0 for p in curve.predicted):
             axes.set_xscale("log")
-            _plain_ticks(axes.xaxis)
+            plain_ticks(axes.xaxis, [float(p.value) for p in curve.predicted])
     marks: tuple[tuple[Sequence[Point], str, str, float, str], ...] = (
         (curve.elsewhere, "o", GREY, 0.5, "collected, all else differs (measured)"),
         (curve.measured, "D", ORANGE, 0.9, "winner, with and without (measured)"),
@@ -125,17 +136,10 @@ def _panel(axes: Axes, curve: Dependence) -> None:
         label="models about the winner (predicted)",
     )
     axes.set_yscale("log")
-    _plain_ticks(axes.yaxis)
+    plain_ticks(axes.yaxis, axes.get_ylim())
     faint_grid(axes)
     axes.set_title(curve.name)
     axes.set_ylabel("P99 in ms")
-
-
-def _plain_ticks(axis: Axis) -> None:
-    """Numbers at some places of a logarithmic axis, in place of powers."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:

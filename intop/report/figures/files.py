@@ -5,19 +5,25 @@ from functools import singledispatch
 from pathlib import Path
 
 from intop.domain.comparison import Compared
+from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
 from intop.domain.front import Tradeoff
 from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
-from intop.domain.results import Ranking, Search, Training
+from intop.domain.results import Collected, Ranking, Search, Training
+from intop.domain.sides import Latencies
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
+from intop.report.figures.default_drift import default_drift
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.drawing import Drawing
+from intop.report.figures.errors import errors
 from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
+from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
+from intop.report.figures.speedup import architectures, speedup
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> list[Path]:
@@ -41,6 +47,12 @@ def figures_of(_found: object, _about: str) -> Iterator[Drawing]:
 
 
 @figures_of.register
+def _of_several(found: tuple, about: str) -> Iterator[Drawing]:  # type: ignore[type-arg]
+    for one in found:
+        yield from figures_of(one, about)
+
+
+@figures_of.register
 def _of_ranking(found: Ranking, about: str) -> Iterator[Drawing]:
     if found.importances:
         yield importance(about, found)
@@ -54,9 +66,30 @@ def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
 
 @figures_of.register
 def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
+    sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
+    verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
+    trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
+    if verdicts:
+        yield speedup(about, verdicts)
+    if sides:
+        yield architectures(about, found)
+    if trainings:
+        yield errors(about, trainings)
     for one in found.comparisons:
         if one.rank_agreement is not None:
             yield from figures_of(one.rank_agreement, f"{about} {one.workload}")
+
+
+@figures_of.register
+def _of_collection(found: Collected, about: str) -> Iterator[Drawing]:
+    defaults = sentinels(found.trials, level=found.drift.level)
+    if defaults.sentinels:
+        yield default_drift(about, defaults)
+
+
+@figures_of.register
+def _of_latencies(found: Latencies, about: str) -> Iterator[Drawing]:
+    yield percentiles(about, found)
 
 
 @figures_of.register

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from intop.domain.front import ObjectiveName, Tradeoff
 from intop.report.figures.drawing import (
@@ -17,6 +17,9 @@ from intop.report.figures.drawing import (
     Drawing,
     drawn,
     faint_grid,
+    is_narrow,
+    legend_below,
+    plain_ticks,
 )
 
 LABELS: dict[ObjectiveName, str] = {
@@ -24,8 +27,8 @@ LABELS: dict[ObjectiveName, str] = {
     "cpu": "balancer's CPU in %",
     "throughput": "requests/s",
 }
-NARROW = 5.0
-"""A range of less than that has too few round numbers of a logarithmic scale in it."""
+PANEL = 2.4
+"""The height of a panel below another, in inches."""
 
 
 def front(about: str, found: Tradeoff) -> Drawing:
@@ -40,11 +43,11 @@ def front(about: str, found: Tradeoff) -> Drawing:
     pairs = list(combinations(range(len(names)), 2))
 
     def paint(figure: Figure) -> None:
-        panels = figure.subplots(1, len(pairs), squeeze=False).flat
+        shape = (len(pairs), 1) if is_narrow(figure) else (1, len(pairs))
+        panels = figure.subplots(*shape, squeeze=False).flat
         for panel, (x, y) in zip(panels, pairs, strict=True):
             _panel(panel, found, names, x, y, joined=len(pairs) == 1)
-        handles, labels = panel.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, panel)
 
     return drawn(
         "front " + " ".join(names),
@@ -53,6 +56,7 @@ def front(about: str, found: Tradeoff) -> Drawing:
         about=about,
         height=3.6 if len(pairs) == 1 else 2.9,
         width=5.4 if len(pairs) == 1 else PAGE_WIDTH,
+        narrow_height=0.8 + PANEL * len(pairs),
     )
 
 
@@ -89,14 +93,11 @@ def _panel(
     ):
         values = [row[place] for row in rows]
         if names[place] == "p99":
-            narrow = max(values) / min(values) < NARROW
             rescale("log")
-            axis.set_major_locator(MaxNLocator(4) if narrow else LogLocator(subs=(1, 2, 5)))
-            axis.set_minor_locator(NullLocator())
-            axis.set_minor_formatter(NullFormatter())
+            plain_ticks(axis, values)
         else:
             axis.set_major_locator(MaxNLocator(4))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     faint_grid(axes)
 
 

@@ -12,14 +12,19 @@ from intop.report.figures.drawing import (
     GREY,
     INK,
     ORANGE,
+    ROW_HALF,
     Drawing,
     drawn,
     faint_grid,
+    is_narrow,
+    legend_below,
+    name_rows,
+    row_line,
 )
 
-MOST_ROWS = 30
+MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""
-ROW = 0.19
+ROW, NARROW_ROW = 0.19, 0.36
 """The height of a parameter's row, in inches."""
 
 
@@ -31,11 +36,14 @@ def importance(about: str, ranking: Ranking) -> Drawing:
     if not ranking.importances:
         raise ValueError("the ranking has no parameters")
     chosen = set(ranking.chosen)
-    shown = ranking.importances[: max(MOST_ROWS, len(chosen))]
-    left_out = len(ranking.importances) - len(shown)
+    rows, narrow_rows = (
+        min(max(most, len(chosen)), len(ranking.importances)) for most in (MOST_ROWS, NARROW_ROWS)
+    )
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
+        shown = ranking.importances[: narrow_rows if is_narrow(figure) else rows]
+        left_out = len(ranking.importances) - len(shown)
         for name, colour, is_chosen in (("chosen", BLUE, True), ("left out", GREY, False)):
             _bars(
                 axes, name, colour, [i if (i.key in chosen) == is_chosen else None for i in shown]
@@ -49,21 +57,20 @@ def importance(about: str, ranking: Ranking) -> Drawing:
                 label="level of the probes, which have no effect",
                 gid="probe-level",
             )
-        axes.set_yticks(range(len(shown)), [i.key for i in shown])
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.axvline(0, color=INK, linewidth=0.8)
-        axes.tick_params(axis="y", length=0)
+        name_rows(axes, [i.key for i in shown])
+        row_line(axes, 0, len(shown))
         faint_grid(axes, "x")
-        more = f" (not shown: {left_out} with less)" if left_out else ""
+        more = f"\n(not shown: {left_out} with less)" if left_out else ""
         axes.set_xlabel(f"importance, with its standard deviation{more}")
-        axes.legend(loc="lower right")
+        legend_below(figure, axes)
 
     return drawn(
         "importance",
         f"importance of parameters ({ranking.trials} trials)",
         paint,
         about=about,
-        height=1.2 + ROW * len(shown),
+        height=1.5 + ROW * rows,
+        narrow_height=1.3 + NARROW_ROW * narrow_rows,
     )
 
 
@@ -98,15 +105,16 @@ def agreement(about: str, found: RankAgreement) -> Drawing:
                 )
         other = axes.twinx()
         axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
-        other.set_yticks(range(len(shown)), [f"{pair.rank_other}  {pair.key}" for pair in after])
+        # Where there is no room for the names twice, the line leads to them.
+        beside = "{0.rank_other}" if is_narrow(figure) else "{0.rank_other}  {0.key}"
+        other.set_yticks(range(len(shown)), [beside.format(pair) for pair in after])
         for side in (axes, other):
             side.set_ylim(len(shown) - 0.5, -0.5)
             side.tick_params(length=0, labelsize=7)
             side.spines[:].set_visible(False)
         axes.set_xticks((0, 1), (found.one, found.other), fontsize=9, fontweight="bold", color=INK)
         axes.xaxis.tick_top()
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, axes)
 
     told = "" if found.spearman is None else f" (rank correlation {found.spearman:z.2f})"
     return drawn(
@@ -128,7 +136,7 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
         [item.weight for _, item in bars],
         xerr=[item.weight_sd for _, item in bars],
         color=colour,
-        height=0.7,
+        height=2 * ROW_HALF,
         label=name,
         error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
     )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from intop.domain.results import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.drawing import (
@@ -17,18 +16,19 @@ from intop.report.figures.drawing import (
     Drawing,
     drawn,
     faint_grid,
+    is_narrow,
+    legend_below,
+    plain_ticks,
 )
 from intop.report.plain import inert
 
-COLUMNS = 3
-PANEL = 2.2
+COLUMNS, NARROW_COLUMNS = 3, 2
+PANEL, NARROW_PANEL = 2.2, 1.9
 """The height of a panel, in inches."""
 MOST_POINTS = 500
 """In one panel. More hide each other, and make a file of megabytes."""
 BEYOND = 3.0
 """So many times beyond all that was measured is the edge, at which wilder guesses are drawn."""
-NARROW = 5.0
-"""A range of less than that has too few round numbers of a logarithmic scale in it."""
 
 
 def predictions(about: str, training: Training) -> Drawing:
@@ -43,22 +43,25 @@ def predictions(about: str, training: Training) -> Drawing:
         raise ValueError("no family has predictions of rows that it has not seen")
     edges = _edges(shown)
     columns = min(COLUMNS, len(shown))
-    rows = -(-len(shown) // columns)
     quantity = inert(f"{training.target} in {training.unit}" if training.unit else training.target)
 
+    def rows(beside: int) -> int:
+        return -(-len(shown) // beside)
+
     def paint(figure: Figure) -> None:
-        panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        beside = min(NARROW_COLUMNS, columns) if is_narrow(figure) else columns
+        shape = rows(beside), beside
+        panels = list(figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).flat)
         for panel, error in zip(panels, shown, strict=False):
             _panel(panel, error, training.ceiling, edges)
         for empty in panels[len(shown) :]:
             empty.set_axis_off()
-        for lowest in panels[max(0, len(shown) - columns) : len(shown)]:
+        for lowest in panels[max(0, len(shown) - beside) : len(shown)]:
             lowest.set_xlabel(f"measured {quantity}")
             lowest.tick_params(labelbottom=True)
-        for leftmost in panels[::columns]:
+        for leftmost in panels[::beside]:
             leftmost.set_ylabel(f"predicted {quantity}")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, panels[0])
 
     width = PAGE_WIDTH * columns / COLUMNS
     return drawn(
@@ -66,8 +69,9 @@ def predictions(about: str, training: Training) -> Drawing:
         f"predicted and measured {training.target} of {_told(shown[0])}",
         paint,
         about=about,
-        height=1.0 + PANEL * rows,
+        height=1.0 + PANEL * rows(columns),
         width=width,
+        narrow_height=1.1 + NARROW_PANEL * rows(NARROW_COLUMNS),
     )
 
 
@@ -121,11 +125,7 @@ def _panel(
         gid=f"points-{error.family}",
     )
     for axis in (axes.xaxis, axes.yaxis):
-        narrow = high / low < NARROW
-        axis.set_major_locator(MaxNLocator(4) if narrow else LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
-        axis.set_minor_formatter(NullFormatter())
+        plain_ticks(axis, edges)
 
 
 def _drawn_rows(error: ModelError) -> tuple[HeldOut, ...]:

@@ -1,0 +1,166 @@
+"""Latency by percentile, of the default and of the tuned configuration."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from intop.domain.histogram import Histogram
+from intop.domain.sides import Latencies, merged
+from intop.report.figures.drawing import (
+    BLUE,
+    INK,
+    ORANGE,
+    Drawing,
+    drawn,
+    faint_grid,
+    plain_ticks,
+)
+
+HEIGHT = 3.4
+MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
+"""The percentiles that are named. One in so many requests is slower as the axis has it there."""
+JUDGED = 99.0
+HEADROOM = 1.4
+"""For the words above the slowest request."""
+APART = 2.0
+"""Maxima that are closer than by this factor are told in one place."""
+STEPS = 160
+"""Places at which a line may step. Each has the exact latency; more could not be told apart."""
+
+
+def percentiles(about: str, found: Latencies) -> Drawing:
+    """Two lines from P50 to the slowest request, on axes that are both logarithmic.
+
+    To the right, one request in so many is slower: 10, 100, 1,000 ... A band reaches from the
+    lowest to the highest of the single trials. Raises ValueError for a side without requests.
+    """
+    sides = {"default": (found.default, ORANGE), "tuned": (found.tuned, BLUE)}
+    whole = {name: merged(trials) for name, (trials, _) in sides.items()}
+    if not all(histogram.total for histogram in whole.values()):
+        raise ValueError("there are no requests on one of the sides")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, (trials, colour) in sides.items():
+            _band(axes, name, trials, colour)
+            _line(axes, name, whole[name], colour)
+        _label(axes, whole)
+        _scales(axes, whole)
+        trials_told = max(len(found.default), len(found.tuned))
+        axes.set_xlabel(
+            "percentile of all answered requests\n"
+            f"(bands: the lowest to the highest of {trials_told} trials)"
+        )
+        axes.set_ylabel("latency in ms")
+
+    return drawn(
+        "percentiles",
+        "latency by percentile",
+        paint,
+        about=about,
+        height=HEIGHT,
+        width=5.4,
+    )
+
+
+def _line(axes: Axes, name: str, histogram: Histogram, colour: str) -> None:
+    # The slowest requests may have taken equally long: one mark is seen behind the other.
+    mark, size = ("s", 6.5) if name == "default" else ("o", 3.5)
+    places = _places(histogram.total)
+    axes.plot(
+        [*places, histogram.total],
+        [*(_at(histogram, place) for place in places), histogram.max_ms],
+        color=colour,
+        linewidth=1.8,
+        drawstyle="steps-post",
+        marker=mark,
+        markersize=size,
+        markevery=[-1],
+        clip_on=False,
+        label=name,
+        gid=f"side-{name}",
+    )
+
+
+def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> None:
+    """Between the trials' lines, as far as the smallest of them reaches."""
+    shown = [trial for trial in trials if trial.total]
+    places = _places(min(trial.total for trial in shown))
+    if len(shown) < 2 or len(places) < 2:
+        return
+    axes.fill_between(
+        places,
+        [min(_at(trial, place) for trial in shown) for place in places],
+        [max(_at(trial, place) for trial in shown) for place in places],
+        color=colour,
+        alpha=0.2,
+        linewidth=0,
+        step="post",
+        gid=f"trials-{name}",
+    )
+
+
+def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
+    """Names and values where the verdict looks, and at the slowest requests."""
+    upper, lower = sorted(whole, key=lambda name: -whole[name].percentile_ms(JUDGED))
+    for name, offset, across, up in (
+        (upper, (-5, 5), "right", "bottom"),
+        (lower, (5, -5), "left", "top"),
+    ):
+        value = whole[name].percentile_ms(JUDGED)
+        axes.annotate(
+            f"{name} {value:.3g} ms",
+            (min(_slower(JUDGED), whole[name].total), value),
+            offset,
+            textcoords="offset points",
+            ha=across,
+            va=up,
+            fontweight="bold",
+        )
+    slowest = {name: (histogram.total, histogram.max_ms) for name, histogram in whole.items()}
+    told = {name: f"{name} max {value:.3g} ms" for name, (_, value) in slowest.items()}
+    highest, other = sorted(slowest, key=lambda name: -slowest[name][1])
+    if slowest[highest][1] < APART * slowest[other][1]:
+        told = {highest: f"{told[highest]}, {told[other]}"}
+    for name, words in told.items():
+        axes.annotate(
+            words,
+            slowest[name],
+            (0, 5),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+        )
+
+
+def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
+    axes.set(xscale="log", yscale="log")
+    most = max(histogram.total for histogram in whole.values())
+    axes.set_xlim(_slower(MARKS[0]), max(most, 2 * _slower(MARKS[0])))
+    shown = [mark for mark in MARKS if _slower(mark) <= most]
+    axes.set_xticks([_slower(mark) for mark in shown], [f"P{mark:g}" for mark in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * HEADROOM)
+    plain_ticks(axes.yaxis, axes.get_ylim())
+    axes.axvline(_slower(JUDGED), ymax=0.87, color=INK, linewidth=0.8, linestyle=":")
+    faint_grid(axes)
+
+
+def _places(total: int) -> list[float]:
+    """Where lines may step, from P50 to the last but one of so many requests."""
+    first = _slower(MARKS[0])
+    return [first * (total / first) ** (n / STEPS) for n in range(STEPS) if total > first]
+
+
+def _at(histogram: Histogram, place: float) -> float:
+    return histogram.percentile_ms(100 * (1 - 1 / place))
+
+
+def _slower(percent: float) -> float:
+    """One request in so many is slower: the place of a percentile."""
+    return round(1 / (1 - percent / 100), 6)

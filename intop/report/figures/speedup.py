@@ -1,0 +1,166 @@
+"""What tuning brought, by architecture and workload, with intervals."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from intop.domain.comparison import Compared, Side
+from intop.domain.results import Verdict
+from intop.domain.stats import MeanInterval, RatioInterval
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    ROW_HALF,
+    Drawing,
+    drawn,
+    faint_grid,
+    is_narrow,
+    legend_below,
+    name_rows,
+    plain_ticks,
+    row_line,
+)
+
+ROW, NARROW_ROW = 0.34, 0.44
+"""The height of a row, in inches."""
+MARKS = {
+    "gain": (BLUE, "o"),
+    "no significant gain": (GREY, "s"),
+    "worse": (ORANGE, "X"),
+}
+
+
+def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
+    """A row for each verdict by its name, such as `x86 slt`: the ratio of P99, and a line at 1.
+
+    Raises ValueError where there are none.
+    """
+    if not verdicts:
+        raise ValueError("there are no verdicts")
+    level = min(verdict.level for verdict in verdicts.values())
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for outcome, (colour, mark) in MARKS.items():
+            rows = [
+                (place, RatioInterval(v.ratio, v.ratio_low, v.ratio_high))
+                for place, v in enumerate(verdicts.values())
+                if v.outcome == outcome
+            ]
+            _dots(axes, outcome, colour, mark, [(p, r.ratio, r.low, r.high) for p, r in rows])
+        axes.set_xscale("log")
+        row_line(axes, 1, len(verdicts))
+        name_rows(axes, list(verdicts))
+        _tell(
+            axes,
+            [f"{v.ratio:.2f} ({v.ratio_low:.2f} to {v.ratio_high:.2f})" for v in verdicts.values()],
+        )
+        plain_ticks(axes.xaxis, axes.get_xlim())
+        faint_grid(axes, "x")
+        axes.set_xlabel(f"P99 of the default / tuned, with {level:.0%} intervals")
+        legend_below(figure, axes)
+
+    return drawn(
+        "speed-up",
+        "by how much tuning lowered P99",
+        paint,
+        about=about,
+        height=1.2 + ROW * len(verdicts),
+        narrow_height=1.0 + NARROW_ROW * len(verdicts),
+    )
+
+
+def architectures(about: str, found: Compared) -> Drawing:
+    """P99 of the default and of the tuned configuration, a row for each side of each workload.
+
+    Raises ValueError where nothing is compared.
+    """
+    if not found.comparisons:
+        raise ValueError("nothing is compared")
+    rows = [(c.workload, side) for c in found.comparisons for side in c.sides]
+    level = found.comparisons[0].level
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, colour, mark, shift, means in (
+            ("default", ORANGE, "s", -0.15, [side.default.mean_ms for _, side in rows]),
+            ("tuned", BLUE, "o", 0.15, [s.tuned.mean_ms if s.tuned else None for _, s in rows]),
+        ):
+            _dots(axes, name, colour, mark, _shifted(means, shift))
+        axes.set_xscale("log")
+        name_rows(axes, [_title(workload, side) for workload, side in rows])
+        _tell(axes, [_told(side) for _, side in rows])
+        plain_ticks(axes.xaxis, axes.get_xlim())
+        faint_grid(axes, "x")
+        axes.set_xlabel(f"P99 in ms, with {level:.0%} intervals")
+        legend_below(figure, axes)
+
+    return drawn(
+        "p99",
+        "P99 by architecture and workload",
+        paint,
+        about=about,
+        height=1.2 + ROW * len(rows),
+        narrow_height=1.0 + NARROW_ROW * len(rows),
+    )
+
+
+def _dots(
+    axes: Axes,
+    name: str,
+    colour: str,
+    mark: str,
+    rows: Sequence[tuple[float, float, float, float]],
+) -> None:
+    """Values with intervals: place, value, low end, high end."""
+    if not rows:
+        return
+    made = axes.errorbar(
+        [value for _, value, _, _ in rows],
+        [place for place, _, _, _ in rows],
+        xerr=[
+            [value - low for _, value, low, _ in rows],
+            [high - value for _, value, _, high in rows],
+        ],
+        fmt=mark,
+        color=colour,
+        markersize=5,
+        elinewidth=1.4,
+        capsize=2.5,
+        label=name,
+    )
+    made.lines[0].set_gid(f"dots-{name.replace(' ', '-')}")
+
+
+def _tell(axes: Axes, words: Sequence[str]) -> None:
+    """Values in words at the right: beside their row, or above it where that is narrow."""
+    narrow = is_narrow(axes)
+    for place, told in enumerate(words):
+        axes.text(
+            0.99 if narrow else 1.01,
+            place - ROW_HALF - 0.02 if narrow else place,
+            told,
+            transform=axes.get_yaxis_transform(),
+            ha="right" if narrow else "left",
+            va="bottom" if narrow else "center",
+            fontsize=8,
+        )
+
+
+def _shifted(
+    means: Sequence[MeanInterval | None], shift: float
+) -> list[tuple[float, float, float, float]]:
+    return [
+        (place + shift, m.mean, m.low, m.high) for place, m in enumerate(means) if m is not None
+    ]
+
+
+def _title(workload: str, side: Side) -> str:
+    return f"{side.arch} {workload}" + (" (emulated)" if side.emulated else "")
+
+
+def _told(side: Side) -> str:
+    means = [latency.mean_ms.mean for latency in (side.default, side.tuned) if latency]
+    return " → ".join(f"{mean:.3g}" for mean in means) + " ms"

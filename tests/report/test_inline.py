@@ -1,0 +1,214 @@
+"""Figures in an HTML page: any of them, by its text and marks."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
+from intop.domain.drift import sentinels
+from intop.domain.histogram import Histogram
+from intop.domain.results import Ceiling, ModelError, Training
+from intop.domain.sides import Latencies
+from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.report.figures.default_drift import default_drift
+from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.errors import errors
+from intop.report.figures.files import write_figures
+from intop.report.figures.inline import VARIABLES, inline_svg
+from intop.report.figures.percentiles import percentiles
+from intop.report.figures.speedup import architectures, speedup
+from samples import CONDITIONS, VERDICT, trial
+
+SVG = "{http://www.w3.org/2000/svg}"
+BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+def requests(*slow_us: int) -> Histogram:
+    """97 quick ones and some slow ones."""
+    return Histogram.from_pairs([(1000, 97), *((us, 1) for us in slow_us)])
+
+
+LATENCIES = Latencies(
+    default=(requests(20_000, 90_000, 100_000), requests(30_000, 110_000, 200_000)),
+    tuned=(requests(2000, 9000, 10_000), requests(3000, 11_000, 20_000)),
+)
+DEFAULTS = [
+    replace(
+        trial(p99_us=1000 + 7 * n),
+        started_at=(BEGINNING + timedelta(minutes=3 * n)).isoformat(),
+        replica=f"lb-{n % 2 + 1}",
+    )
+    for n in range(8)
+]
+SENTINELS = sentinels(DEFAULTS, level=0.95)
+WORSE = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
+TRAINING = Training(
+    keys=("a",),
+    fitted=(),
+    errors=tuple(
+        ModelError(family=family, mape=mape, r2=0.5, spearman=0.5, trials=9, seconds=1.0)
+        for family, mape in (("RFR", 40.0), ("SVR", 55.0), ("DNN", float("inf")))
+    ),
+    trials=9,
+    ceiling=Ceiling(mape=31.0, r2=0.9, spearman=0.9, sd=0.1, configurations=3),
+)
+
+
+def side(arch: str, default: float, tuned: float | None) -> Side:
+    def latency(value: float) -> Latency:
+        return Latency(mean_ms=MeanInterval(value, 0.8 * value, 1.2 * value), trials_ms=(value,))
+
+    return Side(
+        arch=arch,
+        conditions=replace(CONDITIONS, arch=arch, emulation="" if arch == "x86" else "TCG"),
+        trials=9,
+        default=latency(default),
+        tuned=None if tuned is None else latency(tuned),
+        verdict=None if tuned is None else VERDICT,
+        ranking=None,
+        training=TRAINING,
+        convergences=(),
+    )
+
+
+def comparison(*sides: Side) -> Compared:
+    one, other = sides
+    found = Comparison(
+        workload="slt",
+        level=0.95,
+        sides=(one, other),
+        default=Contrast(
+            difference_ms=DifferenceInterval(1, 0, 2), ratio=RatioInterval(2.0, 1.5, 2.5)
+        ),
+        tuned=None,
+        rank_agreement=None,
+        parameters=(),
+        values=(),
+        differences=(),
+        warnings=(),
+    )
+    return Compared(comparisons=(found,), missing=())
+
+
+COMPARED = comparison(side("x86", 100.0, 20.0), side("arm", 300.0, None))
+
+
+def speedups() -> Drawing:
+    return speedup("x86 and arm", {"x86 slt": VERDICT, "arm slt": WORSE})
+
+
+def words(drawn_svg: str) -> list[str]:
+    return ["".join(e.itertext()) for e in ElementTree.fromstring(drawn_svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize(
+    ("draw", "told"),
+    [
+        (
+            lambda: percentiles("x86 slt", LATENCIES),
+            {"P50", "P90", "P99", "default 100 ms", "tuned 10 ms", "default max 200 ms"},
+        ),
+        (
+            lambda: default_drift("x86 slt", SENTINELS),
+            {"measured on lb-1", "measured on lb-2", "P99 of the default in ms"},
+        ),
+        (speedups, {"x86 slt", "3.10 (2.20 to 4.40)", "gain", "worse", "arm slt"}),
+        (
+            lambda: architectures("x86 and arm", COMPARED),
+            {"x86 slt", "arm slt (emulated)", "100 → 20 ms", "300 ms", "default", "tuned"},
+        ),
+        (
+            lambda: errors("x86", {"x86 slt": TRAINING}),
+            {"RFR", "40 %", "without bounds", "x86 slt: a perfect model has 31 % (dashed)"},
+        ),
+    ],
+    ids=["percentiles", "drift", "speedup", "architectures", "errors"],
+)
+def test_a_figure_has_its_words_in_a_page_and_in_a_file(
+    draw: Callable[[], Drawing], told: set[str]
+) -> None:
+    drawing = draw()
+    assert told <= set(words(inline_svg(drawing, label="a figure")))
+    in_file = words(drawing.svg())
+    assert told | {drawing.title} <= set(in_file)
+
+
+def test_what_is_in_a_page_has_the_pages_colours_and_letters() -> None:
+    text = inline_svg(percentiles("x86 slt", LATENCIES), label='a "b" <c> & d')
+    assert text == inline_svg(percentiles("x86 slt", LATENCIES), label='a "b" <c> & d')
+    root = ElementTree.fromstring(text)
+    assert f"{SVG}svg" == root.tag
+    assert ("img", "100%", 'a "b" <c> & d') == tuple(
+        root.attrib[name] for name in ("role", "width", "aria-label")
+    )
+    assert "viewBox" in root.attrib
+    assert "height" not in root.attrib
+    used = {name for name in VARIABLES.values() if f"var({name})" in text}
+    assert {"--ink", "--grid", "--series-1", "--series-2"} == used
+    assert not re.search(r"#[0-9a-f]{6}\b|font-family|<style|<metadata|<title|<\?|<!|xlink", text)
+    assert not re.search(r"\d\.\d{3}", text)
+    assert not re.search(r"--grid\)[^\"]*opacity", text), "it is faint as it is"
+    ids = [e.attrib["id"] for e in root.iter() if "id" in e.attrib]
+    references = set(re.findall(r'(?:url\(|href=")#([\w.-]+)', text))
+    assert ids
+    assert sorted(ids) == sorted(references)
+
+
+def test_figures_of_a_page_have_no_id_in_common() -> None:
+    texts = [inline_svg(speedups(), label=label) for label in ("one", "other")]
+    one, other = (set(re.findall(r' id="([^"]+)', text)) for text in texts)
+    assert one
+    assert not one & other
+
+
+@pytest.mark.parametrize(
+    ("colour", "told"), [("#000000", "black"), ("#123456", "the colour #123456")]
+)
+def test_a_colour_that_the_page_does_not_have_is_refused(colour: str, told: str) -> None:
+    def paint(figure: Figure) -> None:
+        figure.text(0.5, 0.5, "odd", color=colour)
+
+    with pytest.raises(ValueError, match=f"no variable for {told}"):
+        inline_svg(drawn("odd", "odd", paint, about="x", height=1), label="odd")
+
+
+def test_every_band_and_line_is_there() -> None:
+    def parts(drawing: Drawing) -> set[str]:
+        found = re.findall(rf'id="figure-{drawing.name}-([a-z]+-[\w-]*[a-z0-9])"', drawing.svg())
+        return set(found)
+
+    wanted = {"side-default", "side-tuned", "trials-default", "trials-tuned"}
+    assert wanted <= parts(percentiles("x86 slt", LATENCIES))
+    one_trial = Latencies(default=LATENCIES.default[:1], tuned=LATENCIES.tuned[:1])
+    assert not {"trials-default", "trials-tuned"} & parts(percentiles("x86 slt", one_trial))
+
+
+def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
+    found = {"x86 slt": (VERDICT, LATENCIES), "x86 and arm": COMPARED, "arm slt": (VERDICT, None)}
+    assert [
+        "x86-slt-percentiles.svg",
+        "x86-and-arm-speed-up.svg",
+        "x86-and-arm-p99.svg",
+        "x86-and-arm-errors.svg",
+    ] == [path.name for path in write_figures(tmp_path, "svg", found)]
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: percentiles("x", Latencies(default=(), tuned=())), "no requests"),
+        (lambda: default_drift("x", sentinels([], level=0.95)), "no trials of the default"),
+        (lambda: speedup("x", {}), "no verdicts"),
+        (lambda: architectures("x", Compared(comparisons=(), missing=())), "nothing is compared"),
+        (lambda: errors("x", {"x86 slt": replace(TRAINING, errors=())}), "no training has errors"),
+    ],
+)
+def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        draw()
