@@ -32,6 +32,8 @@ PROMISING = 2.0
 """Standard deviations of a trial within which a row may still be the best one."""
 TOLD = 3
 """Trials of a row after which its median is believed."""
+EXPLORED = 3
+"""Batches of noisy trials that have at least so many places spend one on what is known least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +94,13 @@ def propose(
     improvement = 0.0
     if replicates and count > 1:
         chosen += outlook.doubtful()
-    while len(chosen) < count and outlook.allowed.any():
+    explored = int(replicates and count >= EXPLORED and len(pool) > 0)
+    while len(chosen) < count - explored and outlook.allowed.any():
         proposal, gain = outlook.next()
         chosen.append(proposal)
         improvement = max(improvement, gain)
+    if explored:
+        chosen += outlook.unknown()
     return Step(proposals=tuple(chosen), improvement=improvement)
 
 
@@ -167,6 +172,16 @@ class _Outlook:
         surprise = np.abs(self.model.misses) * (low & (self.counts < TOLD))
         row = int(np.argmax(surprise))
         return [self.take(row, "replicate")] if surprise[row] > CONTRADICTORY else []
+
+    def unknown(self) -> list[Proposal]:
+        """The row, if any, of which least is known among those that were never measured.
+
+        What is expected of it does not count: where trials scatter, a few that had bad luck make
+        the model sure that a good region is a bad one, and improvement is never expected there.
+        """
+        variance = np.where(self.allowed & ~self.believed, self.variance, -np.inf)
+        row = int(np.argmax(variance))
+        return [self.take(row, "uncertainty")] if np.isfinite(variance[row]) else []
 
     def take(self, row: int, reason: Reason) -> Proposal:
         """Chooses a row: what it will tell is known from now on."""

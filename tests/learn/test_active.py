@@ -109,6 +109,18 @@ def test_the_best_known_is_measured_until_it_is_believed() -> None:
     assert "replicate" != step.proposals[1].reason
 
 
+def test_a_batch_of_noisy_trials_goes_also_where_least_is_known() -> None:
+    samples = noisy(20, 2, 1)
+    left = GRID[[int(np.argmin(bowl(GRID))), int(np.argmax(bowl(GRID)))]]
+    # Far outside of all that was measured, and nothing good is expected there.
+    pool = np.vstack([samples.values.mean(0) + 0.01, left, left + 40.0])
+    for count, reached in ((2, False), (3, True)):
+        step = propose(samples, pool, count=count, seed=1)
+        assert reached == any((p.values > 20).any() for p in step.proposals)
+        exact = propose(samples, pool, count=count, seed=1, replicates=False)
+        assert count == len(exact.proposals)
+
+
 def test_a_contradictory_row_is_measured_again() -> None:
     samples, left = start(60)
     odd = int(np.argmin(np.abs(bowl(samples.values) - 1)))
