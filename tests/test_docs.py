@@ -1,5 +1,6 @@
 """README.md and docs/: what they tell people to type can be typed, and what they name is there."""
 
+import gzip
 import re
 import shlex
 from collections.abc import Iterator
@@ -8,9 +9,13 @@ from pathlib import Path
 import click
 import pytest
 
+from intop import artefacts
 from intop.cli import cli
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
+from intop.domain.artefact import Origin
+from intop.domain.encoding import Variable
+from samples import CONDITIONS
 from scripts.references.markdown import anchor
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +24,7 @@ DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 IDS = [path.name for path in DOCUMENTS]
 
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r" *```(sh)?\n")
 CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOP = r"(?:\.ci|benchmarks|configs|docs|intop|lua|scripts|tests)"
@@ -28,12 +34,16 @@ PART_PATH = re.compile(r"[a-z]+/[\w/]+\.(?:py|sh)")
 OPERATORS = {"&&", "||", ";", "|"}
 SAFE = {"models"}
 """Commands that need no cluster and no store."""
+SLOW = {"rfr", "benchmarks/data/slt-collect.csv.gz"}
+"""In calls that would fit for seconds: their tables are read, and not fitted."""
 
 
 def fences(path: Path) -> Iterator[tuple[int, str]]:
-    """Each line within a fence, with its number; what goes on in the next line is joined."""
+    """Each line of a shell within a fence, with its number; continued lines are joined."""
     text = path.read_text()
     for fence in FENCE.finditer(text):
+        if not SHELL.match(fence[0]):
+            continue
         first = text.count("\n", 0, fence.start()) + 2
         lines = fence[0].splitlines()[1:-1]
         number = 0
@@ -122,7 +132,25 @@ TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,p99_ms"] + [
 """A table for every `intop train --data` that is shown: p95_ms is its 13th column."""
 
 
-def run_without_a_cluster(words: list[str]) -> bool:
+ORIGIN = Origin(
+    study="lab",
+    campaign="2026-01-01T00:00:00+00:00",
+    arch="x86",
+    workload="slt",
+    target="P99",
+    unit="ms",
+    variables=(Variable(name="size", key="size", low=16, high=65536, scale="log"),),
+    defaults={"size": "64"},
+    conditions=CONDITIONS,
+    replicas=("lb",),
+    configurations=24,
+    trials=24,
+    samples="0123",
+)
+"""Of models that were saved, for `intop models`."""
+
+
+def needs_no_cluster(words: list[str]) -> bool:
     return "--help" in words or "--version" in words or words[0] in SAFE or "--data" in words
 
 
@@ -131,20 +159,27 @@ def test_what_needs_no_cluster_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
-    (tmp_path / "runs.csv").write_text("\n".join(TABLE))
+    text = "\n".join(TABLE)
+    (tmp_path / "runs.csv").write_text(text)
+    (tmp_path / "runs.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "models").mkdir()
+    artefacts.save(tmp_path / "models" / "x86-slt.zip", ORIGIN, [])
     ran = set()
     for path in DOCUMENTS:
         for _, words in calls(path):
-            if not run_without_a_cluster(words) or tuple(words) in ran:
+            if not needs_no_cluster(words) or tuple(words) in ran:
                 continue
             ran.add(tuple(words))
             # As shown, but with as little to fit as there can be.
             quick = (
                 ["--family", "svr", "--trials", "1", "--folds", "2"] if "--data" in words else []
             )
-            assert cli([*words, *quick], standalone_mode=False) in (0, None), words
+            with monkeypatch.context() as patch:
+                if SLOW & set(words):
+                    patch.setattr("intop.learn.tuning.train_all", lambda *a, **k: [])
+                assert cli([*words, *quick], standalone_mode=False) in (0, None), words
             assert capsys.readouterr().out, words
-    assert {"--help", "--data"} <= {word for words in ran for word in words}
+    assert {"--help", "--data", "models"} <= {word for words in ran for word in words}
 
 
 def test_studies_that_are_shown_can_be_read(tmp_path: Path) -> None:

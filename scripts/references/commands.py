@@ -13,7 +13,7 @@ DEFAULT = re.compile(r"\s*\[(?:default: (?P<value>[^\]]*)|(?P<required>required)
 EXAMPLES = "Examples:\n"
 HEAD = """\
 What `intop COMMAND --help` says, for all commands. What a study's file says, the
-[tutorial](tutorial.md#the-study-file) goes through line by line.
+[tutorial](tutorial.md#5-the-study-file) goes through line by line.
 """
 
 
