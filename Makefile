@@ -16,7 +16,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-models bench-search clean install
+.PHONY: help run test check docs bench bench-models bench-search clean install
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ check: install ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: install ## Make docs/commands.md and docs/parameters.md anew
+	@$(BIN)/python -m scripts.references
 
 bench: install ## Measure what our side of the load can carry
 	@$(BIN)/python benchmarks/rate.py

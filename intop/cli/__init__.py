@@ -113,7 +113,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
     else:
         from intop.report.text import show
 
-        show(report.examined(*found))
+        show(*report.examined(*found))
     if any(one.problems for one in found):
         sys.exit(1)
 

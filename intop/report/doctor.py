@@ -11,12 +11,15 @@ from intop.report.host_states import held
 from intop.report.text import bold, few, new_table
 
 
-def examined(*found: Diagnosis) -> RenderableType:
-    """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong."""
-    return Group(*(_cluster(one, found[:n]) for n, one in enumerate(found)))
+def examined(*found: Diagnosis) -> list[RenderableType]:
+    """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong.
+
+    Problems are texts on their own: they may hold a command to copy.
+    """
+    return [part for n, one in enumerate(found) for part in _cluster(one, found[:n])]
 
 
-def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> RenderableType:
+def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Iterator[RenderableType]:
     heading = bold(f"{found.arch}: hosts")
     table = new_table(
         *((name, "left") for name in ("host", "role", "machine", "kernel", "CPUs", "nginx")),
@@ -48,9 +51,10 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> RenderableType:
     for key, lost in found.lost.items():
         choices = [f"{choice} ({why})" for choice, why in lost.items()]
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
-    lines += [f"WARNING  {warning}" for warning in found.warnings]
-    lines += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    return Group(heading, table, Text("\n".join(lines)), "")
+    yield Group(heading, table, Text("\n".join(lines)))
+    wrong = [f"WARNING  {warning}" for warning in found.warnings]
+    wrong += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
+    yield Text("\n".join([*wrong, ""]))
 
 
 def _size(mib: int | None) -> str:

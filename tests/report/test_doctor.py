@@ -78,9 +78,9 @@ def diagnosis(*hosts: HostDiagnosis, **changes: object) -> Diagnosis:
 
 def test_hosts_with_long_names_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
     found = diagnosis(emulation="TCG on x86_64", problems=("b1: its clock is +9.0 s off ours",))
-    out = shown(capsys, examined(found))
+    out = shown(capsys, *examined(found))
     assert "load balancer: a virtual machine by TCG on x86_64" in out
-    without = shown(capsys, examined(replace(found, emulation="")))
+    without = shown(capsys, *examined(replace(found, emulation="")))
     assert "virtual machine" not in without
     # A name may be folded within its column, but every piece of it is there.
     lines = out.splitlines()
@@ -95,7 +95,7 @@ def test_hosts_with_long_names_are_not_cut(capsys: pytest.CaptureFixture[str]) -
 def test_keys_are_grouped_by_reason_with_their_number_the_most_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = " ".join(shown(capsys, examined(diagnosis())).split())
+    out = " ".join(shown(capsys, *examined(diagnosis())).split())
     many = "out of bounds, 6: can't be written: /proc/sys is mounted read-only: vm.key0, vm.key1, "
     few = "out of bounds, 2: this kernel doesn't have it: none after 5.12 does: kernel.s0 "
     assert f"{many}vm.key2, vm.key3 and 2 more" in out
@@ -107,32 +107,32 @@ def test_keys_are_grouped_by_reason_with_their_number_the_most_first(
 def test_a_replica_with_the_same_reasons_does_not_repeat_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    same = shown(capsys, examined(diagnosis(), diagnosis()))
+    same = shown(capsys, *examined(diagnosis(), diagnosis()))
     assert 1 == same.count("out of bounds, 6")
     assert 1 == same.count("out of bounds: the same as above")
     for other in (diagnosis(refused={"vm.key0": "can't be read"}), diagnosis(arch="x86")):
-        assert "the same as above" not in shown(capsys, examined(diagnosis(), other))
+        assert "the same as above" not in shown(capsys, *examined(diagnosis(), other))
 
 
 def test_who_holds_a_host_and_its_reports_have_a_line_each(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lines = shown(capsys, examined(diagnosis(host(state=HELD)))).splitlines()
+    lines = shown(capsys, *examined(diagnosis(host(state=HELD)))).splitlines()
     assert (
         f"{NAME}: held by root@desk (process 7) since 2026-11-21T15:00:00Z, watchdog alive, keys "
         "changed: 1"
     ) in " ".join(" ".join(lines).split())
     assert f"{NAME}: 2026-11-20T15:00:00Z: restored by its watchdog" in lines
-    assert "held" not in shown(capsys, examined(diagnosis()))
+    assert "held" not in shown(capsys, *examined(diagnosis()))
 
 
 def test_keys_that_were_written_their_own_values_are_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     keys = {"a": key(), "b": key(refusal="Invalid argument"), "c": key(is_tried=False)}
-    out = shown(capsys, examined(diagnosis(host(keys=keys))))
+    out = shown(capsys, *examined(diagnosis(host(keys=keys))))
     assert f"{NAME}: 1 of 2 keys took their own values when written" in out
-    out = shown(capsys, examined(diagnosis(host(keys={"c": key(is_tried=False)}))))
+    out = shown(capsys, *examined(diagnosis(host(keys={"c": key(is_tried=False)}))))
     assert "their own values" not in out
 
 
@@ -142,14 +142,14 @@ def test_keys_that_were_written_their_own_values_are_counted(
 def test_free_disk_has_its_unit(
     capsys: pytest.CaptureFixture[str], free_mib: int | None, told: str
 ) -> None:
-    assert told in shown(capsys, examined(diagnosis(host(free_mib, name="lb"))))
+    assert told in shown(capsys, *examined(diagnosis(host(free_mib, name="lb"))))
 
 
 def test_choices_that_the_host_is_without_are_told_with_the_way_to_get_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lost = {"net.x": {c: f"modprobe tcp_{c}" for c in "abcde"}}
-    out = " ".join(shown(capsys, examined(diagnosis(lost=lost))).split())
+    out = " ".join(shown(capsys, *examined(diagnosis(lost=lost))).split())
     assert "choices left out of net.x, 5: a (modprobe tcp_a), b (modprobe tcp_b), c (" in out
     assert "and 1 more" in out
 
@@ -159,12 +159,18 @@ def test_what_a_host_says_is_neither_markup_nor_a_command(
 ) -> None:
     facts = replace(FACTS, kernel="[/b]6.1\x1b[2J")
     state = replace(HELD, reports=("a\x1b]0;b",))
-    out = shown(capsys, examined(diagnosis(host(facts=facts, name="lb", state=state))))
+    out = shown(capsys, *examined(diagnosis(host(facts=facts, name="lb", state=state))))
     assert "[/b]6.1\\u001b[2J" in out
     assert "lb: a\\u001b]0;b" in out
 
 
 def test_warnings_are_no_problems(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, examined(diagnosis(warnings=("lb: tuned runs there",))))
+    out = shown(capsys, *examined(diagnosis(warnings=("lb: tuned runs there",))))
     assert "WARNING  lb: tuned runs there" in out
     assert "no problem was found" in out
+
+
+def test_a_command_that_mends_a_problem_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    mending = f"lb: add its key with: echo '{'A' * 80}' >> known_hosts, on one line"
+    found = replace(diagnosis(), problems=(mending,))
+    assert f"PROBLEM  {mending}" in shown(capsys, *examined(found)).splitlines()

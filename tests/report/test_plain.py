@@ -76,7 +76,7 @@ def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]
         lost={"net.core.y": {EVIL: EVIL}},
         problems=(EVIL,),
     )
-    show(examined(found))
+    show(*examined(found))
     out = capsys.readouterr().out
     assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(out)
     assert r"a\u001b]0;title" in out

@@ -1,0 +1,116 @@
+"""docs/parameters.md: the catalogue in tables, in the order and the groups of its file."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from intop.config.catalogue import Catalogue, load_catalogue
+from intop.domain.parameter import DENIED, Parameter
+from intop.domain.presence import Presence
+from intop.domain.space import Constraint, Exclusion, Order
+from scripts.references.markdown import MADE, table
+
+GROUP_OR_KEY = re.compile(r'^# --- (?P<group>.+)$|^key = "(?P<key>.+)"$', re.MULTILINE)
+KERNEL = "https://github.com/torvalds/linux/blob/v6.18/"
+HEAD = ["key", "kind", "values", "unit", "scope", "risk", "kernels", "what it does", "document"]
+
+
+def document(path: Path) -> str:
+    """The whole document. Raises ConfigurationError when the catalogue is wrong."""
+    catalogue = load_catalogue(path)
+    groups = dict(_groups(path.read_text()))
+    parts = ["# Parameters\n", MADE.format(source="`configs/parameters.toml`"), _head(catalogue)]
+    for name, found in groupby(catalogue.parameters, key=lambda p: groups[p.key]):
+        parts += [f"## {name}\n", table(HEAD, map(_row, found))]
+    parts += [
+        "## What must hold between them\n",
+        table(["", "why"], ([_rule(c), c.why] for c in catalogue.constraints)),
+        "## What is never tuned\n",
+        "This list is code (`intop/domain/parameter.py`), so that no file can shorten it.\n",
+        table(["keys", "why"], ([f"`{key}`", why] for key, why in DENIED.items())),
+        "## Keys that published sets of values still name\n",
+        table(["key", ""], ([f"`{key}`", why] for key, why in catalogue.former.items())),
+    ]
+    return "\n".join(parts)
+
+
+def _head(catalogue: Catalogue) -> str:
+    found = catalogue.parameters
+    of_namespaces = sum(p.scope == "namespace" for p in found)
+    risks = ", ".join(
+        f"{sum(p.risk == risk for p in found)} {risk}" for risk in ("low", "medium", "high")
+    )
+    return f"""\
+The catalogue has {len(found)} parameters, {of_namespaces} of them of a network namespace and
+{len(found) - of_namespaces} of the whole machine. By risk: {risks}; `max_risk` in `[study]` says
+up to which they are tuned (medium). Which of them your hosts offer, and why not the others,
+`intop doctor` says.
+
+- **values**: the range that is searched, on a linear or a logarithmic scale; where a part of the
+  host's memory is less than its upper end, that part.
+- **scope**: that of a recent kernel (6.x). Keys of the whole machine are never offered on a host
+  that is a namespace only.
+- **kernels**: mainline's versions, as far as they are known. They only explain why a key is
+  missing, since distributions bring keys to older kernels.
+- **document**: in the kernel's source.
+"""
+
+
+def _groups(text: str) -> Iterator[tuple[str, str]]:
+    """Each key with the heading that it stands below."""
+    group = ""
+    for match in GROUP_OR_KEY.finditer(text):
+        group = match["group"] or group
+        if match["key"] and not group.startswith(("Constraints", "Keys ")):
+            yield match["key"], group
+
+
+def _row(parameter: Parameter) -> list[str]:
+    document = parameter.document
+    told = parameter.mechanism + (f" ({parameter.note})" if parameter.note else "")
+    if parameter.effect:
+        told += f". Writing it at once: {parameter.effect}"
+    return [
+        f"`{parameter.key}`",
+        parameter.kind,
+        _values(parameter),
+        parameter.unit,
+        parameter.scope,
+        parameter.risk,
+        _kernels(parameter.presence),
+        told,
+        f"[{Path(document).name}]({KERNEL}{document})",
+    ]
+
+
+def _values(parameter: Parameter) -> str:
+    if not parameter.is_numeric:
+        return ", ".join(parameter.choices)
+    ranges = [f"{c.name} {c.low:,} to {c.high:,}".strip() for c in parameter.components]
+    part = parameter.ram_fraction
+    memory = f", at most {part:.2g} of the memory" if part is not None else ""
+    return f"{'; '.join(ranges)}, {parameter.scale}{memory}"
+
+
+def _kernels(presence: Presence) -> str:
+    told: Mapping[str, str] = {
+        "since {}": presence.since,
+        "up to {}": presence.until,
+        "now {}": presence.moved_to,
+        "module {}": presence.module,
+        "with {}": presence.option,
+        "by namespace since {}": presence.namespaced_since,
+        "without effect since {}": presence.inert_since,
+    }
+    return ", ".join(words.format(what) for words, what in told.items() if what)
+
+
+def _rule(constraint: Constraint) -> str:
+    if isinstance(constraint, Order):
+        by = f", by {constraint.gap:,} at least" if constraint.gap else ""
+        return " ≤ ".join(f"`{name}`" for name in constraint.columns) + by
+    if isinstance(constraint, Exclusion):
+        return f"one of {', '.join(f'`{key}`' for key in constraint.keys)}"
+    values, to_be = " or ".join(constraint.values), " or ".join(constraint.to_be)
+    return f"`{constraint.key}` = {values} needs `{constraint.needs}` = {to_be}"

@@ -1,0 +1,77 @@
+"""docs/commands.md and docs/parameters.md are made from the code, and must be as it is."""
+
+from pathlib import Path
+
+import click
+
+from intop.cli import cli
+from intop.cli.options import Command, examples
+from intop.config.catalogue import load_catalogue
+from scripts.references import commands, parameters
+
+ROOT = Path(__file__).parents[1]
+CATALOGUE = ROOT / "configs" / "parameters.toml"
+
+
+def test_the_commands_are_as_the_document_has_them() -> None:
+    assert commands.document() == (ROOT / "docs" / "commands.md").read_text(), "run: make docs"
+
+
+def test_the_catalogue_is_as_the_document_has_it() -> None:
+    text = (ROOT / "docs" / "parameters.md").read_text()
+    assert parameters.document(CATALOGUE) == text, "run: make docs"
+
+
+def test_every_option_of_every_command_has_its_line() -> None:
+    text = commands.document()
+    for name, command in cli.commands.items():
+        section = text.partition(f"\n## intop {name}\n")[2].partition("\n## ")[0]
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert f"{parameter.opts[0]}" in section, (name, parameter.opts)
+
+
+def test_a_command_as_it_is_shown() -> None:
+    @click.group()
+    def program() -> None:
+        """All."""
+
+    @program.command(cls=Command, epilog=examples("intop do --mode a    first") + "\n\nMore.")
+    @click.option("--mode", type=click.Choice(["a", "b"]), help="Which.  [default: a]")
+    @click.argument("what")
+    def do(mode: str, what: str) -> None:
+        """Do it.
+
+        With a
+        second paragraph.
+        """
+
+    shown = commands.document(program).partition("## intop do\n")[2]
+    expected = """
+`intop do [OPTIONS] WHAT`
+
+Do it.
+
+With a second paragraph.
+
+| option | what it does | default |
+| --- | --- | --- |
+| `--mode [a\\|b]` | Which. | a |
+
+```
+intop do --mode a    first
+```
+
+More.
+"""
+    assert expected == shown
+
+
+def test_every_parameter_stands_below_its_group() -> None:
+    text = parameters.document(CATALOGUE)
+    keys = [p.key for p in load_catalogue(CATALOGUE).parameters]
+    places = [text.index(f"| `{key}` |") for key in keys]
+    assert sorted(places) == places
+    assert len(keys) == len(set(places))
+    group = text.partition("## Page cache and writeback")[2].partition("\n## ")[0]
+    assert "| `vm.dirty_ratio` |" in group
