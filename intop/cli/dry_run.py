@@ -92,12 +92,12 @@ def of_lab_up(config: Path | None, arch: str | None) -> None:
             print_result(f"lab {spec.name} is {state}, and would be started ({spec.arch}, {kind})")
 
 
-def of_lab_down(config: Path | None, every: bool) -> None:
+def of_lab_down(config: Path | None, arch: str | None, every: bool) -> None:
     """In place of lab down."""
     from intop.cli.lab import labs_to_end
     from intop.lab import cluster
 
-    for name in labs_to_end(config, every=every):
+    for name in labs_to_end(config, arch, every=every):
         found = cluster.status(name)
         print_result(
             f"lab {name} is {found.state}, and nothing of it would be removed"

@@ -82,23 +82,26 @@ def status(config: Path | None, as_json: bool) -> None:
 
 @group.command(epilog=examples("intop lab down", "intop lab down --all"))
 @config_option
+@arch_option
 @click.option("--all", "every", is_flag=True, help="Those of other studies too.")
 @dry_run_option(dry_run.of_lab_down)
-def down(config: Path | None, every: bool) -> None:
+def down(config: Path | None, arch: str | None, every: bool) -> None:
     """Take the embedded clusters down, also what a crash has left of them."""
     from intop.lab import cluster
 
-    for name in labs_to_end(config, every=every):
+    for name in labs_to_end(config, arch, every=every):
         with interruptible("intop lab down removes what is left"):
             removed = cluster.down(name)
         say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
 
 
-def labs_to_end(config: Path | None, *, every: bool) -> list[str]:
-    """The names of the study's labs, or of all that there are."""
+def labs_to_end(config: Path | None, arch: str | None, *, every: bool) -> list[str]:
+    """The names of the study's labs, or of all that there are. Raises UsageError."""
     from intop.lab import cluster
 
-    return cluster.running() if every else [s.name for s in labs_of(study_of(config), None)]
+    if every and arch is not None:
+        raise UsageError("--all and --arch exclude each other")
+    return cluster.running() if every else [s.name for s in labs_of(study_of(config), arch)]
 
 
 def labs_of(study: "Study", arch: str | None) -> list["LabSpec"]:
