@@ -15,7 +15,7 @@ from intop.domain.stats import geometric_mean
 from intop.domain.trial import Stage, Status, TrialRole
 from intop.domain.workload import Budget
 
-State = Literal["done", "running", "to come", "left out"]
+State = Literal["done", "begun", "to come", "left out"]
 Bound = Literal["", "at least", "at most"]
 """How a number that is not known before it is measured relates to the one that is told."""
 
@@ -87,7 +87,7 @@ class StageStatus:
     @property
     def left(self) -> int:
         """The trials that are still to be measured."""
-        return max(0, self.trials - self.done) if self.state in ("running", "to come") else 0
+        return max(0, self.trials - self.done) if self.state in ("begun", "to come") else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class SubjectStatus:
     @property
     def current(self) -> StageStatus | None:
         """The stage that is under way, or the next one; None where all are done."""
-        return next((s for s in self.stages if s.state in ("running", "to come")), None)
+        return next((s for s in self.stages if s.state in ("begun", "to come")), None)
 
 
 @dataclass(frozen=True, kw_only=True)

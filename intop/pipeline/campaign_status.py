@@ -207,7 +207,7 @@ class _Known:
         last = max(begun, default=-1)
         found: list[StageStatus] = []
         for n, name in enumerate(names):
-            state: State = "to come" if n > last else "running" if n in begun else "left out"
+            state: State = "to come" if n > last else "begun" if n in begun else "left out"
             if done[n]:
                 state = "done"
             elif name == "explain" and self.verdict and self.verdict.outcome != "gain":
@@ -216,7 +216,7 @@ class _Known:
         for name in BY_THEMSELVES:
             if places := self._of(name):
                 complete = all(self._has_trial(place) for place in places)
-                found.append(self._stage(name, "done" if complete else "running", trial_s))
+                found.append(self._stage(name, "done" if complete else "begun", trial_s))
         return tuple(found)
 
     def _of(self, name: str) -> list[Place]:
@@ -262,7 +262,7 @@ class _Known:
         made = [place for place in places if self._has_trial(place)]
         trials = len(made)
         bound: Bound = ""
-        if state in ("running", "to come"):
+        if state in ("begun", "to come"):
             winner = len(self.verdict.configuration.values) if self.verdict else 0
             trials, bound = expected(
                 stage, places, self.study.budget, replicas=self._replicas, winner=winner

@@ -79,6 +79,20 @@ def test_which_hosts_are_written_to_is_told(
     assert [] == list(tmp_path.iterdir())
 
 
+def test_what_both_machines_would_measure_is_told(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = shipped("configs") / "cluster.example.toml"
+    asked = ("transfer", "x86", "arm", "--workload", "slt", "--rounds", "3", "-c", example)
+    found = json.loads(call(*asked, "--dry-run", "--json")[1])
+    assert ["x86", "arm"] == [one["subject"]["arch"] for one in found["intended"]]
+    for one in found["intended"]:
+        # Its default, both winners and a compromise, as soon as there are verdicts.
+        assert [("transfer", 12)] == [(s["name"], s["left"]) for s in one["stages"]]
+        assert "needs verify before" in one["lacking"][0]
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [

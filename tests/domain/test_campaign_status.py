@@ -131,7 +131,7 @@ def test_without_a_configuration_there_is_no_best() -> None:
 
 def test_what_is_left_is_the_sum_of_what_is_not_done() -> None:
     done = StageStatus(name="screen", state="done", trials=8, done=6, left_s=4.0)
-    runs = StageStatus(name="collect", state="running", trials=8, done=6, left_s=4.0)
+    runs = StageStatus(name="collect", state="begun", trials=8, done=6, left_s=4.0)
     comes = StageStatus(name="refine", state="to come", trials=5, left_s=10.0)
     subject = SubjectStatus(
         arch="x86",

@@ -87,7 +87,7 @@ def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path
     begun(tmp_path, ["ok", "ok", "failed", "disturbed", "overloaded"])
     found = status(study)
     screen = stage(found, "screen")
-    assert ("running", 8, 4, 1, 1, 4) == (
+    assert ("begun", 8, 4, 1, 1, 4) == (
         screen.state,
         screen.trials,
         screen.done,
@@ -139,7 +139,7 @@ def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path
         stage(found, "screen").left,
     )
     assert "left out" == stage(found, "collect").state
-    assert ("running", "at most") == (stage(found, "refine").state, stage(found, "refine").bound)
+    assert ("begun", "at most") == (stage(found, "refine").state, stage(found, "refine").bound)
     with opened(study.store) as store:
         store.put(subject, replace(VERDICT, ratio=1.0, ratio_low=0.9, ratio_high=1.1))
         store.finish(campaign)
