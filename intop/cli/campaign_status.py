@@ -18,27 +18,24 @@ def only(config: Path | None, arch: str | None, *, as_json: bool, **options: Any
     if as_json:
         from intop.report.machine import to_json
 
-        print_result(to_json({"hosts": [], "campaign": found}))
+        print_result(to_json(found))
     else:
-        show_campaign(found)
+        _show(found)
 
 
-def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> "CampaignStatus | None":
-    """How far the campaign is. A store that can't be read is said, and hides no host."""
+def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> None:
+    """Print how far the campaign is. A store that can't be read is said, and hides no host."""
     try:
-        return _found(config, arch)
+        _show(_found(config, arch))
     except IntopError as error:
         say(f"intop: {error}")
-        return None
 
 
-def show_campaign(found: "CampaignStatus | None") -> None:
-    """Print it, if there is one."""
-    if found is not None:
-        from intop.report import campaign_status as report
-        from intop.report.text import show
+def _show(found: "CampaignStatus") -> None:
+    from intop.report import campaign_status as report
+    from intop.report.text import show
 
-        show(*report.campaign(found))
+    show(*report.campaign(found))
 
 
 def _found(config: Path | None, arch: str | None) -> "CampaignStatus":

@@ -78,28 +78,25 @@ def _host_options(command: F) -> F:
 def status(campaign: bool, as_json: bool, **options: Any) -> None:
     """Say what is applied where, by whom and since when, and how far the campaign is.
 
+    With --json only the one: the hosts, or with --campaign the campaign.
+
     Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
     thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
     itself when it is asked. The exit code is 1 when a host can't be asked.
     """
     from intop.pipeline.host_states import states
     from intop.report import host_states as report
-    from intop.report.machine import to_json
-    from intop.report.text import show
 
     with interruptible("nothing was changed"):
         if campaign:
             campaign_status.only(as_json=as_json, **options)
             return
         addresses, missing = chosen_hosts(**options)
-        found: list[Any] = [*missing, *states(addresses, connecting(addresses))]
-        beside = None if options["words"] else campaign_status.beside_hosts(**options)
-    if as_json:
-        print_result(to_json({"hosts": found, "campaign": beside}))
-    else:
-        show(*report.states(found))
-        campaign_status.show_campaign(beside)
-    if any(answer.said is None for answer in found):
+        found = states(addresses, connecting(addresses))
+    _show([*missing, *found], report.states, as_json=as_json)
+    if not (as_json or options["words"]):
+        campaign_status.beside_hosts(**options)
+    if missing or any(answer.said is None for answer in found):
         sys.exit(1)
 
 

@@ -35,7 +35,9 @@ def test_it_can_be_asked_without_any_host(
     assert (0, True) == (code, "nobody seems to be at work; go on with: intop tune" in out)
     assert "not up" not in out
     found = json.loads(call("status", "--campaign", "--json", "-c", study)[1])
-    assert ([], 1) == (found["hosts"], found["campaign"]["campaign"])
+    assert (1, 1) == (found["campaign"], found["trials"])
+    (screen, *_) = found["subjects"][0]["stages"]
+    assert ("screen", 7) == (screen["name"], screen["left"])
 
 
 def test_before_there_is_one_it_says_how_to_begin(study: Path, call: Call) -> None:

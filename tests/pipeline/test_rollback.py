@@ -117,7 +117,7 @@ def test_a_host_of_a_killed_controller_is_shown_and_given_back(balancer: Balance
     assert "held by " in done.stdout
     assert "lease 600 s, last sign of life " in done.stdout
     assert "watchdog alive" in done.stdout
-    (answer,) = json.loads(balancer.intop("status", "--json").stdout)["hosts"]
+    (answer,) = json.loads(balancer.intop("status", "--json").stdout)
     changed = {c["key"]: (c["before"], c["now"]) for c in answer["said"]["changed"]}
     assert {key: (before[key], VALUES[key]) for key in VALUES} == changed
 
