@@ -190,7 +190,7 @@ def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
         (["collect", "--dry-run"], "nothing was written"),
         (["collect"], "The hosts are as they were found"),
     ],
-    ids=" ".join,
+    ids=["lab up", "status", "dry run", "collect"],
 )
 def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) -> None:
     stop = "import os, signal\nfrom intop.lab import cluster\n"
@@ -219,7 +219,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
     ("words", "told"),
     [
         (["nosuch"], "No such command 'nosuch'"),
-        (["colect"], "Did you mean 'collect'?"),
+        (["colect"], "Did you mean one of: 'collect'"),
         (["screen", "--sample", "9"], "Did you mean '--samples'?"),
         (["screen", "--arch", "riscv"], "'riscv' is not one of 'x86', 'arm'"),
         (["screen", "--samples", "3"], "3 is not in the range"),

@@ -40,6 +40,7 @@ from intop.cli.options import (
     samples_option,
     say,
     say_figures,
+    say_stopped,
     stage_options,
     study_of,
     workload_option,
@@ -534,8 +535,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        say(
-            "intop: stopped. The hosts are as they were found, and everything that was measured "
+        say_stopped(
+            ". The hosts are as they were found, and everything that was measured "
             "is stored: the same command (tune with --resume) goes on from here"
         )
         sys.exit(INTERRUPTED)

@@ -42,6 +42,13 @@ class Group(click.Group):
         if self.epilog:
             Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
 
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command. Raises Abort after Ctrl-C, since click itself writes an empty line."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error
+
 
 Group.group_class = Group
 
@@ -205,11 +212,17 @@ def say(text: str) -> None:
     click.echo(inert(text), err=True)
 
 
+def say_stopped(text: str) -> None:
+    """The one line after Ctrl-C, below the ^C that a terminal shows."""
+    before = "\n" if sys.stderr.isatty() else ""
+    say(f"{before}intop: stopped{text}")
+
+
 @contextmanager
 def interruptible(told: str) -> Iterator[None]:
     """What is true when this is stopped; of a campaign something else is."""
     try:
         yield
     except (KeyboardInterrupt, click.Abort):
-        say(f"intop: stopped; {told}")
+        say_stopped(f"; {told}")
         sys.exit(INTERRUPTED)
