@@ -30,8 +30,9 @@ run: install ## Tune both architectures and workloads on the embedded lab; take 
 
 test: install check ## Run all linters and all tests
 	@sh scripts/system-packages guests tests
-	@# Most of the time tests wait for a load to end, so two at once take little more than one.
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@# Most of the time tests wait for a load to end, so three at once take little more than one on
+	@# two processors. The longest files come first: see tests/conftest.py.
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: install ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/ruff check .

@@ -346,7 +346,8 @@ def draw(
 
 def of_store(arguments: argparse.Namespace) -> str | None:
     """What x86 and arm are worth to each other, by the trials of a store. Measures nothing."""
-    from intop.config.study import default_path, load_study
+    from intop.config.location import default_path
+    from intop.config.study import load_study
     from intop.errors import IntopError
     from intop.pipeline.context import Context, chosen_workloads
     from intop.pipeline.transferring import warm_starts

@@ -6,10 +6,12 @@ attempt. Nothing is ever deleted: to start anew is a new campaign.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +19,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.exc import SQLAlchemyError
 
+from intop.domain.campaign_status import Place
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, PlannedTrial, Stage, Trial
@@ -24,6 +27,8 @@ from intop.errors import IntopError, UsageError
 
 T = TypeVar("T")
 SCHEMA = 2
+LONGEST_S = 1e6
+"""No trial takes eleven days."""
 
 _metadata = sa.MetaData()
 
@@ -246,6 +251,38 @@ class Store:
                     found.append(_trial_of(mapping))
         return found
 
+    def places(self, subject: Subject) -> list[Place]:
+        """All plans in the order of measurement, with what their trials came to, in one query.
+
+        It is quick, since no histogram is decoded.
+        """
+        last = _trial.c.attempt.desc()
+        columns = ("attempt", "status", "started_at", "seconds", "p99_ms")
+        query = (
+            sa.select(_planned, *(_trial.c[name] for name in columns))
+            .outerjoin(_trial, _trial.c.planned_id == _planned.c.id)
+            .where(*_about(_planned, subject))
+            .order_by(_planned.c.id, last)
+        )
+        found: list[Place] = []
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        for _, attempts in groupby(rows, lambda row: row.id):
+            made = list(attempts)
+            with _as_written(f"plan of {made[0].stage}"):
+                found.append(_place_of(made))
+        return found
+
+    def results(self, subject: Subject) -> dict[str, str]:
+        """The types of the results that there are, and when each was stored (UTC, ISO 8601)."""
+        query = sa.select(_result.c.kind, _result.c.created_at).where(*_about(_result, subject))
+        with self._engine.connect() as connection:
+            found = {row.kind: row.created_at for row in connection.execute(query)}
+        for kind, at in found.items():
+            with _as_written(f"result {kind}"):
+                _check_instant(at)
+        return found
+
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
         kind = type(result).__name__
@@ -291,7 +328,47 @@ def opened(url: str) -> Iterator[Store]:
         engine.dispose()
 
 
-def _engine(url: str) -> sa.Engine:
+@contextmanager
+def opened_to_read(url: str) -> Iterator[Store | None]:
+    """The store as it is, None where there is none yet; nothing is made, changed or locked.
+
+    Others may write meanwhile. Raises UsageError when it can't be opened, or another version of
+    the schema has made it.
+    """
+    if "://" not in url and not Path(url).expanduser().is_file():
+        yield None
+        return
+    engine = _engine(url, reads_only=True)
+    try:
+        yield Store(engine) if _is_begun(engine, url) else None
+    except SQLAlchemyError as error:
+        raise IntopError(f"the store {_shown(url)}: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+def _is_begun(engine: sa.Engine, url: str) -> bool:
+    """Whether there is anything to read. Raises UsageError."""
+    try:
+        with engine.connect() as connection:
+            _check_ours(connection, url)
+            names = set(sa.inspect(connection).get_table_names())
+            if not names.issuperset(_metadata.tables):
+                return False
+            found = connection.execute(sa.select(_meta.c.schema_version)).scalar()
+    except SQLAlchemyError as error:
+        raise UsageError(
+            f"the store {_shown(url)} can't be opened: {str(error).splitlines()[0]}"
+        ) from error
+    if found is not None and found != SCHEMA:
+        raise UsageError(
+            f"the store {_shown(url)} has schema {found}, this intop needs {SCHEMA}: any stage "
+            f"brings an earlier one up to date; this command only reads it"
+        )
+    return found is not None
+
+
+def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
     if "://" not in url:
         folder = Path(url).expanduser().absolute().parent
         if not folder.is_dir():
@@ -303,6 +380,8 @@ def _engine(url: str) -> sa.Engine:
             if "://" in url
             else sa.URL.create("sqlite", database=str(Path(url).expanduser()))
         )
+        if reads_only and parsed.get_backend_name() == "sqlite" and parsed.database:
+            parsed = _to_read(Path(parsed.database))
     except (SQLAlchemyError, ValueError):
         # Not shown: what can't be taken apart may have a password anywhere.
         raise UsageError(
@@ -313,8 +392,27 @@ def _engine(url: str) -> sa.Engine:
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
         raise UsageError(f"{_shown(url)} is no store: {error}") from error
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _careful)
+        sa.event.listen(engine, "connect", _patient if reads_only else _careful)
     return engine
+
+
+def _to_read(path: Path) -> sa.URL:
+    """The URL that opens an SQLite file without writing to it.
+
+    The files of a write-ahead log are there while somebody has it open, or since a kill. Where
+    there are none, SQLite makes them even to read, and takes them away again where it may write.
+    """
+    uri = path.absolute().as_uri()
+    query = {"uri": "true", "mode": "ro"}
+    if not path.with_name(f"{path.name}-wal").exists():
+        query |= {"mode": "rw"} if os.access(path.parent, os.W_OK) else {"immutable": "1"}
+    return sa.URL.create("sqlite", database=uri, query=query)
+
+
+def _patient(connection: Any, _record: object) -> None:
+    """SQLite: wait for a writer, and refuse to write."""
+    connection.execute("PRAGMA busy_timeout = 10000")
+    connection.execute("PRAGMA query_only = ON")
 
 
 def _careful(connection: Any, _record: object) -> None:
@@ -435,6 +533,7 @@ def _campaign_of(row: Any) -> Campaign:
 
 
 _PLANNED = TypeAdapter(PlannedTrial)
+_PLACE = TypeAdapter(Place)
 _TRIAL = TypeAdapter(Trial)
 
 
@@ -447,6 +546,34 @@ def _planned_of(row: Any) -> PlannedTrial:
             "label": row.label,
         }
     )
+
+
+def _place_of(attempts: Sequence[Any]) -> Place:
+    """A place by its attempts, the last one first; without one its row has no trial."""
+    row = attempts[0]
+    made = [attempt for attempt in attempts if attempt.attempt is not None]
+    values = {
+        "stage": row.stage,
+        "index": row.position,
+        "role": row.role,
+        "label": row.label,
+        "configuration": Configuration.from_json(row.configuration),
+        "attempts": len(made),
+        "disturbed": sum(attempt.status == "disturbed" for attempt in made),
+    }
+    if made:
+        names = ("status", "started_at", "seconds", "p99_ms")
+        values |= {name: getattr(row, name) for name in names}
+        _check_instant(row.started_at)
+        if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
+            raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
+    return _PLACE.validate_python(values)
+
+
+def _check_instant(text: str) -> None:
+    """Raises ValueError for what is no time with its zone."""
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
 
 
 def _trial_of(row: Any) -> Trial:

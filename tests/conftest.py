@@ -15,6 +15,37 @@ settings.register_profile("intop", derandomize=True, deadline=None, max_examples
 settings.register_profile("further", deadline=None, max_examples=2000, database=None)
 settings.load_profile("intop")
 
+LONGEST = (
+    "pipeline/test_end_to_end.py",
+    "pipeline/test_guest.py",
+    "faults/test_connection.py",
+    "learn/test_tuning.py",
+    "faults/test_kill_points.py",
+    "faults/test_rivals.py",
+    "faults/test_disks.py",
+    "faults/test_values.py",
+    "faults/test_load.py",
+    "pipeline/test_doctor.py",
+    "pipeline/test_rollback.py",
+    "pipeline/test_disturbance.py",
+    "lab/test_guest.py",
+    "test_benchmarks.py",
+    "test_cli.py",
+)
+"""Files that take longest, the longest first: their workers shall not be what all wait for."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest; all others stay in their order.
+
+    With `--no-loadscope-reorder` workers get them so. By itself xdist begins with the files that
+    have most tests, and those with a few tests of minutes come last.
+    """
+    places = {name: n for n, name in enumerate(LONGEST)}
+    folder = Path(__file__).parent
+    items.sort(key=lambda i: places.get(str(i.path.relative_to(folder)), len(places)))
+
+
 MOVING = {"fs.dentry-state", "fs.file-nr", "fs.inode-nr", "fs.inode-state"}
 MOVING |= {"kernel.ns_last_pid", "kernel.pty.nr"}
 """Keys that count what goes on. kernel.random.* is left out as well."""

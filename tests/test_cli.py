@@ -163,6 +163,49 @@ def test_the_version_is_said() -> None:
     assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
 
 
+def test_without_a_command_it_says_what_there_is() -> None:
+    done = intop()
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "Commands:" in done.stderr
+
+
+def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    script = "from intop.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "tune", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.close(write)
+    assert (1, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["lab", "up"], "nothing is left of lab t-cli"),
+        (["status"], "nothing was changed"),
+        (["collect", "--dry-run"], "nothing was written"),
+        (["collect"], "The hosts are as they were found"),
+    ],
+    ids=["lab up", "status", "dry run", "collect"],
+)
+def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) -> None:
+    stop = "import os, signal\nfrom intop.lab import cluster\n"
+    stop += "def stop(*_):\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    stop += "cluster.up = cluster.down = cluster.cluster = stop"
+    done = intop(*words, "-c", study, before=stop)
+    assert (130, "") == (done.returncode, done.stdout)
+    lines = [line for line in done.stderr.splitlines() if line != "lab t-cli: starting"]
+    assert 1 == len(lines)
+    assert lines[0].startswith("intop: stopped")
+    assert told in lines[0]
+
+
 def test_a_signal_while_python_ends_is_no_traceback() -> None:
     signalled = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)"
     done = intop("--version", before=signalled)
@@ -178,6 +221,8 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
     ("words", "told"),
     [
         (["nosuch"], "No such command 'nosuch'"),
+        (["colect"], "Did you mean one of: 'collect'"),
+        (["screen", "--sample", "9"], "Did you mean '--samples'?"),
         (["screen", "--arch", "riscv"], "'riscv' is not one of 'x86', 'arm'"),
         (["screen", "--samples", "3"], "3 is not in the range"),
         (["compare", "x86"], "Missing argument"),
@@ -190,6 +235,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
+        (["lab", "down", "--all", "--arch", "x86"], "intop: --all and --arch exclude each other"),
         (["rollback", "--yes"], "intop: --yes belongs to --force"),
         (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
@@ -247,7 +293,8 @@ def test_a_wrong_file_is_2_with_every_mistake_on_stderr_and_nothing_on_stdout(
 def test_a_file_that_is_not_there_is_2(tmp_path: Path) -> None:
     done = intop("doctor", "-c", tmp_path / "nosuch.toml")
     assert (2, "") == (done.returncode, done.stdout)
-    assert "nosuch.toml: can't be read: No such file or directory" in done.stderr
+    assert "nosuch.toml: can't be read: No such file or directory. Begin with a " in done.stderr
+    assert "cluster.example.toml" in done.stderr
 
 
 def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study: Path) -> None:

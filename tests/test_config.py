@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.config.study import Study, default_path, host_address, load_study
+from intop.config.location import default_path
+from intop.config.study import Study, host_address, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
 from intop.errors import ConfigurationError, ResultMissingError, UsageError

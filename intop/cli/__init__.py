@@ -3,6 +3,7 @@
 Heavy libraries are imported in the commands that need them, so that `--help` is instant.
 """
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -11,12 +12,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import explain, export, hosts, lab, models, plan, refine, table, transfer
+from intop.cli import (
+    completion,
+    dry_run,
+    explain,
+    export,
+    hosts,
+    lab,
+    models,
+    plan,
+    refine,
+    table,
+    transfer,
+    values,
+)
 from intop.cli.options import (
     INTERRUPTED,
     Group,
     arch_option,
     config_option,
+    dry_run_option,
     examples,
     figure_folder,
     figures_options,
@@ -27,6 +42,7 @@ from intop.cli.options import (
     samples_option,
     say,
     say_figures,
+    say_stopped,
     stage_options,
     study_of,
     workload_option,
@@ -62,6 +78,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(completion.command)
 cli.add_command(lab.group)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
@@ -88,6 +105,7 @@ cli.add_command(transfer.command)
     is_flag=True,
     help="Also write keys their own values, to see whether the kernel takes them.",
 )
+@dry_run_option(dry_run.of_doctor)
 def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured.
 
@@ -123,6 +141,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
 )
 @stage_options
 @new_option
+@dry_run_option(dry_run.of_stages("pilot"))
 def pilot(new: bool, **options: Any) -> None:
     """Choose how long trials are, by measuring the default in trials of several durations.
 
@@ -140,6 +159,7 @@ def pilot(new: bool, **options: Any) -> None:
 @samples_option
 @new_option
 @figures_options
+@dry_run_option(dry_run.of_stages("screen"))
 def screen(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
     from intop.pipeline.sampling import screen as stage
@@ -162,6 +182,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 @samples_option
 @new_option
 @figures_options
+@dry_run_option(dry_run.of_stages("collect"))
 def collect(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
     from intop.pipeline.sampling import collect as stage
@@ -276,8 +297,10 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
     "--default",
     "against",
     default="default",
+    shell_complete=values.baselines,
     help="The baseline that stands for the default.  [default: the host's own values]",
 )
+@dry_run_option(dry_run.of_stages("pick", "judge"))
 def verify(against: str, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict."""
     from intop.pipeline.verifying import judged_latencies
@@ -295,7 +318,7 @@ def verify(against: str, **options: Any) -> None:
         "intop contest --again                               measure anew",
     )
 )
-@click.argument("names", nargs=-1, metavar="[BASELINE]...")
+@click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
 @stage_options
 @click.option(
     "--rounds",
@@ -306,10 +329,12 @@ def verify(against: str, **options: Any) -> None:
     "--default",
     "reference",
     default="default",
+    shell_complete=values.baselines,
     help="Which of them the others are judged against; measures nothing.  "
     "[default: the host's own values]",
 )
 @click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@dry_run_option(dry_run.of_contest)
 def contest(
     names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
 ) -> None:
@@ -392,6 +417,7 @@ def compare(
 @stage_options
 @new_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
+@dry_run_option(dry_run.of_tune)
 def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
 
@@ -504,7 +530,7 @@ def main() -> None:
         signal.signal(name, stop)
     try:
         # Without click's own handling; the code of --help and --version comes back as a value.
-        code = cli(standalone_mode=False)
+        code = cli(prog_name=completion.PROGRAM, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
@@ -512,9 +538,13 @@ def main() -> None:
     except IntopError as error:
         say(f"intop: {error}")
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Whoever read the results has heard enough, such as head. Nothing can be told there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        say(
-            "intop: stopped. The hosts are as they were found, and everything that was measured "
+        say_stopped(
+            ". The hosts are as they were found, and everything that was measured "
             "is stored: the same command (tune with --resume) goes on from here"
         )
         sys.exit(INTERRUPTED)

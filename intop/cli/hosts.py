@@ -1,6 +1,6 @@
 """`intop status` and `intop rollback`: what is applied where, and giving it back.
 
-Neither opens a store or writes a file on this machine.
+Neither needs a store or writes a file on this machine. Status reads the study's, if it has one.
 """
 
 import sys
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from intop.cli import campaign_status, dry_run
 from intop.cli.options import (
     Command,
     F,
     arch_option,
     config_option,
+    dry_run_option,
     examples,
     interruptible,
     json_option,
@@ -70,12 +72,17 @@ def host_options(command: F) -> F:
         "intop status                              all load balancers of the study",
         "intop status --arch arm --json",
         "intop status --host root@10.0.0.5:22      needs no study",
+        "intop status --campaign                   how far it is; asks no host",
+        "watch -n 10 intop status --campaign       from another terminal",
     ),
 )
 @host_options
+@click.option("--campaign", is_flag=True, help="Only how far the campaign is; asks no host.")
 @json_option
-def status(as_json: bool, **options: Any) -> None:
-    """Say what is applied where, by whom and since when.
+def status(campaign: bool, as_json: bool, **options: Any) -> None:
+    """Say what is applied where, by whom and since when, and how far the campaign is.
+
+    With --json only the one: the hosts, or with --campaign the campaign.
 
     Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
     thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
@@ -85,9 +92,14 @@ def status(as_json: bool, **options: Any) -> None:
     from intop.report import host_states as report
 
     with interruptible("nothing was changed"):
-        addresses, missing = _chosen(**options)
+        if campaign:
+            campaign_status.only(as_json=as_json, **options)
+            return
+        addresses, missing = chosen_hosts(**options)
         found = states(addresses, connecting(addresses))
     _show([*missing, *found], report.states, as_json=as_json)
+    if not (as_json or options["words"]):
+        campaign_status.beside_hosts(**options)
     if missing or any(answer.said is None for answer in found):
         sys.exit(1)
 
@@ -109,6 +121,7 @@ def status(as_json: bool, **options: Any) -> None:
 )
 @click.option("--yes", is_flag=True, help="Don't ask before --force takes a host away.")
 @json_option
+@dry_run_option(dry_run.of_rollback)
 def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     """Give hosts back as they were before intop, from what lies on them.
 
@@ -121,7 +134,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     if yes and not force:
         raise UsageError("--yes belongs to --force: nothing is asked without it")
     with interruptible("what is not rolled back yet, intop status shows"):
-        addresses, missing = _chosen(**options)
+        addresses, missing = chosen_hosts(**options)
         connect = connecting(addresses)
         if force and not yes:
             _confirm(states(addresses, connect))
@@ -131,7 +144,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         sys.exit(1)
 
 
-def _chosen(
+def chosen_hosts(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
     """The hosts that were asked for, and an error for each lab among them that isn't up."""

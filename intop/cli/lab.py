@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from intop.cli import dry_run
 from intop.cli.options import (
     Group,
     arch_option,
     config_option,
+    dry_run_option,
     examples,
+    interruptible,
     json_option,
     print_result,
     say,
@@ -32,16 +35,18 @@ def group() -> None:
 @group.command(epilog=examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
 @config_option
 @arch_option
+@dry_run_option(dry_run.of_lab_up)
 def up(config: Path | None, arch: str | None) -> None:
     """Bring the study's embedded clusters up."""
     from intop.errors import LabError
     from intop.lab import cluster
 
     study = study_of(config)
-    for spec in _labs(study, arch):
+    for spec in labs_of(study, arch):
         say(f"lab {spec.name}: starting")
         try:
-            made = cluster.up(spec, say)
+            with interruptible(f"nothing is left of lab {spec.name}; intop lab up begins it again"):
+                made = cluster.up(spec, say)
         except LabError as error:
             if arch is not None or spec.arch not in study.optional:
                 raise
@@ -77,18 +82,30 @@ def status(config: Path | None, as_json: bool) -> None:
 
 @group.command(epilog=examples("intop lab down", "intop lab down --all"))
 @config_option
+@arch_option
 @click.option("--all", "every", is_flag=True, help="Those of other studies too.")
-def down(config: Path | None, every: bool) -> None:
+@dry_run_option(dry_run.of_lab_down)
+def down(config: Path | None, arch: str | None, every: bool) -> None:
     """Take the embedded clusters down, also what a crash has left of them."""
     from intop.lab import cluster
 
-    names = cluster.running() if every else [s.name for s in _labs(study_of(config), None)]
-    for name in names:
-        removed = cluster.down(name)
+    for name in labs_to_end(config, arch, every=every):
+        with interruptible("intop lab down removes what is left"):
+            removed = cluster.down(name)
         say(f"lab {name}: {'removed' if removed else 'there was nothing to remove'}")
 
 
-def _labs(study: "Study", arch: str | None) -> list["LabSpec"]:
+def labs_to_end(config: Path | None, arch: str | None, *, every: bool) -> list[str]:
+    """The names of the study's labs, or of all that there are. Raises UsageError."""
+    from intop.lab import cluster
+
+    if every and arch is not None:
+        raise UsageError("--all and --arch exclude each other")
+    return cluster.running() if every else [s.name for s in labs_of(study_of(config), arch)]
+
+
+def labs_of(study: "Study", arch: str | None) -> list["LabSpec"]:
+    """The study's labs. Raises UsageError when it has none."""
     from intop.domain.cluster import LabSpec
     from intop.pipeline.context import chosen_archs
 

@@ -4,13 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from intop.cli import values
 from intop.errors import UsageError
 from intop.report.plain import inert
+from intop.resources import shipped
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -38,6 +41,13 @@ class Group(click.Group):
         """Write the examples as they are."""
         if self.epilog:
             Command.format_epilog(self, context, formatter)  # type: ignore[arg-type]
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command. Raises Abort after Ctrl-C, since click itself writes an empty line."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error
 
 
 Group.group_class = Group
@@ -69,20 +79,47 @@ def json_option(command: F) -> F:
 def arch_option(command: F) -> F:
     """--arch, as `arch`: x86, arm or None for all."""
     return click.option(
-        "--arch", type=click.Choice(["x86", "arm"]), help="Only this architecture."
+        "--arch",
+        type=click.Choice(["x86", "arm"]),
+        help="Only this architecture.",
+        shell_complete=values.archs,
     )(command)
 
 
 def workload_option(command: F) -> F:
     """--workload, as `workload`: slt, dlt or None for all."""
     return click.option(
-        "--workload", type=click.Choice(["slt", "dlt"]), help="Only this workload."
+        "--workload",
+        type=click.Choice(["slt", "dlt"]),
+        help="Only this workload.",
+        shell_complete=values.workloads,
     )(command)
 
 
 def stage_options(command: F) -> F:
     """What every stage takes: --config, --arch, --workload, --json."""
     return config_option(arch_option(workload_option(json_option(command))))
+
+
+def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
+    """--dry-run: `instead` gets the command's options and runs in its place.
+
+    It stands right above the command, below all other options.
+    """
+
+    def decorated(command: F) -> F:
+        @wraps(command)
+        def either(*, dry_run: bool, **options: Any) -> Any:
+            return instead(**options) if dry_run else command(**options)
+
+        flag = click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Only say what would be done: hosts, trials, time, keys. Writes nothing.",
+        )
+        return cast("F", flag(either))
+
+    return decorated
 
 
 def samples_option(command: F) -> F:
@@ -151,10 +188,18 @@ def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> None:
 
 
 def study_of(config: Path | None) -> "Study":
-    """The study in the file that was asked for. Raises ConfigurationError."""
-    from intop.config.study import default_path, load_study
+    """The study in the file that was asked for. Raises ConfigurationError, UsageError."""
+    from intop.config.location import default_path
+    from intop.config.study import load_study
 
-    return load_study(config or default_path())
+    path = config or default_path()
+    if not path.exists():
+        example = shipped("configs") / "cluster.example.toml"
+        raise UsageError(
+            f"{path}: can't be read: No such file or directory. Begin with a copy of {example}, or "
+            f"leave --config and INTOP_CONFIG out, for ./intop.toml or else the embedded lab"
+        )
+    return load_study(path)
 
 
 def print_result(text: str) -> None:
@@ -167,11 +212,17 @@ def say(text: str) -> None:
     click.echo(inert(text), err=True)
 
 
+def say_stopped(text: str) -> None:
+    """The one line after Ctrl-C, below the ^C that a terminal shows."""
+    before = "\n" if sys.stderr.isatty() else ""
+    say(f"{before}intop: stopped{text}")
+
+
 @contextmanager
 def interruptible(told: str) -> Iterator[None]:
     """What is true when this is stopped; of a campaign something else is."""
     try:
         yield
     except (KeyboardInterrupt, click.Abort):
-        say(f"intop: stopped; {told}")
+        say_stopped(f"; {told}")
         sys.exit(INTERRUPTED)

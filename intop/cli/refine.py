@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from intop.cli.options import Command, examples, figures_options, stage_options
+from intop.cli import dry_run
+from intop.cli.options import Command, dry_run_option, examples, figures_options, stage_options
 from intop.cli.running import run_stage
 
 
@@ -19,6 +20,7 @@ from intop.cli.running import run_stage
 )
 @stage_options
 @figures_options
+@dry_run_option(dry_run.of_stages("refine"))
 def command(**options: Any) -> None:
     """Measure what is most telling by all trials so far, a few at a time.
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from intop.cli import dry_run
 from intop.cli.options import (
     Command,
     config_option,
+    dry_run_option,
     examples,
     json_option,
     print_result,
@@ -39,6 +41,7 @@ from intop.errors import ResultMissingError, UsageError
     help="How often each configuration is measured.  [default: judge_pairs of the file]",
 )
 @click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@dry_run_option(dry_run.of_transfer)
 def command(
     one: str,
     other: str,

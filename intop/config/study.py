@@ -280,12 +280,6 @@ class _FileModel(Model):
     ] = Field(min_length=1)
 
 
-def default_path() -> Path:
-    """The configuration of this folder, or else the embedded lab's."""
-    own = Path("intop.toml")
-    return own if own.is_file() else shipped("configs") / "lab.toml"
-
-
 def load_study(path: Path) -> Study:
     """The study in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)

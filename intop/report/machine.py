@@ -2,15 +2,32 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from intop.domain.agreement import Agreement
+from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
+from intop.domain.dry_run import Intended
 from intop.domain.plan import PlannedKey
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.trial import Trial
+
+COMPUTED: Mapping[type, tuple[str, ...]] = {
+    CampaignStatus: ("left_s",),
+    Contestant: ("outcome",),
+    Contrast: ("outcome",),
+    Intended: ("left", "left_s"),
+    PlannedKey: ("outcome",),
+    RankAgreement: ("chosen_by_both",),
+    StageStatus: ("left",),
+    SubjectStatus: ("left_s",),
+    Training: ("best", "is_at_ceiling"),
+    Verdict: ("outcome",),
+}
+"""What a result works out, which programs shall have too."""
 
 
 def to_json(value: Any) -> str:
@@ -23,15 +40,9 @@ def _plain(value: Any) -> Any:
         return _trial(value)
     if is_dataclass(value) and not isinstance(value, type):
         plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        if isinstance(value, (Contestant, Contrast, PlannedKey, Verdict)):
-            plain["outcome"] = value.outcome
-        if isinstance(value, RankAgreement):
-            plain["chosen_by_both"] = list(value.chosen_by_both)
+        plain |= {name: _plain(getattr(value, name)) for name in COMPUTED.get(type(value), ())}
         if isinstance(value, Agreement):
             plain["in_use"] = [value.replicas[n].name for n in value.in_use]
-        if isinstance(value, Training):
-            plain["best"] = value.best
-            plain["is_at_ceiling"] = value.is_at_ceiling
         return plain
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

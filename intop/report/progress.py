@@ -2,15 +2,18 @@
 
 import sys
 import time
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from intop.report.plain import inert
+from intop.report.terminal import console, is_live
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-LINE_EVERY_S = 20.0
+LINE_EVERY_S = 60.0
+"""A log of a night has a line a minute at most, beside what is said of single trials."""
 
 
 class Progress(Protocol):
@@ -30,10 +33,14 @@ class Progress(Protocol):
 
 
 class LineProgress:
-    """Lines without control characters; at most one in LINE_EVERY_S while steps go on."""
+    """Lines without control characters; at most one in LINE_EVERY_S while steps go on.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    With `stamped` each begins with its time, UTC in ISO 8601, as the store has it.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, stamped: bool = False) -> None:
         self._stream = stream or sys.stderr
+        self._stamped = stamped
         self._title = ""
         self._total = self._done = self._before = 0
         self._started = self._told = 0.0
@@ -46,7 +53,8 @@ class LineProgress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        print(inert(text), file=self._stream, flush=True)
+        stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} " if self._stamped else ""
+        print(f"{stamp}{inert(text)}", file=self._stream, flush=True)
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Announce a piece of work."""
@@ -75,7 +83,6 @@ class LiveProgress:
     """A bar that is redrawn in place, by rich."""
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -94,7 +101,7 @@ class LiveProgress:
             # Of all steps so far: trials take about the same time each.
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[detail]}", markup=False),
-            console=Console(stderr=True),
+            console=console(stderr=True),
             speed_estimate_period=3600,
             transient=True,
             # Results go to stdout, which may be a file: nothing but our bar is ours to draw.
@@ -140,8 +147,8 @@ class LiveProgress:
 
 
 def progress() -> LineProgress | LiveProgress:
-    """The one that fits: live on a terminal, lines elsewhere."""
-    return LiveProgress() if sys.stderr.isatty() else LineProgress()
+    """The one that fits: live on a terminal that can redraw, lines with a time elsewhere."""
+    return LiveProgress() if is_live(sys.stderr) else LineProgress(stamped=True)
 
 
 def remaining_s(done: int, left: int, elapsed_s: float) -> float:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from rich.box import SIMPLE
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
@@ -25,6 +24,7 @@ from intop.domain.results import (
     Training,
 )
 from intop.report.plain import inert
+from intop.report.terminal import console
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -44,12 +44,11 @@ def show(*parts: RenderableType) -> None:
     A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
     said, so nothing in them is markup, and control characters are shown.
     """
-    as_said = partial(Console, highlight=False, markup=False, emoji=False)
-    console = as_said()
-    if not console.is_terminal:
-        console = as_said(width=max(NARROWEST, console.width), color_system=None)
+    out = console()
+    if not out.is_terminal:
+        out = console(width=max(NARROWEST, out.width), colour=False)
     for part in parts:
-        console.print(_Inert(part), soft_wrap=isinstance(part, Text))
+        out.print(_Inert(part), soft_wrap=isinstance(part, Text))
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,7 @@ def message(err: str) -> str:
 
 def finished(err: str) -> int:
     """How many trials of COLLECT a command's progress has told of as made."""
-    told = re.findall(rf"^x86 slt: collect: (\d+)/{TRIALS},", err, re.MULTILINE)
+    told = re.findall(rf"^\S+Z x86 slt: collect: (\d+)/{TRIALS},", err, re.MULTILINE)
     return int(told[-1]) if told else 0
 
 

@@ -157,7 +157,8 @@ def test_killed_there(lanes: list[Lane], point: Point, record_property) -> None:
     places = [trial.planned.index for trial in death.left]
     assert list(range(max(places, default=-1) + 1)) == sorted(set(places))
     # Whoever takes the host next hears of it, once.
-    told = re.findall(rf"^\S+-lb reports: .*\(process {death.pid}\).*$", death.later, re.MULTILINE)
+    line = rf"^\S+Z \S+-lb reports: .*\(process {death.pid}\).*$"
+    told = re.findall(line, death.later, re.MULTILINE)
     if point not in UNCERTAIN:
         assert (point not in UNHELD) == len(told)
 

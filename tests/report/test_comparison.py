@@ -388,7 +388,8 @@ def test_as_text_it_is_no_wider_than_120_columns_and_nothing_is_cut(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TTY_COMPATIBLE", "1" if terminal else "0")
     found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
     show(report.as_text(found))

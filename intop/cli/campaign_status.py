@@ -1,0 +1,53 @@
+"""The part of `intop status` that is about the study's campaign."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intop.cli.options import print_result, say, study_of
+from intop.errors import IntopError, UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.campaign_status import CampaignStatus
+
+
+def only(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
+    """Print how far the campaign is, and ask no host. Raises UsageError beside --host."""
+    if any(value not in (None, ()) for value in options.values()):
+        raise UsageError("--campaign asks no host: leave --host and what belongs to it out")
+    found = _found(config, arch)
+    if as_json:
+        from intop.report.machine import to_json
+
+        print_result(to_json(found))
+    else:
+        _show(found)
+
+
+def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> None:
+    """Print how far the campaign is. A store that can't be read is said, and hides no host."""
+    try:
+        _show(_found(config, arch))
+    except IntopError as error:
+        say(f"intop: {error}")
+
+
+def _show(found: "CampaignStatus") -> None:
+    from intop.report import campaign_status as report
+    from intop.report.text import show
+
+    show(*report.campaign(found))
+
+
+def _found(config: Path | None, arch: str | None) -> "CampaignStatus":
+    from intop.pipeline.campaign_status import campaign_status, is_begun
+    from intop.pipeline.context import chosen_archs, taking_part
+    from intop.store import opened_to_read
+
+    study = study_of(config)
+    with opened_to_read(study.store) as store:
+        archs = chosen_archs(study, arch)
+        if arch is None:
+            archs = taking_part(
+                study, archs, lambda name: is_begun(study, store, name), lambda _: None
+            )
+        return campaign_status(study, store, archs, tuple(study.workloads.values()))

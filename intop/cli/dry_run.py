@@ -1,0 +1,141 @@
+"""--dry-run: what a command would do, told in its place."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from intop.cli.options import interruptible, print_result, say, study_of
+from intop.errors import UsageError
+
+UNTOUCHED = "nothing was written"
+
+
+def of_stages(*stages: str) -> Callable[..., None]:
+    """What takes the place of a command that measures these stages, with its options."""
+
+    def instead(**options: Any) -> None:
+        with interruptible(UNTOUCHED):
+            _measuring(stages, **options)
+
+    return instead
+
+
+def of_tune(**options: Any) -> None:
+    """In place of tune: all of its stages; where it would ask, the latest campaign goes on."""
+    with interruptible(UNTOUCHED):
+        from intop.pipeline.campaign_status import TUNED
+
+        _measuring(TUNED, **options)
+
+
+def of_contest(names: tuple[str, ...], **options: Any) -> None:
+    """In place of contest: the named baselines or all, the host's own values, and the winner."""
+    with interruptible(UNTOUCHED):
+        from intop.pipeline.baselines import chosen_baselines
+
+        chosen = chosen_baselines(study_of(options["config"]), names)
+        _measuring(("contest",), sides=len(chosen) + 2, **options)
+
+
+def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:
+    """In place of transfer: two machines, each with its default, both winners and a compromise."""
+    if one == other:
+        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
+    if no_measure:
+        raise UsageError("--no-measure writes nothing to any host: leave --dry-run out")
+    with interruptible(UNTOUCHED):
+        _measuring(("transfer",), sides=4, pair=(one, other), **options)
+
+
+def of_doctor(writes: bool, **options: Any) -> None:
+    """In place of doctor --write-test."""
+    if not writes:
+        raise UsageError("--dry-run belongs to --write-test: without it doctor writes nothing")
+    with interruptible(UNTOUCHED):
+        _measuring((), **options)
+
+
+def of_rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
+    """In place of rollback: hosts are asked what they are to be given back."""
+    from intop.cli.hosts import chosen_hosts
+    from intop.cli.passwords import connecting
+    from intop.pipeline.host_states import states
+    from intop.report.dry_run import rollback
+    from intop.report.machine import to_json
+    from intop.report.text import show
+
+    if yes and not force:
+        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    with interruptible(UNTOUCHED):
+        addresses, missing = chosen_hosts(**options)
+        answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
+    if as_json:
+        print_result(to_json(answers))
+    else:
+        show(*rollback(answers, force=force))
+    if any(answer.said is None for answer in answers):
+        sys.exit(1)
+
+
+def of_lab_up(config: Path | None, arch: str | None) -> None:
+    """In place of lab up."""
+    from intop.cli.lab import labs_of
+    from intop.lab import cluster
+
+    for spec in labs_of(study_of(config), arch):
+        state = cluster.status(spec.name).state
+        kind = "a virtual machine" if spec.kind == "vm" else "network namespaces"
+        if state == "up":
+            print_result(f"lab {spec.name} is up, and would be left as it is")
+        else:
+            print_result(f"lab {spec.name} is {state}, and would be started ({spec.arch}, {kind})")
+
+
+def of_lab_down(config: Path | None, arch: str | None, every: bool) -> None:
+    """In place of lab down."""
+    from intop.cli.lab import labs_to_end
+    from intop.lab import cluster
+
+    for name in labs_to_end(config, arch, every=every):
+        found = cluster.status(name)
+        print_result(
+            f"lab {name} is {found.state}, and nothing of it would be removed"
+            if found.state == "down"
+            else f"lab {name} is {found.state}, and would be removed with {found.processes} "
+            f"processes"
+        )
+
+
+def _measuring(
+    stages: tuple[str, ...],
+    *,
+    config: Path | None,
+    as_json: bool,
+    arch: str | None = None,
+    workload: str | None = None,
+    pair: tuple[str, ...] = (),
+    **request: Any,
+) -> None:
+    from intop.pipeline.campaign_status import is_begun
+    from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
+    from intop.pipeline.dry_run import Request, dry_run
+    from intop.report.dry_run import measuring
+    from intop.report.machine import to_json
+    from intop.report.text import show
+    from intop.store import opened_to_read
+
+    study = study_of(config)
+    for one in pair:
+        chosen_archs(study, one)
+    archs, workloads = pair or chosen_archs(study, arch), chosen_workloads(study, workload)
+    known = Request.__dataclass_fields__
+    asked = Request(stages=stages, **{k: v for k, v in request.items() if k in known})
+    with opened_to_read(study.store) as store:
+        if arch is None and not pair:
+            archs = taking_part(study, archs, lambda name: is_begun(study, store, name), say)
+        found = dry_run(study, store, archs, workloads, asked)
+    if as_json:
+        print_result(to_json(found))
+    else:
+        show(*measuring(found))

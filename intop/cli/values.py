@@ -1,0 +1,59 @@
+"""What a shell completes --arch, --workload and baselines with: what the study's file has.
+
+Nothing is checked here and nothing is said: a file that can't be read has no values. It is asked at
+every press of a key, so nothing heavy is imported.
+"""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def archs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The architectures that the study has clusters of."""
+    from intop.domain.cluster import MACHINES, native_arch, other_arch
+
+    meant = {"native": native_arch(), "other": other_arch()}
+    names = (meant.get(name, name) for name in _table(context, "cluster"))
+    return [name for name in names if name in MACHINES and name.startswith(incomplete)]
+
+
+def workloads(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The workloads that the study has."""
+    return [name for name in _table(context, "workload") if name.startswith(incomplete)]
+
+
+def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The baselines that come with intop, and the study's own."""
+    from intop.resources import shipped
+
+    folders = [shipped("configs") / "baselines"]
+    own = _table(context, "study").get("baselines")
+    if isinstance(own, str):
+        folders.append(_path(context).parent / own)
+    try:
+        names = {path.stem for folder in folders for path in folder.glob("*.toml")}
+    except OSError:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _table(context: click.Context, name: str) -> dict[str, Any]:
+    """A table of the study's file; an empty one where there is none to be read."""
+    try:
+        with _path(context).open("rb") as file:
+            table = tomllib.load(file).get(name)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def _path(context: click.Context) -> Path:
+    from intop.config.location import default_path
+
+    return context.params.get("config") or default_path()

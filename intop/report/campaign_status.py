@@ -1,0 +1,136 @@
+"""How far a campaign is, as text."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
+from intop.report.progress import duration
+from intop.report.text import new_table
+from intop.report.verdict import sentence
+
+
+def campaign(found: CampaignStatus) -> list[RenderableType]:
+    """The campaign, then each of its subjects: stages, what is left, the best so far."""
+    if found.campaign is None:
+        return [Text(f"no campaign of {found.study} in {found.store} yet: intop tune begins one")]
+    parts: list[RenderableType] = [Text("\n".join(_campaign_lines(found)))]
+    for subject in found.subjects:
+        parts += [Text("\n" + _subject_line(subject)), stages(subject.stages)]
+        if lines := list(_best_lines(subject)):
+            parts.append(Text("\n".join(lines)))
+    return parts
+
+
+def stages(found: tuple[StageStatus, ...]) -> Table:
+    """A row for each stage."""
+    table = new_table(
+        ("stage", "left"),
+        ("", "left"),
+        ("trials", "right"),
+        ("left", "right"),
+        ("about", "right"),
+        ("disturbed", "right"),
+        ("failed", "right"),
+    )
+    for stage in found:
+        table.add_row(*_cells(stage))
+    return table
+
+
+def _cells(stage: StageStatus) -> tuple[str, ...]:
+    if not stage.trials:
+        return stage.name, stage.state, "-", "", "", "", ""
+    bound = f" {stage.bound}" if stage.bound else ""
+    return (
+        stage.name,
+        stage.state,
+        f"{stage.done}/{stage.trials}{bound}",
+        str(stage.left or ""),
+        about(stage.left_s) if stage.left else "",
+        str(stage.disturbed or ""),
+        str(stage.failed or ""),
+    )
+
+
+def about(seconds: float | None) -> str:
+    """A remaining time; what can't be told is a question mark."""
+    return "?" if seconds is None else duration(seconds)
+
+
+def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
+    ended = f", finished {_utc(found.finished_at)}" if found.finished_at else ""
+    yield (
+        f"campaign {found.campaign} of {found.study} in {found.store}, begun "
+        f"{_utc(found.started_at)}{ended}: {found.trials} trials"
+    )
+    if found.finished_at:
+        return
+    if found.silent_s is None:
+        yield "nothing is stored yet"
+    elif found.is_at_work:
+        yield f"last stored {duration(found.silent_s)} ago ({_utc(found.stored_at)}): at work"
+    else:
+        yield (
+            f"nothing was stored for {duration(found.silent_s)} (since {_utc(found.stored_at)}): "
+            f"nobody seems to be at work; go on with: intop tune --resume"
+        )
+    if found.left_s is None:
+        yield "how long the rest takes can't be told before the pilot"
+    elif found.left_s:
+        yield f"roughly {duration(found.left_s)} of measuring are left; fitting models comes on top"
+
+
+def _subject_line(subject: SubjectStatus) -> str:
+    current = subject.current
+    if current is None:
+        return f"{subject.title}: all stages are done"
+    if not current.trials:
+        return f"{subject.title}: {current.name}, which measures nothing"
+    told = f"{subject.title}: {current.name}, {current.done} of {current.trials} trials"
+    if current.left_s:
+        told += f", about {duration(current.left_s)} left"
+    return f"{told} ({pace(subject)})" if subject.trial_s is not None else told
+
+
+def pace(subject: SubjectStatus) -> str:
+    """What a trial takes, and where that comes from."""
+    if subject.trial_s is None:
+        return "how long a trial takes, the pilot chooses"
+    if subject.measured_in is not None:
+        return (
+            f"a trial takes {subject.trial_s:.1f} s, as measured in campaign {subject.measured_in}"
+        )
+    return f"a trial takes more than the {subject.trial_s:g} s of its load"
+
+
+def _best_lines(subject: SubjectStatus) -> Iterator[str]:
+    if subject.verdict is not None:
+        yield f"  verdict: {sentence(subject.verdict)}"
+    elif subject.best is not None:
+        yield from (f"  {line}" for line in _best(subject.best))
+
+
+def _best(best: Best) -> Iterator[str]:
+    trials = "1 trial" if best.trials == 1 else f"{best.trials} trials"
+    told = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
+    if best.default_p99_ms is not None:
+        told += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
+    yield told
+    if best.by_models:
+        yield (
+            f"chosen of {best.configurations} configurations by models of all trials so far; what "
+            f"it is worth, fresh pairs of verify will say"
+        )
+    else:
+        yield (
+            f"the lowest of {best.configurations} configurations, which is the luckiest one: it is "
+            f"better than it would be if measured again"
+        )
+
+
+def _utc(at: str) -> str:
+    """A stored time (UTC, ISO 8601), as logs have it."""
+    return at.replace("+00:00", "Z")

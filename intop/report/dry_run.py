@@ -1,0 +1,95 @@
+"""What a command would do, as text."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from intop.domain.answer import Answer
+from intop.domain.dry_run import DryRun, Intended, Touched
+from intop.domain.host_state import HostState
+from intop.report.campaign_status import pace, stages
+from intop.report.host_states import held
+from intop.report.progress import duration
+from intop.report.text import few, new_table
+
+SHOWN_KEYS = 12
+
+
+def measuring(found: DryRun) -> list[RenderableType]:
+    """Hosts, then for each subject its trials, their time, and the keys that may be written."""
+    lines = ["dry run: no host is asked, and nothing is written anywhere"]
+    if found.campaign is None:
+        lines.append(f"a new campaign of {found.study} would begin in {found.store}")
+    else:
+        lines.append(f"campaign {found.campaign} of {found.study} in {found.store} would go on")
+    lines += [line for touched in found.hosts for line in _touched(touched)]
+    parts: list[RenderableType] = [Text("\n".join(lines))]
+    for one in found.intended:
+        if one.stages:
+            parts += [Text("\n" + _line(one)), stages(one.stages)]
+        else:
+            parts.append(Text("\n" + one.subject.title))
+        parts.append(Text("\n".join(_details(one))))
+    return parts
+
+
+def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[RenderableType]:
+    """What would be put back on each host, from what it says of itself."""
+    lines = ["dry run: hosts are asked, and nothing is put back"]
+    table = new_table(*((name, "left") for name in ("host", "key", "now", "would be put back to")))
+    for answer in answers:
+        if answer.said is None:
+            lines.append(answer.error)
+            continue
+        state = answer.said
+        foreign = {change.key for change in state.foreign}
+        back = [change for change in state.changed if force or change.key not in foreign]
+        alone = bool(state.holder) and not force
+        for change in () if alone else back:
+            table.add_row(*map(Text, (answer.name, change.key, change.now, change.before)))
+        lines.append(f"{answer.name}: {_outcome(state, len(back), alone=alone)}")
+        if foreign and not force:
+            lines.append(f"  left as somebody else has set them: {', '.join(sorted(foreign))}")
+    parts: list[RenderableType] = [Text("\n".join(lines))]
+    return [*parts, table] if table.row_count else parts
+
+
+def _outcome(state: HostState, count: int, *, alone: bool) -> str:
+    if alone:
+        return f"would be left alone without --force, if that session is alive: {held(state)}"
+    if not count:
+        return "nothing would be put back"
+    return f"{count} key{'' if count == 1 else 's'} would be put back"
+
+
+def _touched(touched: Touched) -> Iterator[str]:
+    if touched.problem:
+        yield f"{touched.arch}: {touched.problem}"
+        return
+    yield f"{touched.arch}: sysctls are written on {', '.join(touched.written)} only"
+    yield f"  load is sent, carried and counted by {', '.join(touched.others)}"
+
+
+def _line(one: Intended) -> str:
+    if not one.left:
+        return f"{one.subject.title}: nothing is left to measure"
+    bound = "about" if one.subject.measured_in else "at least"
+    time = "" if one.left_s is None else f", {bound} {duration(one.left_s)}"
+    return f"{one.subject.title}: {one.left} trials are left{time} ({pace(one.subject)})"
+
+
+def _details(one: Intended) -> Iterator[str]:
+    yield from (f"  {line}" for line in one.lacking)
+    if one.stages and not one.left:
+        yield "  no key would be written"
+        return
+    keys, varied = one.keys, one.varied
+    known = "" if one.is_probed else ", as far as the host has them, which is not asked yet"
+    yield f"  keys that may be written{known}: {len(keys)}, each at first its own value"
+    if not varied:
+        yield "  no key gets another value: it is the default that is measured"
+    elif len(varied) == len(keys):
+        yield f"  all of them get other values: {few(keys, SHOWN_KEYS)} (--json has all)"
+    else:
+        yield f"  of these get other values: {', '.join(varied)}"

@@ -1,0 +1,56 @@
+"""A small study whose lab isn't up, and campaigns of it as they lie in a store."""
+
+from pathlib import Path
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.trial import PlannedTrial, Status
+from intop.store import Campaign, Store, Subject, opened
+from samples import trial
+
+STUDY = """\
+[study]
+name = "mine"
+store = "{folder}/mine.db"
+
+[workload.slt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "t-cli"
+machines = ["x86_64", "aarch64"]
+
+[budget]
+screen_trials = 8
+collect_trials = 8
+refine_trials = 4
+sentinel_every = 4
+"""
+
+
+def begun(folder: Path, statuses: list[Status], *, planned: int = 8) -> tuple[Campaign, Subject]:
+    """A campaign whose screening has so many places, the first of which have been measured."""
+    with opened(str(folder / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version="0.1.0")
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.write_plan(subject, "screen", [place(n) for n in range(planned)])
+        for n, status in enumerate(statuses):
+            add(store, subject, n, status)
+    return campaign, subject
+
+
+def place(n: int) -> PlannedTrial:
+    """The default first, then configurations of their own."""
+    configuration = Configuration({"net.core.somaxconn": str(n)}) if n else DEFAULT
+    role = "design" if n else "baseline"
+    return PlannedTrial(index=n, role=role, configuration=configuration)
+
+
+def add(store: Store, subject: Subject, n: int, status: Status = "ok") -> None:
+    """A trial of a place: of 9 ms at the second one, and 1 ms less at each of the next eight."""
+    made = trial(
+        place(n).configuration, 1000 * (10 - n % 10), stage="screen", index=n, status=status
+    )
+    store.add(subject, made)

@@ -1,0 +1,149 @@
+"""--dry-run: everything that a command would do is told, and nothing is written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from campaigns import begun
+from intop.cli import cli
+from intop.resources import shipped
+
+Call = Callable[..., tuple[int, str, str]]
+
+MEASURING = ["pilot", "screen", "collect", "refine", "verify", "contest", "explain", "tune"]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    from intop.cli import running
+
+    monkeypatch.setattr(running, "connecting", lambda _: pytest.fail("connects"))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_whatever_touches_hosts_can_be_run_dry() -> None:
+    """A command that is added later has to say on which side it is."""
+    dry = {name for name, c in cli.commands.items() if any(p.name == "dry_run" for p in c.params)}
+    assert {*MEASURING, "transfer", "doctor", "rollback"} <= dry
+    assert not {"train", "search", "compare", "models", "status", "completion"} & dry
+
+
+@pytest.mark.parametrize("command", MEASURING)
+def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, command: str) -> None:
+    before = files(study.parent)
+    code, out, err = call(command, "--dry-run", "-c", study)
+    assert (0, "") == (code, err)
+    assert "a new campaign of mine would begin" in out
+    assert "x86: lab t-cli is not up: start it with intop lab up" in out
+    assert before == files(study.parent)
+
+
+def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
+    study: Path, call: Call
+) -> None:
+    begun(study.parent, ["ok", "ok", "disturbed"])
+    before = files(study.parent)
+    found = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
+    assert before == files(study.parent)
+    ((stage,),) = (one["stages"] for one in found["intended"])
+    assert (1, "screen", 8, 2, 1) == (
+        found["campaign"],
+        stage["name"],
+        stage["trials"],
+        stage["done"],
+        stage["disturbed"],
+    )
+    _, out, _ = call("screen", "--dry-run", "-c", study)
+    assert "campaign 1 of mine" in out
+    assert "x86 slt: 6 trials are left, at least 18 s (a trial takes more than the 3 s" in out
+    _, out, _ = call("screen", "--dry-run", "--new", "--samples", "20", "-c", study)
+    assert "a new campaign of mine would begin" in out
+    # The default before all and after every four.
+    assert "x86 slt: 26 trials are left" in out
+
+
+def test_which_hosts_are_written_to_is_told(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call("tune", "--dry-run", "-c", shipped("configs") / "cluster.example.toml")
+    assert 0 == code
+    assert "x86: sysctls are written on " in out
+    assert "load is sent, carried and counted by " in out
+    assert "keys that may be written, as far as the host has them" in out
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_what_both_machines_would_measure_is_told(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = shipped("configs") / "cluster.example.toml"
+    asked = ("transfer", "x86", "arm", "--workload", "slt", "--rounds", "3", "-c", example)
+    found = json.loads(call(*asked, "--dry-run", "--json")[1])
+    assert ["x86", "arm"] == [one["subject"]["arch"] for one in found["intended"]]
+    for one in found["intended"]:
+        # Its default, both winners and a compromise, as soon as there are verdicts.
+        stages = {s["name"]: s["left"] for s in one["stages"]}
+        assert {"pilot": 5, "transfer": 12} == stages  # the example leaves durations to a pilot
+        assert "needs verify before" in one["lacking"][0]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("refine", "refine needs collect before: intop collect --arch x86 --workload slt"),
+        ("verify", "pick needs search before: intop search --arch x86 --workload slt"),
+        ("explain", "explain needs verify before: intop verify --arch x86 --workload slt"),
+    ],
+)
+def test_what_has_to_be_done_before_is_told(
+    study: Path, call: Call, command: str, told: str
+) -> None:
+    assert told in call(command, "--dry-run", "-c", study)[1]
+
+
+def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
+    _, out, _ = call("contest", "kernel-6.1", "--rounds", "4", "--dry-run", "-c", study)
+    assert "x86 slt: 12 trials are left" in out  # the host's own values, a baseline, a winner
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["doctor"], "--dry-run belongs to --write-test"),
+        (["rollback", "--yes"], "--yes belongs to --force"),
+        (["contest", "nosuch"], "there is no baseline nosuch"),
+        (["transfer", "x86", "arm", "--no-measure"], "leave --dry-run out"),
+        (["collect", "--arch", "arm"], "has no cluster for arm"),
+    ],
+)
+def test_bad_usage_is_told_as_without_it(
+    study: Path, words: list[str], told: str, call: Call
+) -> None:
+    with pytest.raises(Exception, match=told):
+        call(*words, "--dry-run", "-c", study)
+
+
+def test_a_test_of_writing_names_the_keys(study: Path, call: Call) -> None:
+    code, out, _ = call("doctor", "--write-test", "--dry-run", "-c", study)
+    assert 0 == code
+    assert "keys that may be written" in out
+    assert "trials are left" not in out
+
+
+def test_a_lab_is_neither_started_nor_removed(study: Path, call: Call) -> None:
+    assert (
+        "lab t-cli is down, and would be started" in call("lab", "up", "--dry-run", "-c", study)[1]
+    )
+    assert "nothing of it would be removed" in call("lab", "down", "--dry-run", "-c", study)[1]
+
+
+def test_a_rollback_of_what_is_not_there_is_1(study: Path, call: Call) -> None:
+    code, out, _ = call("rollback", "--dry-run", "-c", study)
+    assert (1, True) == (code, "lab t-cli is not up" in out)

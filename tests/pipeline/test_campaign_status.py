@@ -1,0 +1,229 @@
+"""How far a campaign is, by a store that somebody may be writing to."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from campaigns import STUDY, begun, place
+from intop.config.study import Study, load_study
+from intop.domain.campaign_status import CampaignStatus, StageStatus
+from intop.domain.refined import BestKnown, Decision, Decisions
+from intop.domain.results import Importance, Ranking
+from intop.errors import IntopError, UsageError
+from intop.pipeline.campaign_status import campaign_status
+from intop.store import opened, opened_to_read
+from samples import VERDICT
+
+ROOT = Path(__file__).parents[2]
+TRIALS = 60
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    path = tmp_path / "intop.toml"
+    path.write_text(STUDY.format(folder=tmp_path))
+    return load_study(path)
+
+
+def status(study: Study, *, new: bool = False, now: datetime | None = None) -> CampaignStatus:
+    with opened_to_read(study.store) as store:
+        workloads = list(study.workloads.values())
+        return campaign_status(study, store, ["x86"], workloads, new=new, now=now)
+
+
+def stage(found: CampaignStatus, name: str) -> StageStatus:
+    (subject,) = found.subjects
+    (one,) = (stage for stage in subject.stages if stage.name == name)
+    return one
+
+
+def test_a_store_that_is_missing_is_not_made(study: Study) -> None:
+    found = status(study)
+    assert found.campaign is None
+    assert {"to come"} == {stage.state for stage in found.subjects[0].stages}
+    assert not Path(study.store).exists()
+
+
+def test_reading_leaves_the_folder_as_it_is(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    status(study)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_what_is_read_cannot_be_written(study: Study, tmp_path: Path) -> None:
+    campaign, _ = begun(tmp_path, ["ok"])
+    with opened_to_read(study.store) as store:
+        assert store is not None
+        with pytest.raises(OperationalError, match="readonly database"):
+            store.finish(campaign)
+
+
+def test_a_store_of_another_schema_is_not_brought_up_to_date(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"])
+    with sqlite3.connect(study.store) as connection:
+        connection.execute("update meta set schema_version = 1")
+    connection.close()
+    with pytest.raises(UsageError, match="has schema 1, this intop needs 2"):
+        status(study)
+
+
+def test_another_programs_database_is_refused(study: Study) -> None:
+    with sqlite3.connect(study.store) as connection:
+        connection.execute("create table tracks (name text)")
+    connection.close()
+    with pytest.raises(UsageError, match="database of another program"):
+        status(study)
+
+
+def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok", "ok", "failed", "disturbed", "overloaded"])
+    found = status(study)
+    screen = stage(found, "screen")
+    assert ("begun", 8, 4, 1, 1, 4) == (
+        screen.state,
+        screen.trials,
+        screen.done,
+        screen.disturbed,
+        screen.failed,
+        screen.left,
+    )
+    assert "to come" == stage(found, "collect").state
+    assert 5 == found.trials
+    best = found.subjects[0].best
+    assert best is not None
+    # Of those that can be used; the last one took 6 ms.
+    assert (6, 1, 2, False) == (
+        round(best.p99_ms),
+        best.trials,
+        best.configurations,
+        best.by_models,
+    )
+
+
+def test_whether_somebody_is_at_work_is_told_by_the_last_trial(
+    study: Study, tmp_path: Path
+) -> None:
+    begun(tmp_path, ["ok"])
+    ended = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=12)
+    soon, late = (
+        status(study, now=ended + timedelta(seconds=30)),
+        status(study, now=ended + timedelta(hours=1)),
+    )
+    assert (30.0, True) == (soon.silent_s, soon.is_at_work)
+    assert (3600.0, False) == (late.silent_s, late.is_at_work)
+
+
+def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path: Path) -> None:
+    campaign, subject = begun(tmp_path, ["ok"] * 2)
+    ranking = Ranking(
+        importances=(Importance(key="net.core.somaxconn", mean=1.0, sd=0.0),),
+        chosen=("net.core.somaxconn",),
+        trials=2,
+    )
+    with opened(study.store) as store:
+        store.put(subject, ranking)
+        store.write_plan(subject, "refine", [place(0), place(1)])
+    found = status(study)
+    # It may end before its plan does.
+    assert ("done", 2, 0) == (
+        stage(found, "screen").state,
+        stage(found, "screen").trials,
+        stage(found, "screen").left,
+    )
+    assert "left out" == stage(found, "collect").state
+    assert ("begun", "at most") == (stage(found, "refine").state, stage(found, "refine").bound)
+    with opened(study.store) as store:
+        store.put(subject, replace(VERDICT, ratio=1.0, ratio_low=0.9, ratio_high=1.1))
+        store.finish(campaign)
+    found = status(study)
+    assert "left out" == stage(found, "explain").state
+    assert found.subjects[0].verdict is not None
+    assert not found.is_at_work
+
+
+def test_the_models_best_comes_before_the_lowest(study: Study, tmp_path: Path) -> None:
+    _, subject = begun(tmp_path, ["ok"] * 5)
+    known = BestKnown(configuration=place(1).configuration, p99_ms=9.0, trials=3)
+    with opened(study.store) as store:
+        store.put(subject, Decisions(made=(Decision(best=known, improvement=0.1),)))
+    best = status(study).subjects[0].best
+    assert best is not None
+    assert (9.0, 3, 4, True) == (best.p99_ms, best.trials, best.configurations, best.by_models)
+
+
+def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"] * 5)
+    with sqlite3.connect(study.store) as connection:
+        for n in range(1, 6):
+            at = f"2026-01-01T00:00:{3 * n:02}+00:00"
+            connection.execute("update trial set started_at = ? where id = ?", (at, n))
+    connection.close()
+    now, new = status(study).subjects[0], status(study, new=True).subjects[0]
+    assert (3.0, 1) == (now.trial_s, now.measured_in) == (new.trial_s, new.measured_in)
+    assert 0 == sum(stage.done for stage in new.stages)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("trial", "started_at", "yesterday"),
+        ("trial", "started_at", "2026-01-01T00:00:00"),
+        ("trial", "seconds", -1.0),
+        ("trial", "seconds", 1e300),
+        ("trial", "p99_ms", 0.0),
+        ("trial", "status", "fine"),
+        ("planned", "configuration", "[1]"),
+        ("result", "created_at", "x"),
+    ],
+)
+def test_what_nobody_of_us_wrote_is_named(
+    study: Study, tmp_path: Path, table: str, column: str, value: object
+) -> None:
+    _, subject = begun(tmp_path, ["ok"])
+    with opened(study.store) as store:
+        store.put(subject, VERDICT)
+    with sqlite3.connect(study.store) as connection:
+        connection.execute(f"update {table} set {column} = ?", (value,))
+    connection.close()
+    with pytest.raises(IntopError, match="is not as this intop writes it"):
+        status(study)
+
+
+WRITER = f"""
+import sys
+from campaigns import add
+from intop.store import Subject, opened
+with opened(sys.argv[1]) as store:
+    subject = Subject(campaign=store.latest("mine"), arch="x86", workload="slt")
+    for n in range({TRIALS}):
+        add(store, subject, n)
+        print(n + 1, flush=True)
+"""
+
+
+def test_it_is_read_while_another_process_measures(study: Study, tmp_path: Path) -> None:
+    """Nobody waits for nobody: what the writer says it has stored, is seen at once."""
+    begun(tmp_path, [], planned=TRIALS)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, study.store],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+    )
+    assert writer.stdout is not None
+    seen: list[int] = []
+    for line in writer.stdout:
+        done = stage(status(study), "screen").done
+        assert int(line) <= done
+        seen.append(done)
+    assert 0 == writer.wait(timeout=60)
+    assert (sorted(seen), TRIALS) == (seen, stage(status(study), "screen").done)
+    assert 1 < len(set(seen))
