@@ -7,9 +7,12 @@ import numpy as np
 
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
+from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
 from intop.learn.samples import Samples
@@ -163,4 +166,41 @@ VERDICT = Verdict(
     ratio_high=4.4,
     level=0.95,
     pairs=8,
+)
+
+DEPLOYMENT = Deployment(
+    study="lab",
+    campaign=1,
+    started_at="2026-11-21T20:00:00+00:00",
+    arch="x86",
+    workload="slt",
+    origin="winner",
+    verdict=VERDICT,
+    kept=None,
+    changes=(
+        Change(
+            key="net.ipv4.tcp_rmem",
+            value="4096 8192 65536",
+            default="4096 131072 6291456",
+            contribution=Contribution(
+                keys=("net.ipv4.tcp_rmem",),
+                before=("4096 131072 6291456",),
+                after=("4096 8192 65536",),
+                left_out=RatioInterval(3.0, 2.1, 4.3),
+                alone=RatioInterval(2.9, 2.0, 4.2),
+            ),
+            mechanism="size of receive buffers",
+            risk="medium",
+            document="Documentation/networking/ip-sysctl.rst",
+        ),
+        Change(
+            key="net.core.somaxconn",
+            value="64",
+            default="4096",
+            contribution=None,
+            mechanism="ceiling of the accept queue",
+            risk="low",
+            document="Documentation/admin-guide/sysctl/net.rst",
+        ),
+    ),
 )

@@ -49,7 +49,7 @@ def sentence(found: Verdict) -> str:
     if found.failures:
         return f"worse: trials of the tuned side that failed: {found.failures}"
     if found.outcome == "gain":
-        return f"gain: P99 is {found.ratio:.2f} times lower{than} ({interval})"
+        return f"gain: {found.gain}"
     if found.outcome == "worse":
         return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {interval})"
     if found.against:

@@ -1,0 +1,128 @@
+"""A deployment as a file for sysctl.d, with what is known of it in comments."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+
+from intop import __version__
+from intop.domain.deployment import Change, Deployment
+from intop.domain.stats import RatioInterval
+from intop.errors import UsageError
+
+NAME = "99-zz-intop.conf"
+"""After 99-sysctl.conf, so that a `sysctl --system` doesn't overrule it unnoticed."""
+OURS = "Written by intop"
+"""What the first line says, by which a file is known to be ours."""
+WIDTH = 100
+
+_KEY = re.compile(r"[A-Za-z0-9_]+([./-][A-Za-z0-9_]+)+")
+_VALUE = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,:/+-]*( [A-Za-z0-9_.,:/+-]+)*")
+
+
+def sysctl_file(deployment: Deployment, *, written_at: str, host: str | None = None) -> str:
+    """The file's text: what procps and systemd read alike.
+
+    `written_at` in UTC, ISO 8601. With `host`, intop itself writes it there, and takes it back.
+    Raises UsageError for a key or value of a study that means something else in such a file.
+    """
+    values = plain_values(deployment)
+    for_host = f" for {host}" if host else ""
+    blocks = [
+        comment(
+            f"{OURS} {__version__} at {written_at}{for_host}.",
+            *provenance(deployment),
+            "To undo: intop rollback gives the host its values back and removes this file."
+            if host
+            else "To undo: remove this file, and set the values below that are called the default.",
+        )
+    ]
+    for change in deployment.changes:
+        described = comment(*measured(deployment, change), f"Default: {change.default}")
+        blocks.append(f"{described}{change.key} = {values[change.key]}\n")
+    return "\n".join(blocks)
+
+
+def is_ours(text: str) -> bool:
+    """Whether a file was written by intop, going by its first line."""
+    return text.startswith(f"# {OURS} ")
+
+
+def provenance(deployment: Deployment) -> Iterator[str]:
+    """Where it comes from and what shows that it helps, a sentence each."""
+    verdict = deployment.verdict
+    yield (
+        f"{deployment.title}, {deployment.origin} of study {deployment.study}, campaign "
+        f"{deployment.campaign} of {deployment.started_at}."
+    )
+    yield f"Measured in {verdict.pairs} interleaved pairs of trials: {verdict.gain}."
+    if deployment.kept is not None:
+        yield (
+            f"In the same {deployment.kept.rounds} rounds the whole winner made P99 "
+            f"{deployment.kept.full.ratio:.2f} times lower, this smaller set "
+            f"{deployment.kept.smaller.ratio:.2f} times."
+        )
+
+
+def measured(deployment: Deployment, change: Change) -> Iterator[str]:
+    """What was found out about one change, a sentence each."""
+    known = ratios(change)
+    if known:
+        told = "; ".join(f"{name} {r.ratio:.2f} ({r.low:.2f} to {r.high:.2f})" for name, r in known)
+        level = f"{deployment.verdict.level:.0%}"
+        yield f"P99 without it / with it, {level} intervals, above 1 it helps: {told}."
+    else:
+        yield "What it contributes is not measured (intop explain does that)."
+    together = change.contribution.keys if change.contribution else (change.key,)
+    if len(together) > 1:
+        yield f"Measured together: {', '.join(together)}."
+    yield f"Risk: {change.risk}. {change.mechanism}."
+
+
+def ratios(change: Change) -> list[tuple[str, RatioInterval]]:
+    """What was measured of a change: P99 without it / with it, by what else was set."""
+    found = change.contribution
+    if found is None:
+        return []
+    known = {
+        "alone": found.alone,
+        "in the winner": found.left_out,
+        "in the smallest set": found.missed,
+    }
+    return [(name, ratio) for name, ratio in known.items() if ratio is not None]
+
+
+def plain_values(deployment: Deployment) -> Mapping[str, str]:
+    """The value of each key, of characters that no format gives a meaning of its own.
+
+    A study may bring parameters of its own, with any text as a choice. Raises UsageError.
+    """
+    for key, value in deployment.values.items():
+        if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+            raise UsageError(
+                f"{deployment.title}: {key!r} = {value!r} can't be written to a file of sysctls "
+                f"without a doubt what it means there. Leave the key out of the study's parameters"
+            )
+    return deployment.values
+
+
+def comment(*sentences: str) -> str:
+    r"""Lines that all begin with #, whatever is in the text.
+
+    Names come from files: what could end a line or can't be seen is shown as \n or \x1b. Lines are
+    short, since some readers take a long one for two.
+    """
+    return "".join(
+        f"{line}\n"
+        for text in sentences
+        for line in textwrap.wrap(
+            _visible(text),
+            WIDTH,
+            initial_indent="# ",
+            subsequent_indent="# ",
+            break_on_hyphens=False,
+        )
+    )
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
