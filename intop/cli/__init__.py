@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import explain, hosts, lab, models, refine, table, transfer
+from intop.cli import apply, explain, hosts, lab, models, refine, table, transfer
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
         "intop collect --arch arm                        one stage, one architecture",
         "intop compare x86 arm",
     )
-    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain.",
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain, "
+    "4 drift.",
 )
 @click.version_option(__version__, prog_name="intop")
 def cli() -> None:
@@ -63,6 +64,7 @@ def cli() -> None:
 
 
 cli.add_command(lab.group)
+cli.add_command(apply.command)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)
