@@ -121,6 +121,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         "contest",
         "explain",
         "pilot",
+        "plan",
         "status",
         "rollback",
     }

@@ -708,6 +708,8 @@ def test_what_is_no_host_is_refused_with_the_form(word: str) -> None:
         ("lb:65536", {}, "port"),
         ("-oProxyCommand=true", {}, "hostname"),
         ("lb", {"state_dir": "relative"}, "state_dir"),
+        ("lb", {"config_root": "relative"}, "config_root"),
+        ("lb", {"config_root": "/srv/"}, "config_root"),
     ],
 )
 def test_what_a_file_may_not_say_of_a_host_is_refused_by_name(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import apply, explain, hosts, lab, models, refine, table, transfer
+from intop.cli import apply, explain, hosts, lab, models, plan, refine, table, transfer
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -70,6 +70,7 @@ cli.add_command(hosts.rollback)
 cli.add_command(models.command)
 cli.add_command(refine.command)
 cli.add_command(explain.command)
+cli.add_command(plan.command)
 cli.add_command(transfer.command)
 
 

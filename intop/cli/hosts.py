@@ -36,7 +36,7 @@ DRIFT = 4
 """The exit code of a status of hosts of which one is not as it was applied."""
 
 
-def _host_options(command: F) -> F:
+def host_options(command: F) -> F:
     """Which hosts: those of a study, or named ones."""
     options = (
         click.option(
@@ -70,7 +70,7 @@ def _host_options(command: F) -> F:
         "intop status --host root@10.0.0.5:22      needs no study",
     ),
 )
-@_host_options
+@host_options
 @json_option
 def status(as_json: bool, **options: Any) -> None:
     """Say what is applied where, by whom and since when, and what has drifted from that.
@@ -103,7 +103,7 @@ def status(as_json: bool, **options: Any) -> None:
     )
     + "\n\nWithout intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
 )
-@_host_options
+@host_options
 @click.option(
     "--force",
     is_flag=True,
@@ -138,21 +138,28 @@ def _chosen(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
     """The hosts that were asked for, and an error for each lab among them that isn't up."""
-    from intop.config.study import host_address
     from intop.pipeline.host_states import tuned_hosts
 
-    given = {name: value for name, value in options.items() if value is not None}
-    if not words:
-        if given:
-            option = next(iter(given)).replace("_", "-")
-            raise UsageError(f"--{option} belongs to --host: a study's file says it for its hosts")
+    hosts = named_hosts(words, **options)
+    if not hosts:
         return tuned_hosts(study_of(config), arch, say)
     source = click.get_current_context().get_parameter_source("config")
     if arch is not None or source is ParameterSource.COMMANDLINE:
         raise UsageError("--host names the hosts itself: leave --config and --arch out")
+    return hosts, []
+
+
+def named_hosts(words: Sequence[str], **options: Any) -> list["HostAddress"]:
+    """The hosts of --host. Raises UsageError for options that belong to it and stand alone."""
+    from intop.config.study import host_address
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and not words:
+        option = next(iter(given)).replace("_", "-")
+        raise UsageError(f"--{option} belongs to --host: a study's file says it for its hosts")
     if given.get("sudo") == "yes":
         given["sudo"] = True
-    return [host_address(word, **given) for word in words], []
+    return [host_address(word, **given) for word in words]
 
 
 def _confirm(found: Sequence["Answer[HostState]"]) -> None:

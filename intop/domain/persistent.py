@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+
+from intop.domain.sysctl_file import NAME
 
 FILES, PROCPS_LAST, TUNED, REREAD, REREAD_LAST = range(5)
 """The turns in which settings take effect: the sysctl.d files; etc/sysctl.conf, where procps does
@@ -75,8 +77,21 @@ class Persistent:
         """What makes the key something else at the next `sysctl --system`, whatever booting did."""
         return next(iter(self._named(self.on_reload, key)[-1:]), None)
 
+    def without(self, path: str) -> "Persistent":
+        """The same without what a file says."""
+        return replace(
+            self,
+            settings=tuple(s for s in self.settings if s.file != path),
+            on_reload=tuple(s for s in self.on_reload if s.file != path),
+        )
+
     def _named(self, settings: Sequence[Setting], key: str) -> list[Setting]:
         return [s for s in settings if s.key == key]
+
+
+def our_file(config_root: str) -> str:
+    """The path of the file in which a host below this root keeps what intop has deployed."""
+    return f"{config_root.rstrip('/')}/etc/sysctl.d/{NAME}"
 
 
 def canonical_key(text: str) -> str:

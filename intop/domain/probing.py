@@ -237,6 +237,36 @@ def _fitted(
 ) -> Parameter | str:
     """The parameter as this host allows it, or why it doesn't."""
     reading = readings.get(parameter.key, MISSING)
+    if why := _barred(parameter, facts, reading):
+        return why
+    if parameter.is_numeric:
+        parts = reading.value.split(" ")
+        if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
+            return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
+        return _within_memory(parameter, facts)
+    return _available(parameter, facts, readings, reading.value)
+
+
+def why_not_set(parameter: Parameter, value: str, probe: Probe) -> str:
+    """Why a host can't be given a value of a parameter, one that others have; "" where it can."""
+    if why := _barred(parameter, probe.facts, probe.readings.get(parameter.key, MISSING)):
+        return why
+    if not parameter.is_numeric:
+        offered = _offered(parameter, probe.facts, probe.readings)
+        others = ", ".join(c for c in parameter.choices if c in offered) or "nothing that is known"
+        return "" if value in offered else f"the host doesn't offer {value}: it has {others}"
+    fitted = _within_memory(parameter, probe.facts)
+    if isinstance(fitted, str):
+        return fitted
+    for part, component in zip(value.split(), fitted.components, strict=False):
+        if _is_integer(part) and int(part) > component.high:
+            limit = f"{component.high} {parameter.unit}".rstrip()
+            return f"beyond what is tried on a host of its memory, at most {limit}"
+    return ""
+
+
+def _barred(parameter: Parameter, facts: HostFacts, reading: Reading) -> str:
+    """Why the key can't be set at all on this host, or ""."""
     presence = parameter.presence
     if facts.in_namespace and parameter.scope == "machine":
         return "belongs to the whole machine, and this host is only a namespace of it"
@@ -250,14 +280,8 @@ def _fitted(
         return f"has no effect: since kernel {presence.inert_since}"
     if reading.access == "unreadable":
         return "can't be read"
-    if why := _locked(parameter.key, reading, facts):
-        return f"can't be written: {why}"
-    if parameter.is_numeric:
-        parts = reading.value.split(" ")
-        if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
-            return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
-        return _within_memory(parameter, facts)
-    return _available(parameter, facts, readings, reading.value)
+    why = _locked(parameter.key, reading, facts)
+    return f"can't be written: {why}" if why else ""
 
 
 def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
@@ -298,11 +322,7 @@ def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:
 def _available(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading], default: str
 ) -> Parameter | str:
-    offered = set(parameter.choices)
-    source, in_namespace = _choice_sources(parameter)
-    for key in (source, in_namespace if facts.in_namespace else None):
-        if key is not None and key in readings:
-            offered &= set(readings[key].value.split())
+    offered = _offered(parameter, facts, readings)
     if default not in parameter.choices:
         return f"its value {default!r} is none of the known choices"
     # The value in force can always be written again, whatever the lists say.
@@ -310,3 +330,13 @@ def _available(
     if len(choices) < 2:
         return f"the host offers only {default}"
     return replace(parameter, choices=choices)
+
+
+def _offered(parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]) -> set[str]:
+    """The choices that the host's own lists have."""
+    offered = set(parameter.choices)
+    source, in_namespace = _choice_sources(parameter)
+    for key in (source, in_namespace if facts.in_namespace else None):
+        if key is not None and key in readings:
+            offered &= set(readings[key].value.split())
+    return offered

@@ -11,7 +11,7 @@ Outcome = Literal["applied", "already", "stopped"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostPlan:
+class HostStep:
     """What is to be done on one load balancer, and what was seen there before.
 
     It `has_it` already, or has a `problem` in whose way nothing may be done. `overruled` are keys
@@ -34,7 +34,7 @@ class RolloutPlan:
     """
 
     deployment: Deployment
-    hosts: tuple[HostPlan, ...]
+    hosts: tuple[HostStep, ...]
     rounds: int
 
 

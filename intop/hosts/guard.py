@@ -257,6 +257,11 @@ def status(host: Host) -> HostState:
     )
 
 
+def is_held(host: Host) -> bool:
+    """Whether the lock is there. Unlike `status`, this never makes a host restore itself."""
+    return bool(output(host, f"[ ! -d {shlex.quote(host.address.state_dir)}/lock ] || echo held"))
+
+
 def rollback(host: Host, *, force: bool = False) -> RolledBack:
     """Give a host back by what is on it alone: every guarded key its value from before.
 

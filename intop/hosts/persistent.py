@@ -6,7 +6,7 @@ Read as they are read by systemd-sysctl (sysctl.d(5), systemd's src/sysctl/sysct
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from intop.domain.parameter import normalised
 from intop.domain.persistent import (
@@ -78,13 +78,13 @@ class _Line:
     is_exclusion: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class _File:
     """A file of a `kind` (its folder, or what it is called), with its lines."""
 
     kind: str
     path: str
-    text: tuple[str, ...]
+    text: list[str] = field(default_factory=list)
     is_read: bool = True
 
     @property
@@ -154,25 +154,19 @@ def _files(text: str) -> tuple[list[_File], bool]:
     """The files in the order in which they were printed, and whether systemd runs there."""
     files: list[_File] = []
     with_systemd = False
-    body: list[str] = []
     for line in lines(text):
-        if line.startswith(">"):
-            body.append(line[1:])
+        if line[:1] == ">" and files:
+            files[-1].text.append(line[1:])
             continue
         if line == "unread" and files:
-            files[-1] = replace(files[-1], is_read=False)
+            files[-1].is_read = False
         kind, tab, path = line.partition("\t")
-        if not tab:
-            continue
-        if files:
-            files[-1] = replace(files[-1], text=tuple(body))
-        body = []
-        if kind == "end":
+        if tab and kind == "end":
             return files, with_systemd
-        if kind == "systemd":
+        if tab and kind == "systemd":
             with_systemd = True
-        else:
-            files.append(_File(kind=kind, path=path, text=()))
+        elif tab:
+            files.append(_File(kind, path))
     raise ValueError("the answer ends early")
 
 

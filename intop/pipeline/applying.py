@@ -17,7 +17,7 @@ from intop.domain.deployment import Deployment
 from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
 from intop.domain.results import Verdict
-from intop.domain.rollout import HostPlan, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
 from intop.domain.sysctl_file import NAME, plain_values, sysctl_file
 from intop.errors import IntopError, UsageError
 from intop.hosts.guard import PARTNERS
@@ -27,7 +27,7 @@ from intop.pipeline.bench import Bench, bench
 from intop.pipeline.blocks import latest_series, planned_sides
 from intop.pipeline.context import Context, Task
 from intop.pipeline.deploying import deployments
-from intop.pipeline.host_states import asked, state_of
+from intop.pipeline.host_states import ask_all, state_of
 from intop.pipeline.pilot import timed
 from intop.pipeline.verifying import Place, judge
 from intop.report.verdict import sentence
@@ -172,23 +172,23 @@ def _task(context: Context, deployment: Deployment) -> Task:
     )
 
 
-def _host_plans(task: Task, deployment: Deployment, *, persist: bool) -> tuple[HostPlan, ...]:
+def _host_plans(task: Task, deployment: Deployment, *, persist: bool) -> tuple[HostStep, ...]:
     values = plain_values(deployment) if persist else deployment.values
 
     def look(host: Host) -> tuple[HostState, Persistent | None]:
         return state_of(host), read_persistent(host) if persist else None
 
     addresses = [cluster.load_balancer for cluster in task.clusters()]
-    answers = asked(addresses, task.context.connect, look)
+    answers = ask_all(addresses, task.context.connect, look)
 
     def planned(
         address: HostAddress, answer: Answer[tuple[HostState, Persistent | None]]
-    ) -> HostPlan:
+    ) -> HostStep:
         if answer.said is None:
-            return HostPlan(host=address.name, problem=answer.error)
+            return HostStep(host=address.name, problem=answer.error)
         state, persistent = answer.said
         file = f"{address.config_root.rstrip('/')}/etc/sysctl.d/{NAME}" if persist else ""
-        return HostPlan(
+        return HostStep(
             host=address.name,
             has_it=_has(state, values, file),
             problem=_problem(address.name, state, persistent, file),

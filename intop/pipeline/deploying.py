@@ -21,6 +21,25 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
     return {arch: _of_arch(context, arch, whole=whole) for arch in context.archs}
 
 
+def known_deployments(context: Context, *, whole: bool = False) -> dict[str, Deployment | None]:
+    """The same, of the architectures that have a verdict; the others are said to be left out.
+
+    Raises ResultMissingError where none has one.
+    """
+    found: dict[str, Deployment | None] = {}
+    missing: list[ResultMissingError] = []
+    for arch in context.archs:
+        try:
+            found[arch] = _of_arch(context, arch, whole=whole)
+        except ResultMissingError as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    for absent in missing:
+        context.progress.say(f"left out: {absent}")
+    return found
+
+
 def _of_arch(context: Context, arch: str, *, whole: bool) -> Deployment | None:
     tasks = [task for task in context.subjects() if task.subject.arch == arch]
     verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]

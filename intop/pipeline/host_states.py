@@ -50,7 +50,7 @@ def tuned_hosts(
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:
     """What is applied on each host, by whom and since when, and its drift. Raises nothing."""
-    return asked(addresses, connect, state_of)
+    return ask_all(addresses, connect, state_of)
 
 
 def roll_back(
@@ -68,7 +68,7 @@ def roll_back(
         # rollback would have nothing left to tell.
         return Rollback(done=done, held=guard.status(host) if done.outcome == "held" else None)
 
-    return asked(addresses, connect, work)
+    return ask_all(addresses, connect, work)
 
 
 def state_of(host: Host) -> HostState:
@@ -81,10 +81,10 @@ def state_of(host: Host) -> HostState:
     return replace(state, drift=drift)
 
 
-def asked(
+def ask_all(
     addresses: Sequence[HostAddress], connect: Connect, work: Callable[[Host], T]
 ) -> list[Answer[T]]:
-    """The answers in the order of the addresses, each of which is asked once."""
+    """The answers in the order of the addresses, each of which is asked once, all at a time."""
 
     def ask(address: HostAddress) -> Answer[T]:
         try:

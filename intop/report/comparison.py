@@ -3,7 +3,6 @@
 The tables are made once, as plain data; both forms are made from these.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from rich.console import Group, RenderableType
@@ -22,6 +21,7 @@ from intop.domain.comparison import (
 from intop.domain.results import Importance, ModelError
 from intop.domain.trial import Conditions
 from intop.report import ranks
+from intop.report.markdown import escaped, table
 from intop.report.text import bold, new_table
 
 WIDEST_BAR = 40
@@ -63,23 +63,11 @@ def as_markdown(found: Compared) -> str:
     for section in sections(found):
         blocks.append(f"{'#' * section.depth} {section.title}")
         if section.rows:
-            rulers = ["---:" if justify == "right" else "---" for _, justify in section.columns]
-            lines = [[name for name, _ in section.columns], rulers, *section.rows]
-            blocks.append("\n".join(_markdown_row(line) for line in lines))
+            rows = [[escaped(cell) for cell in row] for row in section.rows]
+            blocks.append(table(section.columns, rows))
         if section.notes:
-            blocks.append("\n".join(f"- {_escaped(note)}" for note in section.notes))
+            blocks.append("\n".join(f"- {escaped(note)}" for note in section.notes))
     return "\n\n".join(blocks)
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
-
-
-def _escaped(text: str) -> str:
-    """Without what Markdown would take for its own."""
-    for sign in "\\|*<[`":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", " ")
 
 
 def sections(found: Compared) -> list[Section]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Contrast
+from intop.domain.plan import PlannedKey
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.trial import Trial
@@ -22,7 +23,7 @@ def _plain(value: Any) -> Any:
         return _trial(value)
     if is_dataclass(value) and not isinstance(value, type):
         plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        if isinstance(value, (Contestant, Contrast, Verdict)):
+        if isinstance(value, (Contestant, Contrast, PlannedKey, Verdict)):
             plain["outcome"] = value.outcome
         if isinstance(value, RankAgreement):
             plain["chosen_by_both"] = list(value.chosen_by_both)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from intop.domain.rollout import HostPlan, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
 from intop.report.verdict import sentence
 
 KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
@@ -49,7 +49,7 @@ def _plan_lines(plan: RolloutPlan) -> Iterator[str]:
         yield from (f"     {host.host}: {d.where}: {d.detail}" for d in host.overruled)
 
 
-def _step(plan: RolloutPlan, host: HostPlan) -> str:
+def _step(plan: RolloutPlan, host: HostStep) -> str:
     if host.problem:
         return f"NOT POSSIBLE: {host.problem.removeprefix(f'{host.host}: ')}"
     if host.has_it:

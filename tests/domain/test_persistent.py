@@ -51,11 +51,11 @@ def test_the_last_one_wins() -> None:
 
 
 def test_a_file_that_is_not_there_yet_has_its_place() -> None:
-    early, late = conf("99-zz.conf", "1"), conf("99-zzz.conf", "2")
+    early, late = conf("99-a.conf", "1"), conf("99-zzz.conf", "2")
     found = Persistent(settings=(early, late, PROFILE))
     assert (late, PROFILE) == found.after("net.a.x", PATH)
     assert () == found.after("net.a.y", PATH)
-    again = conf("99-zz.conf", "1", REREAD), conf("99-zzz.conf", "2", REREAD)
+    again = conf("99-a.conf", "1", REREAD), conf("99-zzz.conf", "2", REREAD)
     found = Persistent(settings=(early, late, PROFILE, *again), rereads=True)
     assert again[1:] == found.after("net.a.x", PATH)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from damage import anything, damaged
 from intop.domain.persistent import Persistent
@@ -246,6 +246,7 @@ ANSWER = (
 )
 
 
+@settings(max_examples=40)
 @given(anything | damaged(ANSWER))
 def test_an_answer_is_read_or_the_host_is_named(text: str) -> None:
     try:

@@ -13,7 +13,7 @@ from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent, Setting
-from intop.domain.rollout import HostPlan, RolloutPlan
+from intop.domain.rollout import HostStep, RolloutPlan
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.pipeline import applying
@@ -33,7 +33,7 @@ class Fleet:
     events: list[str] = field(default_factory=list)
 
     def plan(self, **changes: Any) -> RolloutPlan:
-        hosts = tuple(HostPlan(host=name) for name in NAMES)
+        hosts = tuple(HostStep(host=name) for name in NAMES)
         return RolloutPlan(deployment=DEPLOYMENT, hosts=changes.get("hosts", hosts), rounds=4)
 
     def roll_out(self, **options: Any) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
 
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
-    hosts = (HostPlan(host="one", has_it=True), HostPlan(host="two", file=FILE))
+    hosts = (HostStep(host="one", has_it=True), HostStep(host="two", file=FILE))
     assert [("one", "already"), ("two", "applied")] == fleet.roll_out(plan=fleet.plan(hosts=hosts))
     assert ["two"] == list(fleet.left)
     path, text = fleet.left["two"][1]
@@ -124,7 +124,7 @@ def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
 
 
 def test_with_a_problem_anywhere_no_host_is_touched(fleet: Fleet) -> None:
-    hosts = (HostPlan(host="one"), HostPlan(host="two", problem="two: is gone"))
+    hosts = (HostStep(host="one"), HostStep(host="two", problem="two: is gone"))
     with pytest.raises(IntopError, match="two: is gone"):
         fleet.roll_out(plan=fleet.plan(hosts=hosts))
     assert [] == fleet.events

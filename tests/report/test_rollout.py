@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.domain.rollout import HostPlan, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
 from intop.report.rollout import done, planned
 from printed import shown
 from samples import DEPLOYMENT, VERDICT
@@ -14,9 +14,9 @@ def test_a_plan_names_canary_values_and_what_is_in_the_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     hosts = (
-        HostPlan(host="lb1", file=FILE),
-        HostPlan(host="lb2", has_it=True),
-        HostPlan(host="lb3", problem="lb3: is held by me"),
+        HostStep(host="lb1", file=FILE),
+        HostStep(host="lb2", has_it=True),
+        HostStep(host="lb3", problem="lb3: is held by me"),
     )
     out = shown(capsys, *planned([RolloutPlan(deployment=DEPLOYMENT, hosts=hosts, rounds=10)]))
     assert "    net.core.somaxconn = 64    (default 4096)\n" in out

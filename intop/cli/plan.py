@@ -1,0 +1,79 @@
+"""`intop plan`: what deploying would change on each host. Nothing is written there."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from intop.cli.hosts import host_options, named_hosts
+from intop.cli.options import (
+    Command,
+    examples,
+    json_option,
+    print_result,
+    workload_option,
+)
+from intop.cli.passwords import connecting
+from intop.cli.running import NO_GAIN, opened_context
+from intop.errors import UsageError
+
+
+@click.command(
+    "plan",
+    cls=Command,
+    epilog=examples(
+        "intop plan                                    all load balancers of the study",
+        "intop plan --arch x86 --markdown > plan.md    for a pull request",
+        "intop plan --winner                           the whole winner, not the smallest set",
+        "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
+    ),
+)
+@host_options
+@workload_option
+@click.option("--winner", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@json_option
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+def command(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    words: Sequence[str],
+    winner: bool,
+    as_json: bool,
+    as_markdown: bool,
+    **options: Any,
+) -> None:
+    """Say what deploying the result would change on each host, key by key, and why.
+
+    For each load balancer: the value now and then, the measured contribution, the risk; and what
+    else sets the key when the host boots (sysctl.d, sysctl.conf, TuneD), who wins, what to do.
+    Nothing is written. The exit code is 3 where there is no gain: keep the defaults; 1 when a host
+    can't be asked.
+    """
+    from intop.pipeline.planning import plan as stage
+    from intop.report import plan as report
+    from intop.report.machine import to_json
+    from intop.report.text import show
+
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other")
+    hosts = named_hosts(words, **options)
+    connect = connecting(hosts) if hosts else None
+    with opened_context(config, arch, workload) as context:
+        if connect is not None:
+            context = replace(context, connect=connect)
+        found = stage(context, whole=winner, hosts=hosts)
+    if as_json:
+        print_result(to_json(found))
+    elif as_markdown:
+        print_result(report.as_markdown(found))
+    else:
+        show(*report.as_text(found))
+    plans = [plan for plan in found.values() if plan is not None]
+    if not plans:
+        sys.exit(NO_GAIN)
+    if any(answer.said is None for plan in plans for answer in plan.hosts):
+        sys.exit(1)

@@ -1,0 +1,270 @@
+"""What deploying would change, as text to read or as Markdown for a pull request."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from intop.domain.answer import Answer
+from intop.domain.deployment import Change, Deployment
+from intop.domain.persistent import Setting
+from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
+from intop.domain.stats import RatioInterval
+from intop.report.explain import kept_sentence
+from intop.report.markdown import code, escaped, table
+from intop.report.text import bold, new_table
+
+WIDTH = 100
+"""Characters of a line of text."""
+WHY_WIDTH = 46
+"""Characters of a line below a key."""
+LONG = 24
+"""Characters of two values from which on they don't stand in one line."""
+NOTHING = "no significant gain: keep the defaults, there is nothing to deploy"
+
+
+# Text ---------------------------------------------------------------------------------------------
+
+
+def as_text(found: Mapping[str, Plan | None]) -> list[RenderableType]:
+    """Each architecture: what it is about, each host's changes, and what its keys do."""
+    parts: list[RenderableType] = []
+    for arch, plan in found.items():
+        if plan is None:
+            parts.append(Text(f"{arch}: {NOTHING}\n"))
+            continue
+        parts += [bold(_title(plan.deployment)), _wrapped(_origin(plan.deployment))]
+        for answer in plan.hosts:
+            parts += ["", *_host(answer)]
+        parts += ["", _explained(plan.deployment), ""]
+    return parts
+
+
+def _host(answer: Answer[HostPlan]) -> Iterator[RenderableType]:
+    if answer.said is None:
+        yield Text(f"ERROR  {answer.error}")
+        return
+    host = answer.said
+    yield bold(f"{answer.name}: {_counts(host)}")
+    rows = new_table(("key", "left"), ("now -> then", "left"), ("to do", "left"), ("risk", "left"))
+    for key in host.keys:
+        why = "\n".join(textwrap.wrap(worth(key.change), WHY_WIDTH))
+        told = f"{key.change.key}\n{textwrap.indent(why, '  ')}"
+        rows.add_row(*(Text(t) for t in (told, _values(key), _to_do(key), key.change.risk)))
+    yield rows
+    if lines := list(_remarks(host)):
+        yield _wrapped(lines)
+
+
+def _wrapped(lines: Iterable[str]) -> Text:
+    """Lines that are short enough; a path or command in them is never broken."""
+    wrapped = [
+        textwrap.fill(
+            line,
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines
+    ]
+    return Text("\n".join(wrapped))
+
+
+def _explained(deployment: Deployment) -> Text:
+    """What each key does, once for all hosts."""
+    return _wrapped(
+        f"{change.key}: {change.mechanism} ({change.document})" for change in deployment.changes
+    )
+
+
+def _values(key: PlannedKey) -> str:
+    now, then = _now(key), key.change.value
+    if key.outcome == "is so":
+        return then
+    return f"{now}\n-> {then}" if len(now + then) > LONG else f"{now} -> {then}"
+
+
+# Markdown -----------------------------------------------------------------------------------------
+
+
+def as_markdown(found: Mapping[str, Plan | None]) -> str:
+    """In GitHub's Markdown: a table for each host, and what keys do behind a fold."""
+    blocks: list[str] = []
+    for arch, plan in found.items():
+        if plan is None:
+            blocks.append(f"## {arch}\n\n{NOTHING[:1].upper()}{NOTHING[1:]}.")
+            continue
+        blocks.append(f"## {escaped(_title(plan.deployment))}")
+        blocks.append("\n".join(f"- {escaped(line)}" for line in _origin(plan.deployment)))
+        for answer in plan.hosts:
+            blocks += _markdown_host(answer)
+        lines = "\n".join(
+            f"- {code(change.key)}: {escaped(change.mechanism)} ({_document(change)})"
+            for change in plan.deployment.changes
+        )
+        summary = "<summary>What these keys do</summary>"
+        blocks.append(f"<details>\n{summary}\n\n{lines}\n\n</details>")
+    return "\n\n".join(blocks)
+
+
+def _markdown_host(answer: Answer[HostPlan]) -> Iterator[str]:
+    if answer.said is None:
+        yield f"### {escaped(answer.name)}: could not be asked"
+        yield f"- {escaped(answer.error)}"
+        return
+    host = answer.said
+    yield f"### {escaped(answer.name)}: {escaped(_counts(host))}"
+    columns = tuple((name, "left") for name in ("key", "now", "then", "why", "risk", "to do"))
+    yield table(
+        columns,
+        [
+            (
+                code(key.change.key),
+                code(_now(key)),
+                code(key.change.value),
+                escaped(worth(key.change)),
+                key.change.risk,
+                _to_do(key),
+            )
+            for key in host.keys
+        ],
+    )
+    if lines := [f"- {escaped(line)}" for line in _remarks(host)]:
+        yield "\n".join(lines)
+
+
+def _document(change: Change) -> str:
+    """A link to the kernel's documentation, where the key has a document of it."""
+    path = change.document.removeprefix("Documentation/")
+    if path == change.document or not path.endswith(".rst"):
+        return code(change.document)
+    return f"[{escaped(path)}](https://docs.kernel.org/{path.removesuffix('.rst')}.html)"
+
+
+# Sentences ----------------------------------------------------------------------------------------
+
+
+def _title(deployment: Deployment) -> str:
+    return f"{deployment.title}: {deployment.verdict.gain}"
+
+
+def _origin(deployment: Deployment) -> Iterator[str]:
+    """Where the values come from, and how much of the gain they keep."""
+    count = len(deployment.changes)
+    told = "the whole winner"
+    if deployment.origin == "smallest set":
+        told = "the fewest changes that were found to keep the winner's gain"
+    yield (
+        f"{_number(count, 'key')}, {told}, of study {deployment.study}, campaign "
+        f"{deployment.campaign} of {deployment.started_at[:10]}"
+    )
+    if deployment.kept is not None:
+        yield kept_sentence(deployment.kept)
+    yield "nothing was written: this only says what deploying would change"
+
+
+def worth(change: Change) -> str:
+    """What was measured of a change, in words; the comparison that is nearest to what is deployed.
+
+    Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
+    """
+    found = change.contribution
+    if found is None:
+        return "not measured by itself (intop explain does that)"
+    others = [key for key in found.keys if key != change.key]
+    it = f"it and {', '.join(others)}" if others else "it"
+    if found.missed is not None:
+        return f"without {it} P99 is {_times(found.missed, 'higher')}"
+    if found.left_out is not None:
+        return f"the winner without {it}: P99 is {_times(found.left_out, 'higher')}"
+    if found.alone is not None:
+        return f"{it} alone: P99 is {_times(found.alone, 'lower')}"
+    return "not measured by itself"
+
+
+def _times(ratio: RatioInterval, word: str) -> str:
+    """Such as: 3.46 times higher (1.55 to 7.70)."""
+    if ratio.ratio < 1:
+        ratio = RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low)
+        word = {"higher": "lower", "lower": "higher"}[word]
+    unclear = ", so it may be nothing" if ratio.low <= 1 <= ratio.high else ""
+    return f"{ratio.ratio:.2f} times {word} ({ratio.low:.2f} to {ratio.high:.2f}{unclear})"
+
+
+def _counts(host: HostPlan) -> str:
+    """Such as: 2 keys to change, 1 is so already, 1 conflict."""
+    told = [f"{_number(len(host.of('changes')), 'key')} to change"]
+    if already := host.of("is so"):
+        told.append(f"{len(already)} so already")
+    if impossible := host.of("impossible"):
+        told.append(f"{len(impossible)} impossible")
+    if host.conflicts:
+        told.append(_number(host.conflicts, "conflict"))
+    return ", ".join(told)
+
+
+def _to_do(key: PlannedKey) -> str:
+    return {"changes": "set", "is so": "nothing", "impossible": "can't be"}[key.outcome]
+
+
+def _now(key: PlannedKey) -> str:
+    if key.now is None:
+        return "none"
+    return key.now or "empty"
+
+
+def _remarks(host: HostPlan) -> Iterator[str]:
+    """Conflicts, obstacles and notes, what keeps a value from lasting first."""
+    for key in host.keys:
+        yield from (_conflict(key, rival, host.file) for rival in key.rivals)
+    for key in host.keys:
+        name = key.change.key
+        if key.outcome == "impossible":
+            yield f"IMPOSSIBLE  {name}: {key.obstacle}"
+        if not key.is_as_measured and key.now is not None:
+            yield (
+                f"NOTE  {name}: the gain was measured against {key.change.default}, and this host "
+                f"has {_now(key)}: what it gains here was not measured"
+            )
+        yield from (f"NOTE  {name}: {_agreement(setting)}" for setting in key.agreeing)
+        if key.filed is not None:
+            yield f"NOTE  {name}: {key.filed.place}, of an earlier deployment, has {_filed(key)}"
+    yield from (f"NOTE  {note}" for note in host.notes)
+
+
+def _filed(key: PlannedKey) -> str:
+    if key.filed is None or key.filed.value == key.change.value:
+        return "this value already"
+    return f"{key.filed.value}, and will be replaced"
+
+
+def _conflict(key: PlannedKey, rival: Rival, file: str) -> str:
+    """Who sets a key to something else, who wins, and what to do."""
+    setting, value = rival.setting, key.change.value
+    told = f"{key.change.key}: {setting.place} sets {setting.value or 'nothing'}"
+    if rival.wins == "never":
+        return f"NOTE  {told}; {file} comes after it and wins: nothing to do"
+    if rival.wins == "on reload":
+        return (
+            f"CONFLICT  {told}; {file} wins at boot, but the next sysctl --system reads that after "
+            f"it: take the line out, or let it set {value}"
+        )
+    if setting.is_tuned:
+        return (
+            f"CONFLICT  {told} at boot after {file}, and wins (reapply_sysctl is off): take it out "
+            f"of the profile, or deploy as a TuneD profile (intop export --format tuned)"
+        )
+    return (
+        f"CONFLICT  {told} at boot after {file}, and wins: take the line out, or let it set {value}"
+    )
+
+
+def _agreement(setting: Setting) -> str:
+    return f"{setting.place} sets the same value already"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

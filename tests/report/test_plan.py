@@ -1,0 +1,159 @@
+"""A plan as text and as Markdown, from hand-made ones."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.answer import Answer
+from intop.domain.explanation import Contribution, Kept
+from intop.domain.persistent import FILES, TUNED, Persistent, Setting, our_file
+from intop.domain.plan import HostPlan, Plan, planned_key
+from intop.domain.stats import RatioInterval
+from intop.report.machine import to_json
+from intop.report.markdown import code, escaped
+from intop.report.plan import as_markdown, as_text, worth
+from printed import shown
+from samples import DEPLOYMENT
+
+RMEM, SOMAXCONN = DEPLOYMENT.changes
+LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
+FILE = our_file("/")
+
+
+def conf(key: str, name: str, value: str) -> Setting:
+    return Setting(key, value, f"/etc/sysctl.d/{name}:3", (FILES, name))
+
+
+PERSISTENT = Persistent(
+    settings=(
+        conf(SOMAXCONN.key, "10-web.conf", "1024"),
+        conf(RMEM.key, "99-zzz.conf", "4096 8192 16384"),
+    ),
+    on_reload=(Setting(SOMAXCONN.key, "128", "/etc/sysctl.conf:9"),),
+)
+KEYS = (
+    planned_key(RMEM, "4096 131072 33554432", "", PERSISTENT, FILE),
+    planned_key(SOMAXCONN, SOMAXCONN.value, "", PERSISTENT, FILE),
+    planned_key(
+        replace(RMEM, key=LONGEST, value="60", default="300"), None, "can't be", Persistent(), FILE
+    ),
+)
+HOST = HostPlan(file=FILE, keys=KEYS, notes=("a note",))
+PLAN = Plan(
+    deployment=DEPLOYMENT,
+    hosts=(Answer(name="lb", said=HOST), Answer(name="gone", error="gone: the network is gone")),
+)
+
+
+def text(capsys: pytest.CaptureFixture[str], plan: Plan | None = PLAN) -> str:
+    return shown(capsys, *as_text({"x86": plan}))
+
+
+def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    out = text(capsys)
+    assert 100 >= max(len(line.rstrip()) for line in out.splitlines())
+    said = " ".join(out.split())
+    for told in (
+        "x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)",
+        "2 keys, the whole winner, of study lab, campaign 1 of 2026-11-21",
+        "nothing was written",
+        "lb: 1 key to change, 1 so already, 1 impossible, 2 conflicts",
+        "the winner without it: P99 is 3.00 times",
+        "-> 4096 8192 65536",
+        f"CONFLICT {RMEM.key}: /etc/sysctl.d/99-zzz.conf:3 sets 4096 8192 16384 at boot after",
+        f"after {FILE}, and wins: take the line out, or let it set 4096 8192 65536",
+        f"NOTE {SOMAXCONN.key}: /etc/sysctl.d/10-web.conf:3 sets 1024; {FILE} comes after it",
+        f"CONFLICT {SOMAXCONN.key}: /etc/sysctl.conf:9 sets 128; {FILE} wins at boot, but the next",
+        f"IMPOSSIBLE {LONGEST}: can't be",
+        f"NOTE {RMEM.key}: the gain was measured against 4096 131072 6291456, and this host has",
+        "NOTE a note",
+        "ERROR gone: the network is gone",
+        "net.core.somaxconn: ceiling of the accept queue (Documentation/admin-guide/sysctl/net.rst",
+    ):
+        assert told in said
+
+
+def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "x86: no significant gain: keep the defaults" in text(capsys, None)
+    assert "## x86\n\nNo significant gain: keep the defaults" in as_markdown({"x86": None})
+
+
+def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    place = "TuneD profile web, /etc/tuned/web/tuned.conf:4"
+    found = Persistent(
+        settings=(
+            Setting(SOMAXCONN.key, "7", f"{FILE}:2", (FILES, FILE.rpartition("/")[2])),
+            Setting(SOMAXCONN.key, "1024", place, (TUNED, "")),
+        )
+    )
+    host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    assert f"{place} sets 1024 at boot after {FILE}, and wins (reapply_sysctl is off)" in said
+    assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
+    found = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
+    host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
+    said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),)))
+    assert "/etc/sysctl.d/1.conf:3 sets the same value already" in said
+
+
+def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    ratio = RatioInterval(5.0, 4.0, 6.0)
+    kept = Kept(share=0.9, low=0.8, high=1.0, full=ratio, smaller=ratio, rounds=16)
+    deployment = replace(DEPLOYMENT, origin="smallest set", kept=kept)
+    said = " ".join(text(capsys, replace(PLAN, deployment=deployment)).split())
+    assert "2 keys, the fewest changes that were found to keep the winner's gain, of" in said
+    assert "keeps 90 % of the gain (interval 80 to 100 %)" in said
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"missed": (3.46, 1.55, 7.7)}, "without it P99 is 3.46 times higher (1.55 to 7.70)"),
+        (
+            {"missed": (0.8, 0.5, 1.25), "left_out": (9, 8, 10)},
+            "without it P99 is 1.25 times lower (0.80 to 2.00, so it may be nothing)",
+        ),
+        ({"left_out": (2, 1.5, 3)}, "the winner without it: P99 is 2.00 times higher (1.50 to 3"),
+        ({"alone": (2, 1.5, 3)}, "it alone: P99 is 2.00 times lower (1.50 to 3.00)"),
+        ({}, "not measured by itself"),
+    ],
+)
+def test_what_a_change_is_worth_is_said_in_words(
+    known: dict[str, tuple[float, float, float]], expected: str
+) -> None:
+    ratios = {name: RatioInterval(*ratio) for name, ratio in known.items()}
+    found = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
+    assert worth(replace(RMEM, contribution=found)).startswith(expected)
+    both = replace(found, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
+    assert not ratios or "it and net.a.b" in worth(replace(RMEM, contribution=both))
+    assert "intop explain" in worth(SOMAXCONN)
+
+
+def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    out = as_markdown({"x86": PLAN})
+    rows = [line for line in out.splitlines() if line.startswith("|")]
+    assert "| key | now | then | why | risk | to do |" == rows[0]
+    assert {7} == {row.replace("\\|", "").count("|") for row in rows}
+    assert "### gone: could not be asked" in out
+    assert f"| `{RMEM.key}` | `4096 131072 33554432` | `4096 8192 65536` | the winner" in rows[2]
+    assert "https://docs.kernel.org/networking/ip-sysctl.html" in out
+    assert out.count("<details>") == out.count("</details>") == 1
+    assert "" == capsys.readouterr().err
+
+
+def test_no_value_of_a_host_is_markup() -> None:
+    key = planned_key(SOMAXCONN, "`|<img src=x>*", "", Persistent(), FILE)
+    host = HostPlan(file=FILE, keys=(key,))
+    out = as_markdown({"x86": replace(PLAN, hosts=(Answer(name="lb", said=host),))})
+    assert r"\`\|\<img src=x>\*" in out
+    assert ("`a b`", r"a\`b") == (code("a b"), code("a`b"))
+    assert r"\|\[x" == escaped("|[x")
+
+
+def test_programs_are_told_what_would_happen() -> None:
+    found = json.loads(to_json({"x86": PLAN, "arm": None}))
+    assert found["arm"] is None
+    keys = found["x86"]["hosts"][0]["said"]["keys"]
+    assert ["changes", "is so", "impossible"] == [key["outcome"] for key in keys]
+    assert "at boot" == keys[0]["rivals"][0]["wins"]
