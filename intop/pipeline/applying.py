@@ -17,7 +17,7 @@ from intop.domain.deployment import Deployment
 from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
 from intop.domain.results import Verdict
-from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
 from intop.domain.sysctl_file import NAME, plain_values, sysctl_file
 from intop.errors import IntopError, UsageError
 from intop.hosts.guard import PARTNERS

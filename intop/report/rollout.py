@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
 from intop.report.verdict import sentence
 
 KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.domain.rollout import HostStep, HostRollout, Rollout, RolloutPlan
+from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
 from intop.report.rollout import done, planned
 from printed import shown
 from samples import DEPLOYMENT, VERDICT
