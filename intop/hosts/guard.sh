@@ -406,7 +406,6 @@ settle_keep() {
 # What somebody else has changed since, be it a key or our file, is left alone unless by force.
 undo_applied() {
     drop_replaced
-    rm -rf "$dir"/undone.* 2>/dev/null
     result=0
     had_file=
     if look_at_file "$applied"; then
@@ -670,7 +669,7 @@ settled() {
         case $old in */restoring.*) ! at_work "${old##*.}" "" || return 1 ;; esac
         report_rest "$(put_back "$old")"
     done
-    for old in "$dir"/unrestored.*; do
+    for old in "$dir"/unrestored.* "$dir"/undone.*; do
         [ ! -d "$old" ] || rm -rf "$old"
     done
 }
@@ -1017,6 +1016,7 @@ status)
 rollback)
     force=$token
     code=77
+    rm -rf "$dir"/undone.* 2>/dev/null
     set -- "$dir"/restoring.* "$dir"/unrestored.*
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         [ -d "$lock" ] || break

@@ -31,9 +31,7 @@ def test_a_lost_key_says_whether_it_was_a_reboot() -> None:
     assert "was started anew" in drift_of(replace(lost, was_rebooted=True), None)[0].detail
 
 
-@pytest.mark.parametrize(
-    ("file_is", "expected"), [("edited", ["edited"]), ("missing", ["missing"])]
-)
+@pytest.mark.parametrize("file_is", ["edited", "missing"])
 def test_the_file_is_looked_at_also_while_the_host_is_held(file_is: str) -> None:
     applied = replace(APPLIED, file_is=file_is)  # type: ignore[arg-type]
     assert [file_is] == kinds(drift_of(applied, None, is_held=True))

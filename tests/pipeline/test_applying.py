@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fakes import FakeBench
+from intop.cli import apply
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import HostState
@@ -17,7 +19,7 @@ from intop.domain.rollout import HostStep, RolloutPlan
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.pipeline import applying
-from samples import DEPLOYMENT
+from samples import DEPLOYMENT, VERDICT
 
 NAMES = ("one", "two", "three")
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
@@ -196,3 +198,18 @@ def test_a_host_has_it_when_nothing_differs(
     state: HostState, values: dict[str, str], file: str, expected: bool
 ) -> None:
     assert expected == applying._has(state, values, file)
+
+
+def test_without_a_gain_there_is_nothing_to_roll_out(bench: FakeBench) -> None:
+    bench.task.store.put(bench.task.subject, replace(VERDICT, ratio_low=0.9))
+    assert [] == applying.plan_rollouts(bench.task.context)
+
+
+def test_hosts_are_not_changed_without_a_yes(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    with pytest.raises(UsageError, match="say --yes to do it"):
+        apply._confirm([fleet.plan()], ["what is planned"], yes=False)
+    assert "what is planned" in capsys.readouterr().err
+    apply._confirm([fleet.plan()], [], yes=True)
