@@ -13,6 +13,7 @@ import click
 
 from intop import __version__
 from intop.cli import (
+    apply,
     completion,
     dry_run,
     explain,
@@ -66,7 +67,8 @@ if TYPE_CHECKING:
         "intop collect --arch arm                        one stage, one architecture",
         "intop compare x86 arm",
     )
-    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain.",
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain, "
+    "4 drift.",
 )
 @click.version_option(__version__, prog_name="intop")
 def cli() -> None:
@@ -80,6 +82,7 @@ def cli() -> None:
 
 cli.add_command(completion.command)
 cli.add_command(lab.group)
+cli.add_command(apply.command)
 cli.add_command(hosts.status)
 cli.add_command(hosts.rollback)
 cli.add_command(models.command)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from intop.domain.host_state import HostState
 
 T = TypeVar("T")
+DRIFT = 4
+"""The exit code of a status of hosts of which one is not as it was applied."""
 
 
 def host_options(command: F) -> F:
@@ -80,13 +82,15 @@ def host_options(command: F) -> F:
 @click.option("--campaign", is_flag=True, help="Only how far the campaign is; asks no host.")
 @json_option
 def status(campaign: bool, as_json: bool, **options: Any) -> None:
-    """Say what is applied where, by whom and since when, and how far the campaign is.
+    """Say what is applied where, by whom and since when, what has drifted, how far the campaign is.
 
     With --json only the one: the hosts, or with --campaign the campaign.
 
     Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
     thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
-    itself when it is asked. The exit code is 1 when a host can't be asked.
+    itself when it is asked. The exit code is 1 when a host can't be asked, and else 4 when one is
+    no longer as it was applied: a key was changed by hand, lost, or is overridden by another file,
+    or our file is missing or edited. The line of each host says which, for a monitoring system.
     """
     from intop.pipeline.host_states import states
     from intop.report import host_states as report
@@ -102,6 +106,8 @@ def status(campaign: bool, as_json: bool, **options: Any) -> None:
         campaign_status.beside_hosts(**options)
     if missing or any(answer.said is None for answer in found):
         sys.exit(1)
+    if any(answer.said is not None and answer.said.drift for answer in found):
+        sys.exit(DRIFT)
 
 
 @click.command(
@@ -117,7 +123,7 @@ def status(campaign: bool, as_json: bool, **options: Any) -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Also where a session is alive, and keys that somebody else has changed since.",
+    help="Also where a session is alive, and what somebody else has changed since.",
 )
 @click.option("--yes", is_flag=True, help="Don't ask before --force takes a host away.")
 @json_option
@@ -125,7 +131,8 @@ def status(campaign: bool, as_json: bool, **options: Any) -> None:
 def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     """Give hosts back as they were before intop, from what lies on them.
 
-    Watchdogs do that by themselves once a session has been silent for its lease; this does it now.
+    Also what apply has left there, with the file of --persist. What a session has set, watchdogs
+    restore by themselves once it has been silent for its lease; this does it now.
     The exit code is 0 when every host is as before, also when there was nothing to roll back.
     """
     from intop.pipeline.host_states import roll_back, states

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.applied import Applied, Drift
+
 
 @dataclass(frozen=True, kw_only=True)
 class KeyValue:
@@ -50,7 +52,8 @@ class HostState:
     `holder` is `user@host (process N)`, `since` a UTC time in ISO 8601; both are empty where nobody
     holds it. `lease_s` is the lease and `silent_s` the time since the last sign of life, in
     seconds. None is what is not known or does not apply. `reports` are lines that the host left
-    when it restored itself, and that no session has shown yet.
+    when it restored itself, and that no session has shown yet. `applied` is what stays there, and
+    `drift` what is no longer as it was applied.
     """
 
     holder: str = ""
@@ -61,6 +64,8 @@ class HostState:
     changed: tuple[KeyChange, ...] = ()
     foreign: tuple[ForeignChange, ...] = ()
     reports: tuple[str, ...] = ()
+    applied: Applied | None = None
+    drift: tuple[Drift, ...] = ()
 
     def __str__(self) -> str:
         """In words, a line each; empty for a host that nobody holds and that has nothing to say."""
@@ -69,13 +74,19 @@ class HostState:
 
 
 RollbackOutcome = Literal["restored", "partly", "held", "nothing"]
+UndoneFile = Literal["removed", "edited", "stuck", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBack:
-    """What a rollback did. `held`: a living session has the host, and nothing was touched."""
+    """What a rollback did. `held`: a living session has the host, and nothing was touched.
+
+    `file_is` says what became of our persistent `file`, where there was one.
+    """
 
     restored: tuple[KeyValue, ...] = ()
     foreign: tuple[ForeignChange, ...] = ()
     unrestored: tuple[Unrestored, ...] = ()
     outcome: RollbackOutcome
+    file: str = ""
+    file_is: UndoneFile | None = None

@@ -18,6 +18,7 @@ Stage = Literal[
     "explain",
     "transfer",
     "contest",
+    "apply",
 ]
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
 Status = Literal["ok", "overloaded", "disturbed", "failed"]

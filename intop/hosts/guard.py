@@ -4,6 +4,7 @@ The work is done by `guard.sh` on the host; this module holds its lease and spea
 """
 
 import getpass
+import hashlib
 import math
 import os
 import re
@@ -17,6 +18,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from importlib import resources
 
+from intop.domain.applied import Applied, FileState, StayingKey, title_of
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import (
@@ -26,6 +28,7 @@ from intop.domain.host_state import (
     KeyValue,
     RollbackOutcome,
     RolledBack,
+    UndoneFile,
     Unrestored,
 )
 from intop.domain.parameter import PARTNERS
@@ -42,11 +45,12 @@ from intop.hosts.answers import lines
 from intop.hosts.host import Completed, Host, output
 from intop.hosts.sysctl import key_of, parse_values, path_of
 
-UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN = 73, 75, 76, 77, 78
+UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT = 73, 75, 76, 77, 78, 79
 """Exit codes of guard.sh."""
 NOT_BACK = 1
 """What it ends with after a restore that is not complete."""
-REPORT = "report\t"
+REPORT, APPLIED, ORIGINAL = "report\t", "applied\t", "original\t"
+"""What lines of an answer begin with that are not of the snapshot."""
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
@@ -64,19 +68,40 @@ OUTCOMES: Mapping[int, RollbackOutcome] = {
 """What they say after a rollback."""
 
 TAKEOVER_GRACE_S = 10.0
+KEEP_LIMIT_S = 120.0
+"""A keep waits for the disk."""
+FILE_STATES: Mapping[str, FileState] = {"ours": "ours", "edited": "edited", "missing": "missing"}
+UNDONE_FILES: Mapping[str, UndoneFile] = {
+    "removed": "removed",
+    "edited": "edited",
+    "stuck": "stuck",
+    "missing": "missing",
+}
 
 
 class GuardedHost:
-    """A host whose snapshot is taken and whose watchdog is armed."""
+    """A host whose snapshot is taken and whose watchdog is armed.
 
-    def __init__(self, host: Host, token: str, snapshot: Mapping[str, str]) -> None:
+    `snapshot` is what a restore gives back, `base` what a key has that a configuration does not
+    name: the same, but for keys of an earlier apply where their `originals` are asked for.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        token: str,
+        snapshot: Mapping[str, str],
+        originals: Mapping[str, str] | None = None,
+    ) -> None:
         self._host = host
         self._token = token
         self.snapshot = dict(snapshot)
+        self.base = {**snapshot, **(originals or {})}
         self._current = dict(snapshot)
+        self.is_left = False
 
     def apply(self, configuration: Configuration) -> None:
-        """Make the host have this configuration, every other guarded key its snapshot value.
+        """Make the host have this configuration, every other guarded key its base value.
 
         The host is asked also when nothing is to be written: whether it is still ours, and whether
         somebody else has changed a guarded key. Raises RefusedValueError when a value reads back as
@@ -90,7 +115,7 @@ class GuardedHost:
             raise ValueError(f"not guarded: {', '.join(sorted(unknown))}")
         for key, value in configuration.values.items():
             _check_value(key, value)
-        wanted = _wanted(self.snapshot, configuration.values)
+        wanted = _wanted(self.base, configuration.values)
         changes = {k: v for k, v in wanted.items() if self._current.get(k) != v}
         written = "".join(
             f"{path_of(key)} {value}\n"
@@ -103,8 +128,7 @@ class GuardedHost:
         done = _call(self._host, "write", self._token, stdin=written)
         name = self._host.address.name
         if done.exit_code == FOREIGN:
-            changed = [f"{c.key} ({c.left!r} is {c.now!r} now)" for c in _foreign(done.stdout)]
-            raise ForeignChangeError(name, changed)
+            raise ForeignChangeError(name, _told(_foreign(done.stdout)))
         _check(self._host, done)
         read_back = parse_values(done.stdout)
         if missing := [key for key in self.snapshot if key not in read_back]:
@@ -119,15 +143,69 @@ class GuardedHost:
         """Give a sign of life. Raises HostError when the lease is lost."""
         _check(self._host, _call(self._host, "renew", self._token))
 
+    def keep(
+        self,
+        configuration: Configuration,
+        about: Mapping[str, str],
+        file: tuple[str, str] | None = None,
+    ) -> None:
+        """Make the host have this configuration, and leave it so: that ends the session.
+
+        `about` goes into the record that a rollback needs; `file` is the path and the text of a
+        persistent file to be put in place. The host does all of it or nothing, whoever dies
+        meanwhile. Raises what `apply` does, HostError where nothing stays, or not all of it does
+        (the message says which), UnreachableError where nobody can tell.
+        """
+        self.apply(configuration)
+        name = self._host.address.name
+        lines = [f"key\t{path_of(key)}" for key in configuration.values]
+        lines += [f"about\t{_word(n)}\t{_word(told)}" for n, told in about.items()]
+        words: tuple[str, ...] = ()
+        if file is not None:
+            path, text = file
+            body = text if text.endswith("\n") else f"{text}\n"
+            lines += [f"text\t{line}" for line in body[:-1].split("\n")]
+            words = (path, hashlib.sha256(body.encode()).hexdigest())
+        stdin = "".join(f"{line}\n" for line in [*lines, "end"])
+        # Whether its answer is ever heard or not: only the host knows now how the session ends.
+        self.is_left = True
+        try:
+            done = _call(self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S)
+        except HostError as error:
+            raise UnreachableError(
+                name,
+                f"{error.message}. Whether what was set there stays, was to be answered: within "
+                f"{self._host.address.lease_s:g} s either all of it does or nothing, and intop "
+                "status says which",
+            ) from error
+        self.is_left = done.exit_code in (0, KEPT)
+        if done.exit_code == FOREIGN:
+            raise ForeignChangeError(name, _told(_foreign(done.stdout)))
+        if done.exit_code == KEPT:
+            raise HostError(
+                name,
+                f"{done.said}. Make that path writable and apply again, or undo "
+                "it by intop rollback",
+            )
+        if done.exit_code == NOT_BACK:
+            raise HostError(name, f"{done.said}. Nothing stays there")
+        _check(self._host, done)
+
 
 @contextmanager
 def guarded(
-    host: Host, keys: Iterable[str], *, say: Callable[[str], None] = lambda _: None
+    host: Host,
+    keys: Iterable[str],
+    *,
+    originals: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[GuardedHost]:
     """Hold the host's lock for these keys; at the end every one of them is as it was found.
 
-    The lease is renewed from a thread of ours, and lapses `lease_s` after our death. `say` hears
-    why it takes longer, and what the host reports of earlier sessions. Raises HostLockedError when
+    But where the session has left its values there. With `originals` what an earlier apply has
+    left is guarded, too, and is measured against the values of before that. The lease is renewed
+    from a thread of ours, and lapses `lease_s` after our death. `say` hears why it takes longer,
+    and what the host reports of earlier sessions. Raises HostLockedError when
     another session holds the host and keeps it; HostError when the host can't store the snapshot,
     and, at the end, when a key is not as it was found.
     """
@@ -144,8 +222,8 @@ def guarded(
     token = secrets.token_hex(8)
     keys = set(keys)
     partners = {PARTNERS[key] for key in keys if key in PARTNERS} - keys
-    snapshot = _begin(host, token, keys, partners, say)
-    session = GuardedHost(host, token, snapshot)
+    snapshot, before = _begin(host, token, keys, partners, say, originals=originals)
+    session = GuardedHost(host, token, snapshot, before)
     stop = threading.Event()
     renewing = threading.Thread(
         target=_renew_until, args=(session, address.lease_s, stop), daemon=True
@@ -156,7 +234,8 @@ def guarded(
     finally:
         stop.set()
         renewing.join(timeout=address.lease_s)
-        _end(host, token)
+        if not session.is_left:
+            _end(host, token)
 
 
 def status(host: Host) -> HostState:
@@ -189,7 +268,8 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
     outcome = OUTCOMES.get(done.exit_code)
     found = parse_rollback(done.stdout, outcome or "partly")
     # It says which keys are not back; another failure, as of an older guard.sh, ends with 1, too.
-    if outcome is None or (outcome == "partly" and not found.foreign + found.unrestored):
+    told = found.foreign or found.unrestored or found.file_is in ("edited", "stuck")
+    if outcome is None or (outcome == "partly" and not told):
         raise HostError(host.address.name, f"guard.sh ended with {done.exit_code}: {done.said}")
     return found
 
@@ -216,21 +296,48 @@ def parse_status(text: str) -> HostState:
         changed=tuple(changed),
         foreign=_foreign(text),
         reports=tuple(reports),
+        applied=_applied(text),
     )
 
 
 def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
     """What `guard.sh rollback` printed, a line of fields between tabs for each key."""
     restored: list[KeyValue] = []
+    file, file_is = "", None
     for line in lines(text):
         match line.split("\t"):
             case ["restored", path, value]:
                 restored.append(KeyValue(key=key_of(path), value=value))
+            case ["file", path, state]:
+                file, file_is = path, UNDONE_FILES.get(state)
     return RolledBack(
         restored=tuple(restored),
         foreign=_foreign(text),
         unrestored=_unrestored(text),
         outcome=outcome,
+        file=file,
+        file_is=file_is,
+    )
+
+
+def _applied(text: str) -> Applied | None:
+    about: dict[str, str] = {}
+    keys: list[StayingKey] = []
+    file, file_is, was_rebooted = "", None, False
+    for line in lines(text):
+        match line.split("\t"):
+            case ["applied", name, told]:
+                about[name] = told
+            case ["stays", path, before, left, now]:
+                keys.append(StayingKey(key=key_of(path), before=before, left=left, now=now))
+            case ["file", path, state]:
+                file, file_is = path, FILE_STATES.get(state)
+            case ["rebooted", "yes"]:
+                was_rebooted = True
+    if not about:
+        return None
+    return Applied(
+        about=about, keys=tuple(keys), file=file, file_is=file_is, was_rebooted=was_rebooted
     )
 
 
@@ -241,6 +348,15 @@ def _foreign(text: str) -> tuple[ForeignChange, ...]:
             case ["foreign", path, left, now, command]:
                 found.append(ForeignChange(key=key_of(path), left=left, now=now, command=command))
     return tuple(found)
+
+
+def _told(changes: Iterable[ForeignChange]) -> list[str]:
+    return [f"{c.key} ({c.left!r} is {c.now!r} now)" for c in changes]
+
+
+def _word(text: str) -> str:
+    """In a line of words between tabs."""
+    return " ".join(text.split())
 
 
 def _unrestored(text: str) -> tuple[Unrestored, ...]:
@@ -262,8 +378,10 @@ def _begin(
     keys: AbstractSet[str],
     partners: AbstractSet[str],
     say: Callable[[str], None],
-) -> dict[str, str]:
-    """The values of the keys, and of those partners that the host has."""
+    *,
+    originals: bool,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The values of the keys, and of those partners that the host has; and the `originals`."""
     address = host.address
     lease = str(math.ceil(address.lease_s))
     owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
@@ -272,7 +390,8 @@ def _begin(
     told = False
     while True:
         with _undone_when_lost(address):
-            done = _call(host, "begin", token, lease, owner, stdin=paths)
+            words = (token, lease, owner, *(["originals"] if originals else []))
+            done = _call(host, "begin", *words, stdin=paths)
         if done.exit_code != HELD:
             break
         if not told:
@@ -284,15 +403,23 @@ def _begin(
             )
         time.sleep(1)
     _check(host, done)
-    said = lines(done.stdout)
-    for line in said:
-        if line.startswith(REPORT):
-            say(f"{address.name} reports: {line.removeprefix(REPORT)}")
-    snapshot = parse_values("".join(f"{line}\n" for line in said if not line.startswith(REPORT)))
+    said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
+    for line in lines(done.stdout):
+        kind = next((k for k in (REPORT, APPLIED, ORIGINAL) if line.startswith(k)), "")
+        said[kind].append(line.removeprefix(kind))
+    for line in said[REPORT]:
+        say(f"{address.name} reports: {line}")
+    if said[APPLIED] and not originals:
+        about = dict(line.split("\t", 1) for line in said[APPLIED] if "\t" in line)
+        say(
+            f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
+            "is the default here, is not the host's own (intop rollback gives that back)"
+        )
+    snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
     if missing := sorted(keys - set(snapshot)):
         _end(host, token)
         raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
-    return snapshot
+    return snapshot, {key: value for key, value in before.items() if key in snapshot}
 
 
 @contextmanager
@@ -340,9 +467,13 @@ def _renew_until(session: GuardedHost, lease_s: float, stop: threading.Event) ->
             session.renew()
 
 
-def _call(host: Host, verb: str, *words: str, stdin: str = "") -> Completed:
+def _call(
+    host: Host, verb: str, *words: str, stdin: str = "", limit_s: float | None = None
+) -> Completed:
     folder = host.address.state_dir
     command = shlex.join(["sh", f"{folder}/guard.sh", folder, verb, *words])
+    if limit_s is not None:
+        return host.run(command, stdin=stdin, timeout_s=limit_s)
     return host.run(command, stdin=stdin)
 
 

@@ -6,24 +6,38 @@
 # key, and few in what runs every second or every trial. `read` does not do for /proc/sys: shells
 # read byte by byte, and most keys end after their first byte then.
 #
-#   guard.sh DIR begin TOKEN LEASE OWNER   paths on stdin; takes the lock, stores the snapshot,
-#                                          arms the watchdog, prints reports and the snapshot
+#   guard.sh DIR begin TOKEN LEASE OWNER [originals]
+#                                          paths on stdin; takes the lock, stores the snapshot,
+#                                          arms the watchdog, prints reports, what is applied, and
+#                                          the snapshot; originals: also guards the keys of what is
+#                                          applied, and prints their values from before that
 #   guard.sh DIR write TOKEN               "path value" lines on stdin; writes, prints what all
 #                                          guarded keys are then
 #   guard.sh DIR renew TOKEN               a sign of life
 #   guard.sh DIR end TOKEN                 restores the snapshot, checks it, gives the lock back
-#   guard.sh DIR status                    who holds the host, what is changed, what was reported
-#   guard.sh DIR rollback [force]          restores without a token, and gives the lock back
+#   guard.sh DIR keep TOKEN [FILE SHA256]  ends the session with its values left as they are, and
+#                                          FILE, if any, in place; what and why on stdin (see there)
+#   guard.sh DIR status                    who holds the host, what is changed, what is applied
+#                                          and has become of that, what was reported
+#   guard.sh DIR rollback [force]          restores without a token, gives the lock back, undoes
+#                                          what is applied
 #   guard.sh DIR watch TOKEN               the watchdog itself
 #
 # Exit codes: 0 done, 1 failed, 73 the folder can't be written, 75 held by somebody else, 76 the
-# lock is not (or no longer) ours, 77 nothing to roll back, 78 somebody else has changed a key.
+# lock is not (or no longer) ours, 77 nothing to roll back, 78 somebody else has changed a key,
+# 79 the values stay, and something else of a keep could not be done.
 #
 # In DIR: `lock` while a session has the host, `restoring.PID` while process PID restores,
 # `unrestored.PID` with what it could not, `report` for the next session, `report.old` thereafter.
 # In each of the folders: `snapshot`, the keys before; `left`, the keys as our last write left them;
 # `inflight`, the keys that a write has begun with; `armed.TOKEN`, which whoever takes the lock away
 # renames first, so that only one can.
+#
+# `applied.N` is the record of what stays, the one with the highest N; what a later apply replaces
+# has a lower one, and goes. It has a snapshot and `left` as above, `about` with a name and a word in
+# each line, and `file` with path and SHA-256 of our file, if any. A keep makes it as lock/record, and
+# renames it: that is when what it does becomes true. Until then whoever takes the lock away undoes
+# it, and thereafter ends it, by lock/input (a keep has begun) and lock/draft (its file's names).
 set -u
 # A value is bytes, whatever the host's language.
 export LC_ALL=C
@@ -328,10 +342,147 @@ stop_writer() {
     done
 }
 
-# Restores from the lock that was moved to folder $1. What can't be restored is kept there under
-# another name, for a later rollback.
+# -- what stays ------------------------------------------------------------------------------------
+
+# The record of what is applied in `applied`, its number in `number`; fails when there is none.
+find_applied() {
+    applied=
+    number=0
+    for each in "$dir"/applied.*; do
+        case ${each##*.} in '' | *[!0-9]*) continue ;; esac
+        if [ -d "$each" ] && [ "${each##*.}" -gt "$number" ]; then
+            applied=$each
+            number=${each##*.}
+        fi
+    done
+    [ -n "$applied" ]
+}
+
+# Removes the records that `applied` has replaced.
+drop_replaced() {
+    for each in "$dir"/applied.*; do
+        [ "$each" = "$applied" ] || rm -rf "$each" 2>/dev/null
+    done
+}
+
+# What record $1 says of our file in `file` and `sum`, and what has become of that in `file_is`;
+# fails when it has none.
+look_at_file() {
+    file=
+    sum=
+    { IFS='' read -r file && IFS='' read -r sum; } 2>/dev/null < "$1/file" || return 1
+    file_is=edited
+    if [ ! -e "$file" ]; then
+        file_is=missing
+    elif [ "$(sha256sum 2>/dev/null < "$file")" = "$sum  -" ]; then
+        file_is=ours
+    fi
+}
+
+flush() {
+    sync "$@" 2>/dev/null || sync
+}
+
+# What a keep has begun in folder $1 is ended when its record is there, and then this fails with 4;
+# else it is undone but for the values.
+settle_keep() {
+    [ -e "$1/input" ] && line_of "$1/token" || return 0
+    kept_by=$line
+    # Half a name may be that of another file.
+    { IFS='' read -r draft && IFS='' read -r final; } 2>/dev/null < "$1/draft" || draft=
+    if find_applied && line_of "$applied/token" && [ "$line" = "$kept_by" ]; then
+        if [ -n "$draft" ] && [ -e "$draft" ]; then
+            mv "$draft" "$final" 2>/dev/null || report "$final could not be put in place: mv $draft $final"
+            flush "${final%/*}"
+        fi
+        drop_replaced
+        return 4
+    fi
+    [ -z "$draft" ] || rm -f "$draft" 2>/dev/null
+    return 0
+}
+
+# Undoes what is applied; the record goes last, so that a death leaves the rest to the next one.
+# What somebody else has changed since, be it a key or our file, is left alone unless by force.
+undo_applied() {
+    drop_replaced
+    result=0
+    had_file=
+    if look_at_file "$applied"; then
+        had_file=yes
+        if [ "$file_is" = ours ] || { [ "$file_is" = edited ] && [ "$force" = force ]; }; then
+            file_is=removed
+            rm -f "$file" 2>/dev/null || file_is=stuck
+            flush "${file%/*}"
+        fi
+        printf 'file\t%s\t%s\n' "$file" "$file_is"
+        case $file_is in edited | stuck) result=1 ;; esac
+    fi
+    # Values don't survive a reboot, but in a file that sets them again.
+    line_of "$applied/boot"
+    if [ "$line" = "$(boot_id)" ] || [ -n "$had_file" ]; then
+        if ! restore "$applied"; then
+            # A key that is gone can't be waited for: it comes back with its module's own value.
+            while IFS='' read -r line; do
+                [ ! -e "/proc/sys/${line%%:*}" ] || result=1
+            done < "$applied/snapshot"
+            [ "$result" = 1 ] || gone=yes
+        fi
+    fi
+    if [ "$result" = 0 ]; then
+        if ! mv "$applied" "$dir/undone.$$" 2>/dev/null; then
+            echo "the record $applied can't be removed: the folder can't be written" >&2
+            return 1
+        fi
+        flush "$dir"
+        rm -rf "$dir"/undone.* 2>/dev/null
+        [ "${gone-}" != yes ] || result=1
+    elif [ -n "$had_file" ]; then
+        # What is left to do is of this boot, and has no file any more.
+        overwrite "$applied/boot" "$(boot_id)"
+        case $file_is in removed | missing) rm -f "$applied/file" 2>/dev/null ;; esac
+    fi
+    return "$result"
+}
+
+# Prints the record of what is applied, what has become of our file, and each key with its value
+# before, as we left it, and now.
+tell_applied() (
+    find_applied || exit 0
+    sed "s/^/applied$tab/" "$applied/about"
+    line_of "$applied/boot"
+    [ "$line" = "$(boot_id)" ] || printf 'rebooted\tyes\n'
+    ! look_at_file "$applied" || printf 'file\t%s\t%s\n' "$file" "$file_is"
+    set -f
+    IFS=$newline
+    all=$(cat "$applied/paths") || exit 0
+    now=$(show)
+    lefts=$(cat "$applied/left")
+    told=
+    for line in $(cat "$applied/snapshot"); do
+        path=${line%%:*}
+        case $newline$told in *"$newline$path$newline"*) continue ;; esac
+        told=$told$path$newline
+        make_plain "${line#*:}"
+        before=$plain
+        value_in "$lefts" "$path"
+        make_plain "$value"
+        was=$plain
+        value_in "$now" "$path"
+        make_plain "$value"
+        printf 'stays\t%s\t%s\t%s\t%s\n' "$path" "$before" "$was" "$plain"
+    done
+)
+
+# Restores from the lock that was moved to folder $1, or ends a keep there (4). What can't be restored
+# is kept there under another name, for a later rollback.
 put_back() {
     stop_writer "$1"
+    settle_keep "$1"
+    if [ "$?" = 4 ]; then
+        rm -rf "$1" 2>/dev/null
+        return 4
+    fi
     result=0
     if line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; then
         restore "$1"
@@ -432,8 +583,8 @@ expired() {
 }
 
 # Restores, and gives back the lock that `mark` belongs to. It is moved away first, so that nobody
-# can write under it any more. Fails with 2 when another process has taken it, and with 3 when all
-# is restored and the lock can't be removed.
+# can write under it any more. Fails with 2 when another process has taken it, with 3 when all is
+# restored and the lock can't be removed, and with 4 when a keep was through, so that its values stay.
 release() {
     if [ -n "$mark" ]; then
         name=${mark##*/}
@@ -455,6 +606,8 @@ release() {
     [ -d "$lock" ] || return 2
     # The folder has become read-only: then nobody else can take the lock either.
     stop_writer "$lock"
+    settle_keep "$lock"
+    [ "$?" != 4 ] || return 4
     restore "$lock" || return 1
     return 3
 }
@@ -475,9 +628,10 @@ take_away() {
     if [ -n "$owner" ]; then
         who="the next command"
         [ "$verb" != watch ] || who="its watchdog"
-        result="restored"
-        [ "$code" != 1 ] || result="NOT fully restored"
-        report "no sign of life from $owner since $since for $silent s; this host was $result by $who"
+        result="was restored"
+        [ "$code" != 1 ] || result="was NOT fully restored"
+        [ "$code" != 4 ] || result="keeps what was applied, and was given back"
+        report "no sign of life from $owner since $since for $silent s; this host $result by $who"
         report_rest "$said"
     fi
     return "$code"
@@ -515,7 +669,7 @@ settled() {
         case $old in */restoring.*) ! at_work "${old##*.}" "" || return 1 ;; esac
         report_rest "$(put_back "$old")"
     done
-    for old in "$dir"/unrestored.*; do
+    for old in "$dir"/unrestored.* "$dir"/undone.*; do
         [ ! -d "$old" ] || rm -rf "$old"
     done
 }
@@ -616,7 +770,12 @@ begin)
         echo "being restored from an earlier session"
         exit 75
     fi
-    all="/dev/null $(cat)"
+    find_applied || :
+    if [ -n "$applied" ] && [ "${6-}" = originals ]; then
+        all="/dev/null $({ cat && tr ' ' '\n' < "$applied/paths" | grep -vx /dev/null; } | sort -u)"
+    else
+        all="/dev/null $(cat)"
+    fi
     lines=$(show)
     paths=/dev/null
     set -f
@@ -636,6 +795,10 @@ begin)
     if [ -s "$dir/report" ]; then
         sed "s/^/report$tab/" "$dir/report"
         mv "$dir/report" "$dir/report.old" 2>/dev/null
+    fi
+    if [ -n "$applied" ]; then
+        sed "s/^/applied$tab/" "$applied/about"
+        [ "${6-}" != originals ] || sed "s/^/original$tab/" "$applied/snapshot"
     fi
     printf '%s\n' "$lines"
     ;;
@@ -704,8 +867,119 @@ end)
     case $result in
     2) lost ;;
     3) unwritable "Every key is as it was found, but the lock can't be removed" ;;
+    4)
+        echo "the values of this session were kept already" >&2
+        exit 79
+        ;;
     esac
     exit "$result"
+    ;;
+keep)
+    # On stdin a word and a tab begin each line: "key" with the path of one that is to stay, "about"
+    # with name and word, "text" with a line of FILE. "end" ends it: what was cut off is not kept.
+    target=${4-}
+    umask 077
+    ours
+    stop_writer "$lock"
+    overwrite "$lock/writer.$token" "$$" && sign_of_life || unwritable "Nothing stays"
+    # Whoever takes the lock away from now on ends us first, and finds what we have begun.
+    [ -e "$mark" ] || lost
+    keep_watched
+    { cat > "$lock/input"; } 2>/dev/null || unwritable "Nothing stays"
+    if [ "$(tail -n 1 "$lock/input")" != end ]; then
+        echo "what is to stay was cut off on its way here; nothing stays" >&2
+        exit 1
+    fi
+    file=
+    if find_applied && look_at_file "$applied" && [ "$file_is" = ours ] && [ "$target" != "$file" ]; then
+        echo "$file is of an earlier apply: give it up by a rollback, or replace it" >&2
+        exit 1
+    fi
+    if [ -n "$target" ] && { [ -e "$target" ] || [ -L "$target" ]; } &&
+        ! { [ "$target" = "$file" ] && [ "$file_is" = ours ]; }; then
+        echo "$target is there, and not as intop has written it: move it away" >&2
+        exit 1
+    fi
+    set -f
+    IFS=$newline
+    all=$(cat "$lock/paths")
+    look_for_strangers "$lock"
+    if [ -n "$strange" ]; then
+        tell_foreign "$lock"
+        exit 78
+    fi
+    now=$(show)
+    befores=$(cat "$lock/snapshot")
+    if [ -n "$applied" ]; then
+        # The values from before all applies: ours of before are nobody's own.
+        firsts=$(cat "$applied/snapshot")
+        befores="$(without "$befores" "$(paths_of "$firsts")")$newline$firsts"
+        if [ -n "$(without "$firsts" "$(paths_of "$now")")" ]; then
+            echo "not all keys of what is applied are guarded: roll that back first" >&2
+            exit 1
+        fi
+    fi
+    asked=$(sed -n "s/^key$tab//p" "$lock/input")
+    chosen=
+    paths=/dev/null
+    for line in $now; do
+        path=${line%%:*}
+        case $newline$chosen in *"$newline$path$newline"*) continue ;; esac
+        case $newline$asked$newline in
+        *"$newline$path$newline"*) ;;
+        *) case $newline$befores$newline in *"$newline$line$newline"*) continue ;; esac ;;
+        esac
+        chosen=$chosen$path$newline
+        paths="$paths $path"
+    done
+    others=$(without "$now" "$chosen")
+    others=$(paths_of "$others")
+    record=$lock/record
+    {
+        rm -rf "$record" && mkdir "$record" &&
+            without "$befores" "$others" > "$record/snapshot" &&
+            without "$now" "$others" > "$record/left" &&
+            printf '%s\n' "$paths" > "$record/paths" &&
+            boot_id > "$record/boot" &&
+            printf '%s\n' "$token" > "$record/token" &&
+            sed -n "s/^about$tab//p" "$lock/input" > "$record/about" &&
+            [ "$(cat "$record/snapshot")" = "$(without "$befores" "$others")" ] &&
+            [ "$(cat "$record/left")" = "$(without "$now" "$others")" ] &&
+            [ "$(cat "$record/token")" = "$token" ]
+    } 2>/dev/null || unwritable "Nothing stays"
+    if [ -n "$target" ]; then
+        # No name that is read at boot.
+        draft=$target.$token
+        keep draft "$draft$newline$target" &&
+            { printf '%s\n' "$target" "${5-}" > "$record/file"; } 2>/dev/null || unwritable "Nothing stays"
+        umask 022
+        if ! said=$({ mkdir -p "${target%/*}" && sed -n "s/^text$tab//p" "$lock/input" > "$draft" &&
+            chmod 0644 "$draft"; } 2>&1) || [ "$(sha256sum < "$draft")" != "${5-}  -" ]; then
+            echo "$target can't be written: ${said:-there is no room left, or no sha256sum}" >&2
+            exit 1
+        fi
+        flush "$draft" "${target%/*}"
+    fi
+    flush "$record/snapshot" "$record/left" "$record/paths" "$record/boot" "$record/token" \
+        "$record/about" ${target:+"$record/file" "$lock/draft"} "$record" "$lock/input" "$lock"
+    sign_of_life
+    if ! mv "$record" "$dir/applied.$((number + 1))" 2>/dev/null; then
+        [ ! -d "$record" ] || unwritable "Nothing stays"
+        lost
+    fi
+    flush "$dir" "$lock"
+    set +f
+    IFS=" $tab$newline"
+    release
+    case $? in
+    4) ;;
+    # Whoever has taken the lock away ends it.
+    *) for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -d "$lock" ] || short_sleep; done ;;
+    esac
+    if [ -n "$target" ] && [ ! -e "$target" ]; then
+        echo "the values stay until the next reboot, and $target could not be put in place" >&2
+        exit 79
+    fi
     ;;
 status)
     [ -d "$dir" ] || exit 0
@@ -736,11 +1010,13 @@ status)
     for folder in "$lock" "$dir"/restoring.* "$dir"/unrestored.*; do
         tell_state "$folder"
     done
+    tell_applied
     [ ! -s "$dir/report" ] || sed "s/^/report$tab/" "$dir/report"
     ;;
 rollback)
     force=$token
     code=77
+    rm -rf "$dir"/undone.* 2>/dev/null
     set -- "$dir"/restoring.* "$dir"/unrestored.*
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         [ -d "$lock" ] || break
@@ -768,6 +1044,10 @@ rollback)
             echo "the lock in $dir can't be removed: the folder is read-only" >&2
             break
             ;;
+        4)
+            code=77
+            break
+            ;;
         *) break ;;
         esac
     done
@@ -781,6 +1061,27 @@ rollback)
         result=$?
         [ "$code" = 1 ] || code=$result
     done
+    if find_applied; then
+        # So that no session begins with what is half undone. Where a lock can't be made, none can.
+        taken=
+        for _ in 1 2 3 4 5 6 7 8 9 10; do
+            if mkdir "$lock" 2>/dev/null; then
+                taken=yes
+                keep "claimed.rollback.$$" ""
+                break
+            fi
+            [ -d "$lock" ] && [ -w "$dir" ] || break
+            sleep 1
+        done
+        if [ -z "$taken" ] && [ -d "$lock" ] && [ -w "$dir" ]; then
+            holder >&2
+            exit 75
+        fi
+        undo_applied
+        result=$?
+        [ "$code" = 1 ] || code=$result
+        [ -z "$taken" ] || rm -rf "$lock"
+    fi
     exit "$code"
     ;;
 watch)

@@ -28,7 +28,7 @@ from intop.errors import (
     UnreachableError,
 )
 from intop.hosts import sysctl
-from intop.hosts.guard import GOES_ON, GuardedHost, guarded
+from intop.hosts.guard import GOES_ON, PARTNERS, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load import LoadTool
 from intop.hosts.measure import Measurement, idle, measure
@@ -113,6 +113,26 @@ class Bench:
             p99_above_ms=hopeless_ms if is_stopped else None,
         )
 
+    def leave(
+        self,
+        configuration: Configuration,
+        about: Mapping[str, str],
+        file: tuple[str, str] | None = None,
+    ) -> None:
+        """Give the load balancer a configuration that stays, and nginx sockets that have it.
+
+        The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
+        says what is raised.
+        """
+        self.guard.apply(configuration)
+        self._settle()
+        self.guard.keep(configuration, about, file)
+
+    def give_nginx_the_default(self) -> None:
+        """Let nginx open its sockets under the default, where trials of another came last."""
+        self.guard.apply(DEFAULT)
+        self._settle()
+
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         """What the kernel says against a configuration. It is set, and put back at once."""
         try:
@@ -176,11 +196,12 @@ class Bench:
 
 
 @contextmanager
-def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
+def bench(task: Task, replica: int = 0, *, originals: bool = False) -> Iterator[Bench]:
     """Connect to a replica, probe, take the guard; give everything back at the end.
 
-    Raises HostError for a host that can't be reached or used, IncomparableError when the cluster
-    is no longer what this campaign began on.
+    With `originals` the default is what the host had before an earlier apply. Raises HostError for
+    a host that can't be reached or used, IncomparableError when the cluster is no longer what this
+    campaign began on.
     """
     study = task.context.study
     say = task.context.progress.say
@@ -197,12 +218,14 @@ def bench(task: Task, replica: int = 0) -> Iterator[Bench]:
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
-        with guarded(rig.load_balancer, keys, say=say) as guard:
+        with guarded(rig.load_balancer, keys, originals=originals, say=say) as guard:
             # The lock may have had to wait for a restore: only now are the values the host's own.
             readings |= {
                 # The guard may hold partners of keys that the catalogue doesn't have.
                 key: replace(readings.get(key, Reading("writable", value)), value=value)
-                for key, value in guard.snapshot.items()
+                for key, value in guard.base.items()
+                # What an earlier apply has set may be no business of this study.
+                if key in readings or PARTNERS.get(key) in keys
             }
             readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)

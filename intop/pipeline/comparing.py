@@ -67,7 +67,8 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
 def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    trials = [t for t in task.trials() if t.stage not in PREPARING]
+    # A roll-out measures on each replica, also on those that were seen to disagree.
+    trials = [t for t in task.trials() if t.stage not in (*PREPARING, "apply")]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(

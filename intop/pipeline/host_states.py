@@ -7,15 +7,18 @@ cluster only the load balancer is ever changed, so only that is asked.
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import TypeVar
 
 from intop.config.study import Study
 from intop.domain.answer import Answer, Rollback
+from intop.domain.applied import drift_of
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.host_state import HostState
 from intop.errors import HostError, LabError
 from intop.hosts import guard
 from intop.hosts.host import Connect, Host, output
+from intop.hosts.persistent import read_persistent
 from intop.pipeline.context import chosen_archs, cluster_of
 
 T = TypeVar("T")
@@ -46,8 +49,8 @@ def tuned_hosts(
 
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:
-    """What is applied on each host, by whom and since when. Changes nothing, raises nothing."""
-    return ask_all(addresses, connect, guard.status)
+    """What is applied on each host, by whom and since when, and its drift. Raises nothing."""
+    return ask_all(addresses, connect, state_of)
 
 
 def roll_back(
@@ -66,6 +69,16 @@ def roll_back(
         return Rollback(done=done, held=guard.status(host) if done.outcome == "held" else None)
 
     return ask_all(addresses, connect, work)
+
+
+def state_of(host: Host) -> HostState:
+    """One host's state, with the drift of what is applied there. Raises HostError."""
+    state = guard.status(host)
+    if state.applied is None:
+        return state
+    persistent = read_persistent(host) if state.applied.file else None
+    drift = drift_of(state.applied, persistent, is_held=bool(state.holder))
+    return replace(state, drift=drift)
 
 
 def ask_all(

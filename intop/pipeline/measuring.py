@@ -1,6 +1,7 @@
 """Carrying out a plan of trials: what is stored, is not measured again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Stage, Trial
@@ -34,6 +35,7 @@ def measure_plan(
     make_plan: Callable[[Bench], list[PlannedTrial]],
     *,
     start: int = 0,
+    on: Bench | None = None,
     failures_count: bool = True,
     looks: Callable[[Sequence[PlannedTrial]], Sequence[int]] = lambda _: (),
     enough: Callable[[Sequence[Trial]], bool] = lambda _: False,
@@ -42,7 +44,8 @@ def measure_plan(
     """All trials of a stage: those that are in the store, and now the missing ones.
 
     The plan is made once and stored, so that a resumed stage measures what it set out to. Places
-    before `start` are left alone: they were given up for later ones.
+    before `start` are left alone: they were given up for later ones. They are measured on the one
+    bench that is open already (`on`), or on all that agree.
     After the first so many places of each of the plan's `looks`, when all of them are measured,
     `enough` is asked of their trials whether they will do. When all is measured, `more` is asked
     for further places, until it has none. Both must go by the trials alone, so that a stage that
@@ -56,7 +59,7 @@ def measure_plan(
     if plan and not _due(task, plan, made, looks(plan), enough) and not more(_in_order(plan, made)):
         return _in_order(plan, made)
     progress = task.context.progress
-    with benches(task) as ready:
+    with benches(task) if on is None else nullcontext((on,)) as ready:
         if not plan:
             plan = make_plan(ready[0])
             task.store.write_plan(task.subject, stage, plan)

@@ -59,7 +59,7 @@ class Place:
     """Where a judgement stands: its stage and series, and the first place of that in the plan.
 
     `rounds` are measured, looked at up to `looks` times. In each of them the sides `beside` the
-    two that are judged are measured, too.
+    two that are judged are measured, too. All of it `on` one bench that is open already, if any.
     """
 
     stage: Stage
@@ -68,6 +68,7 @@ class Place:
     series: int = 1
     start: int = 0
     beside: Sides = field(default_factory=dict)
+    on: Bench | None = None
 
 
 def judge(
@@ -103,7 +104,13 @@ def judge(
     # Right at the looks only: what is measured beyond one, is never left out again.
     asked = [(2 + len(place.beside)) * look.rounds for look in schedule]
     judged = measure_plan(
-        task, place.stage, plan, start=place.start, looks=lambda _: asked, enough=clear
+        task,
+        place.stage,
+        plan,
+        start=place.start,
+        on=place.on,
+        looks=lambda _: asked,
+        enough=clear,
     )
     verdict = _verdict(task, origin, configuration, judged, against, schedule)
     if verdict.stopped_early:

@@ -17,6 +17,12 @@ def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
     """A line for each host, then the keys that differ, and what else there is to know."""
     said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
     parts: list[RenderableType] = [Text("\n".join(_state_line(answer) for answer in answers))]
+    if any(state.applied for _, state in said):
+        table = new_table(*((n, "left") for n in ("host", "applied key", "before", "then", "now")))
+        for name, state in said:
+            for key in state.applied.keys if state.applied else ():
+                table.add_row(*map(Text, (name, key.key, key.before, key.left, key.now)))
+        parts.append(table)
     if any(state.changed for _, state in said):
         table = new_table(*((name, "left") for name in ("host", "key", "before", "now")))
         for name, state in said:
@@ -29,6 +35,7 @@ def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
         for line in (
             *(_foreign(name, change) for change in state.foreign),
             *(f"{name}: {report}" for report in state.reports),
+            *(f"{name}: DRIFT: {drift.where}: {drift.detail}" for drift in state.drift),
         )
     ]
     return parts + ([Text("\n".join(lines))] if lines else [])
@@ -51,7 +58,12 @@ def at_stake(answer: Answer[HostState]) -> list[str]:
     if answer.said is None:
         return []
     session = [f"{answer.name}: {held(answer.said)}"] if answer.said.holder else []
-    return session + [_foreign(answer.name, change) for change in answer.said.foreign]
+    edits = [
+        f"{answer.name}: {drift.where}: {drift.detail}"
+        for drift in answer.said.drift
+        if drift.kind in ("changed", "edited")
+    ]
+    return session + [_foreign(answer.name, change) for change in answer.said.foreign] + edits
 
 
 def held(state: HostState) -> str:
@@ -70,10 +82,27 @@ def _state_line(answer: Answer[HostState]) -> str:
         return answer.error
     state = answer.said
     if state.holder:
-        return f"{answer.name}: {held(state)}"
+        return f"{answer.name}: {held(state)}" + (f"; {_applied(state)}" if state.applied else "")
+    if state.applied:
+        return f"{answer.name}: {_applied(state)}"
     # Without a holder a difference is what an interrupted restore has left.
     left = "; not all of its values are its own: intop rollback" if state.changed else ""
     return f"{answer.name}: not held ({answer.folder}){left}"
+
+
+def _applied(state: HostState) -> str:
+    """In one line, for a monitoring system, too."""
+    applied = state.applied
+    if applied is None:
+        return ""
+    count = len(applied.keys)
+    what = f"{applied.title}, applied since {applied.since}, {count} key{'' if count == 1 else 's'}"
+    lasts = f"for good by {applied.file}" if applied.file else "until a reboot"
+    if not state.drift:
+        seen = "not looked at while it is held" if state.holder else "as applied"
+        return f"{what}, {lasts}: {seen}"
+    drifts = ", ".join(f"{drift.where} {drift.kind}" for drift in state.drift)
+    return f"DRIFT: {drifts} ({what}, {lasts})"
 
 
 def _foreign(name: str, change: ForeignChange) -> str:
@@ -102,6 +131,16 @@ def _details(name: str, done: RolledBack) -> Iterable[str]:
     yield from (f"{key.key} = {key.value}" for key in done.restored)
     yield from (_foreign(name, change) for change in done.foreign)
     yield from (_unrestored(key) for key in done.unrestored)
+    match done.file_is:
+        case "removed":
+            yield f"{done.file} removed"
+        case "edited":
+            yield (
+                f"{done.file} is not as intop wrote it, and was left alone: remove it there, or "
+                "say --force"
+            )
+        case "stuck":
+            yield f"{done.file} can't be removed: is its folder read-only?"
 
 
 def _unrestored(key: Unrestored) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from intop.domain.answer import Answer, Rollback
+from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import (
     ForeignChange,
     HostState,
@@ -161,3 +162,56 @@ def test_a_host_that_could_not_be_asked_is_named(capsys: pytest.CaptureFixture[s
 )
 def test_a_host_is_as_before_when_nothing_is_missing(done: RolledBack, as_before: bool) -> None:
     assert as_before is Rollback(done=done).is_as_before
+
+
+# What is applied ----------------------------------------------------------------------------------
+
+FILE = "/etc/sysctl.d/99-zz-intop.conf"
+APPLIED = Applied(
+    about={
+        "since": "2026-11-22T02:10:00Z",
+        "study": "shop",
+        "campaign": "3",
+        "arch": "x86",
+        "workload": "slt",
+    },
+    keys=(StayingKey(key="net.core.somaxconn", before="4096", left="64", now="128"),),
+    file=FILE,
+    file_is="ours",
+)
+CHANGED = Drift(kind="changed", where="net.core.somaxconn", detail="is 128, was left at 64")
+WHAT = "x86 slt of study shop, campaign 3, applied since 2026-11-22T02:10:00Z, 1 key"
+
+
+def test_one_line_says_what_is_applied_and_whether_it_has_drifted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = [
+        said(applied=APPLIED),
+        said(applied=APPLIED, drift=(CHANGED,)),
+        said(applied=APPLIED, holder="me"),
+    ]
+    out = shown(capsys, *states(found))
+    assert [
+        f"lb: {WHAT}, for good by {FILE}: as applied",
+        f"lb: DRIFT: net.core.somaxconn changed ({WHAT}, for good by {FILE})",
+        f"lb: held by me; {WHAT}, for good by {FILE}: not looked at while it is held",
+    ] == out.splitlines()[:3]
+    (head,) = [line for line in out.splitlines() if "applied key" in line]
+    assert ["host", "applied", "key", "before", "then", "now"] == head.split()
+    assert "lb: DRIFT: net.core.somaxconn: is 128, was left at 64\n" in out
+    assert at_stake(found[0]) == []
+    assert at_stake(found[1]) == ["lb: net.core.somaxconn: is 128, was left at 64"]
+
+
+@pytest.mark.parametrize(
+    ("file_is", "words"),
+    [("removed", "removed"), ("edited", "was left alone"), ("stuck", "can't be removed")],
+)
+def test_what_became_of_the_file_is_said(
+    capsys: pytest.CaptureFixture[str], file_is: str, words: str
+) -> None:
+    done = RolledBack(outcome="restored", file=FILE, file_is=file_is)  # type: ignore[arg-type]
+    answer = Answer(name="lb", folder="/var/lib/intop", said=Rollback(done=done))
+    (line,) = [line for line in shown(capsys, *rollbacks([answer])).splitlines() if FILE in line]
+    assert words in line

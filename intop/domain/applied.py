@@ -1,0 +1,120 @@
+"""What an apply has left on a host, and what has become of it since."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from intop.domain.persistent import Persistent
+
+FileState = Literal["ours", "edited", "missing"]
+DriftKind = Literal["changed", "lost", "missing", "edited", "overridden"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StayingKey:
+    """A key that was applied: its value `before` any apply, as intop `left` it, and `now`."""
+
+    key: str
+    before: str
+    left: str
+    now: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applied:
+    """The record of an apply, as the host has it.
+
+    `about` says since when, from which study and campaign, for which workload, and by whom. `file`
+    is our persistent file, "" where there is none, and `file_is` what has become of it. The host
+    `was_rebooted` since where its kernel was started anew.
+    """
+
+    about: Mapping[str, str]
+    keys: tuple[StayingKey, ...]
+    file: str = ""
+    file_is: FileState | None = None
+    was_rebooted: bool = False
+
+    @property
+    def since(self) -> str:
+        """In UTC, ISO 8601."""
+        return self.about.get("since", "an unknown time")
+
+    @property
+    def title(self) -> str:
+        """Such as: x86 slt of study lab, campaign 3."""
+        return title_of(self.about)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Each key as it was left."""
+        return {key.key: key.left for key in self.keys}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """A difference from what was applied. `where` is a key or our file, `detail` tells of it.
+
+    A key was `changed` to what intop never left, `lost` where it is as before all applies, or is
+    `overridden` by what takes effect after our file. Our file is `missing`, or was `edited`.
+    """
+
+    kind: DriftKind
+    where: str
+    detail: str
+
+
+def title_of(about: Mapping[str, str]) -> str:
+    """What was applied, in words."""
+    deployment = " ".join(about.get(name, "?") for name in ("arch", "workload"))
+    return f"{deployment} of study {about.get('study', '?')}, campaign {about.get('campaign', '?')}"
+
+
+def drift_of(
+    applied: Applied, persistent: Persistent | None, *, is_held: bool = False
+) -> tuple[Drift, ...]:
+    """All differences from what was applied; of a host that a session holds, not those of its keys.
+
+    `persistent` is what sets sysctls there by itself, None where that was not asked for.
+    """
+    found: list[Drift] = []
+    if not is_held:
+        found += [drift for key in applied.keys if (drift := _of_key(key, applied))]
+    if applied.file_is == "missing":
+        found.append(
+            Drift(kind="missing", where=applied.file, detail="the file is gone: lost at a reboot")
+        )
+    if applied.file_is == "edited":
+        found.append(
+            Drift(kind="edited", where=applied.file, detail="the file is not as intop wrote it")
+        )
+    if applied.file and persistent is not None:
+        found += overruled(applied.values, applied.file, persistent)
+    return tuple(found)
+
+
+def overruled(values: Mapping[str, str], file: str, persistent: Persistent) -> list[Drift]:
+    """The keys of our file that something else sets to another value after it."""
+    found: list[Drift] = []
+    for key, value in values.items():
+        later = persistent.after(key, file)
+        if later and later[-1].value != value:
+            detail = f"{later[-1].place} sets it to {later[-1].value} after our file, at each boot"
+            found.append(Drift(kind="overridden", where=key, detail=detail))
+            continue
+        again = persistent.reloaded(key)
+        if again is not None and again.value != value:
+            detail = f"{again.place} sets it to {again.value} at the next sysctl --system"
+            found.append(Drift(kind="overridden", where=key, detail=detail))
+    return found
+
+
+def _of_key(key: StayingKey, applied: Applied) -> Drift | None:
+    if key.now == key.left:
+        return None
+    if key.now != key.before:
+        detail = f"is {key.now or 'gone'}, was left at {key.left}, and was {key.before} before"
+        return Drift(kind="changed", where=key.key, detail=detail)
+    why = "the host was started anew" if applied.was_rebooted else "somebody has set it back"
+    detail = f"is {key.now} as before it was applied, and was left at {key.left}: {why}"
+    return Drift(kind="lost", where=key.key, detail=detail)

@@ -1,0 +1,63 @@
+"""What has become of an applied host, key by key."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.applied import Applied, Drift, StayingKey, drift_of
+from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting
+
+FILE = "/etc/sysctl.d/99-zz-intop.conf"
+KEY = StayingKey(key="net.core.somaxconn", before="4096", left="64", now="64")
+APPLIED = Applied(about={"study": "lab"}, keys=(KEY,), file=FILE, file_is="ours")
+
+
+def kinds(found: tuple[Drift, ...]) -> list[str]:
+    return [drift.kind for drift in found]
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"), [("64", []), ("128", ["changed"]), ("4096", ["lost"]), ("", ["changed"])]
+)
+def test_a_key_is_as_left_changed_or_lost(now: str, expected: list[str]) -> None:
+    applied = replace(APPLIED, keys=(replace(KEY, now=now),))
+    assert expected == kinds(drift_of(applied, None))
+    assert [] == kinds(drift_of(applied, None, is_held=True))
+
+
+def test_a_lost_key_says_whether_it_was_a_reboot() -> None:
+    lost = replace(APPLIED, keys=(replace(KEY, now="4096"),))
+    assert "somebody has set it back" in drift_of(lost, None)[0].detail
+    assert "was started anew" in drift_of(replace(lost, was_rebooted=True), None)[0].detail
+
+
+@pytest.mark.parametrize("file_is", ["edited", "missing"])
+def test_the_file_is_looked_at_also_while_the_host_is_held(file_is: str) -> None:
+    applied = replace(APPLIED, file_is=file_is)  # type: ignore[arg-type]
+    assert [file_is] == kinds(drift_of(applied, None, is_held=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reloaded", "expected"),
+    [
+        ([("99-aa.conf", "128")], [], []),
+        ([("zz-last.conf", "128")], [], ["overridden"]),
+        ([("zz-last.conf", "64")], [], []),
+        ([("zz-a.conf", "128"), ("zz-b.conf", "64")], [], []),
+        ([], [("sysctl.conf", "128")], ["overridden"]),
+    ],
+)
+def test_what_takes_effect_after_our_file_overrides_it_with_another_value(
+    settings: list[tuple[str, str]], reloaded: list[tuple[str, str]], expected: list[str]
+) -> None:
+    def made(names: list[tuple[str, str]], turn: int) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(KEY.key, value, f"/etc/{name}:7", (turn, name)) for name, value in names
+        )
+
+    persistent = Persistent(settings=made(settings, FILES), on_reload=made(reloaded, PROCPS_LAST))
+    found = drift_of(APPLIED, persistent)
+    assert expected == kinds(found)
+    assert all("/etc/" in drift.detail and ":7 sets it to 128" in drift.detail for drift in found)
+    # Without a file of ours there is nothing to override.
+    assert () == drift_of(replace(APPLIED, file="", file_is=None), persistent)

@@ -1,0 +1,56 @@
+"""What apply says: where, what, how it ended, and what comes next."""
+
+import pytest
+
+from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
+from intop.report.rollout import done, planned
+from printed import shown
+from samples import DEPLOYMENT, VERDICT
+
+FILE = "/etc/sysctl.d/99-zz-intop.conf"
+
+
+def test_a_plan_names_canary_values_and_what_is_in_the_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hosts = (
+        HostStep(host="lb1", file=FILE),
+        HostStep(host="lb2", has_it=True),
+        HostStep(host="lb3", problem="lb3: is held by me"),
+    )
+    out = shown(capsys, *planned([RolloutPlan(deployment=DEPLOYMENT, hosts=hosts, rounds=10)]))
+    assert "    net.core.somaxconn = 64    (default 4096)\n" in out
+    assert "1. lb1 (the canary): measure them against the default in up to 10 rounds" in out
+    assert f"set 2 keys, write {FILE}\n" in out
+    assert "2. lb2: has these values already" in out
+    assert "3. lb3: NOT POSSIBLE: is held by me" in out
+
+
+def host(name: str, outcome: str, file: str = "") -> HostRollout:
+    return HostRollout(host=name, outcome=outcome, verdict=VERDICT, file=file)  # type: ignore[arg-type]
+
+
+def test_what_was_applied_says_how_long_it_lasts_and_how_it_is_undone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(host("lb1", "applied"),))]))
+    assert "x86 slt: lb1: applied: gain: P99 is 3.10 times lower" in out
+    assert "last until the host is started anew" in out
+    assert "intop rollback" in out
+    out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(host("lb1", "applied", FILE),))]))
+    assert f"applied, with {FILE}" in out
+    assert "started anew" not in out
+
+
+def test_where_it_stopped_says_who_has_it_and_who_has_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    canary = Rollout(title="x86 slt", hosts=(host("lb1", "stopped"),), untouched=("lb2", "lb3"))
+    out = shown(capsys, *done([canary]))
+    assert "lb1: NOT applied, it has its values from before" in out
+    assert "since the canary shows too little; not touched: lb2, lb3" in out
+    assert "intop rollback" not in out
+    later = Rollout(title="x86 slt", hosts=(host("lb1", "applied"), host("lb2", "stopped")))
+    out = shown(capsys, *done([later]))
+    assert "since lb2 shows too little; what was applied before stays: lb1" in out
+    assert "intop rollback" in out
