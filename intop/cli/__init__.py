@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop import __version__
-from intop.cli import explain, hosts, lab, models, refine, table, transfer
+from intop.cli import explain, hosts, lab, models, refine, report, table, transfer
 from intop.cli.options import (
     INTERRUPTED,
     Group,
@@ -69,6 +69,7 @@ cli.add_command(models.command)
 cli.add_command(refine.command)
 cli.add_command(explain.command)
 cli.add_command(transfer.command)
+cli.add_command(report.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------

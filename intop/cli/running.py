@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from intop.cli.options import figure_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
+from intop.errors import ResultMissingError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
+    from intop.domain.cluster import HostAddress
     from intop.domain.results import Verdict
-    from intop.hosts.host import Connect
+    from intop.hosts.host import Connect, Host
     from intop.pipeline.context import Context, Task
     from intop.store import Campaign, Store
 
@@ -51,6 +53,39 @@ def opened_context(
                 archs=archs,
                 workloads=workloads,
             )
+
+
+@contextmanager
+def stored_context(
+    config: Path | None, arch: str | None, workload: str | None
+) -> Iterator["Context"]:
+    """A study's latest campaign as it is stored. No host is reached, and no password asked for.
+
+    Raises ResultMissingError where there is no campaign.
+    """
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
+    from intop.report.progress import progress
+    from intop.store import opened
+
+    study = study_of(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened(study.store) as store, progress() as shown:
+        campaign = store.latest(study.name)
+        if campaign is None:
+            raise ResultMissingError(f"the store has no campaign of {study.name}: intop tune")
+        yield Context(
+            study=study,
+            store=store,
+            campaign=campaign,
+            connect=_no_host,
+            progress=shown,
+            archs=archs,
+            workloads=workloads,
+        )
+
+
+def _no_host(address: "HostAddress") -> "Host":
+    raise AssertionError(f"what is stored needs no host, and {address.name} is asked for")
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":

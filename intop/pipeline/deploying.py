@@ -6,7 +6,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.results import Verdict
-from intop.errors import ResultMissingError, UsageError
+from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.pipeline.context import Context, Task
 from intop.pipeline.sampling import required_space
 
@@ -16,7 +16,8 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
 
     That is the smallest set where its own verdict is a gain, else, and with `whole`, the winner.
     Raises ResultMissingError for an architecture without any verdict, UsageError where several
-    workloads of the context have a gain: a host can have one configuration only.
+    workloads of the context have a gain: a host can have one configuration only, and
+    IncomparableError where the study has changed since, and lacks a key.
     """
     return {arch: _of_arch(context, arch, whole=whole) for arch in context.archs}
 
@@ -67,6 +68,12 @@ def _changes(
     }
     ordered = [key for key in contributions if key in configuration.values]
     ordered += [key for key in configuration.values if key not in contributions]
+    if lacking := [key for key in ordered if key not in parameters]:
+        raise IncomparableError(
+            f"{task.title}: the study does not offer {', '.join(lacking)} any more, and the "
+            f"winner sets it. Bring back what {task.context.study.path} was, or start anew: "
+            "intop tune --new"
+        )
     return tuple(
         Change(
             key=key,

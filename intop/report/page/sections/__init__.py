@@ -1,0 +1,35 @@
+"""The sections of the page, in the order in which a reader wants them."""
+
+from intop.domain.report import Report
+from intop.report.page.document import Document
+from intop.report.page.sections import models, trials, verdicts
+
+SECTIONS = (
+    verdicts.found,
+    verdicts.change,
+    verdicts.latency,
+    verdicts.compared,
+    verdicts.ablation,
+    models.ranking,
+    models.models,
+    models.search,
+    models.refined,
+    trials.drift,
+    trials.refused,
+    trials.provenance,
+    trials.checking,
+)
+
+
+def document(report: Report) -> Document:
+    """All that the page shows; what a section has nothing to say of, is left out."""
+    made = [section(report) for section in SECTIONS]
+    until = "not finished yet" if report.finished_at is None else f"finished {report.finished_at}"
+    return Document(
+        title=f"Kernel parameters for nginx: {report.study}",
+        subtitle=(
+            f"intop {report.tool_version}, campaign {report.campaign}, begun "
+            f"{report.started_at}, {until}"
+        ),
+        sections=tuple(section for section in made if section.blocks or section.parts),
+    )
