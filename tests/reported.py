@@ -106,7 +106,7 @@ def _screened(store: Store, subject: Subject) -> None:
     made = [trial(DEFAULT, 1450 + 40 * n, conditions=conditions) for n in range(4)]
     made += [trial(Configuration({ONE: str(65 + n)}), 900, conditions=conditions) for n in range(3)]
     failed = trial(TUNED, status="failed", conditions=conditions)
-    made.append(replace(failed, detail=f"lb: {ONE} was set to '64' and reads as {HOSTILE}"))
+    made.append(replace(failed, detail=f"lb: {ONE} was set to '64' and reads back as {HOSTILE}"))
     disturbed = trial(Configuration({ONE: "70"}), status="disturbed", conditions=conditions)
     made += [replace(disturbed, detail=f"lb: {share} % went to bash") for share in (23, 31)]
     hopeless = trial(TUNED, 2000, status="overloaded", conditions=conditions)

@@ -16,8 +16,10 @@ from intop.domain.refined import Refined
 from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
 from intop.domain.sides import Latencies
 from intop.domain.trial import STAGES, Conditions, PlannedTrial, Stage, Status, Trial
+from intop.errors import RefusedValueError
 
-Reason = Literal["failed", "disturbed", "hopeless", "overloaded"]
+Reason = Literal["refused value", "failed", "disturbed", "hopeless", "overloaded"]
+"""How an attempt ended that is no ordinary result; `hopeless` ones were stopped early."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -199,6 +201,8 @@ def refused_trials(attempts: Iterable[Trial]) -> tuple[RefusedTrials, ...]:
 def _reason(trial: Trial) -> Reason | None:
     if trial.status == "ok":
         return None
+    if trial.status == "failed" and RefusedValueError.SAID in trial.detail:
+        return "refused value"
     return "hopeless" if trial.p99_above_ms is not None else trial.status
 
 

@@ -17,10 +17,15 @@ def parts(
 def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
     """What a stage would have made, if it could still be run."""
     return tuple(
-        Lacking(f"{missing.what}: not there yet.".capitalize(), missing.command)
+        Lacking(as_sentence(f"{missing.what}: not there yet"), missing.command)
         for missing in one.missing
         if missing.command.split()[1] == stage
     )
+
+
+def as_sentence(words: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def table_name(one: Findings, kind: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from functools import partial
 
-from intop.domain.report import Findings, Report, StageRecord
+from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Stage
 from intop.report.figures.default_drift import default_drift
 from intop.report.page.document import (
@@ -19,7 +19,7 @@ from intop.report.page.document import (
     Value,
     span,
 )
-from intop.report.page.sections.common import parts, table_name, without_empty
+from intop.report.page.sections.common import as_sentence, parts, table_name, without_empty
 from intop.report.text import drift_sentence, replica_sentence
 
 PURPOSES: dict[Stage, str] = {
@@ -50,7 +50,8 @@ NOUNS = {
 }
 """Conditions whose names don't speak for themselves."""
 
-WHAT_THEN = {
+WHAT_THEN: dict[Reason, str] = {
+    "refused value": "kept as a failure: the kernel does not take that value",
     "failed": "kept as a failure",
     "disturbed": "measured again, as often as the study allows",
     "hopeless": "stopped early, kept as a bad result",
@@ -76,7 +77,6 @@ def _drift(one: Findings) -> Iterator[Block]:
     if not found.sentinels:
         yield Paragraph("No trial of the default could be used yet.")
         return
-    words = drift_sentence(found.drift)
     yield Figure(
         title=f"P99 of the default over the campaign ({len(found.sentinels)} trials)",
         draw=partial(default_drift, one.title, found),
@@ -107,9 +107,9 @@ def _drift(one: Findings) -> Iterator[Block]:
             ),
         ),
     )
-    told = [f"{words[:1].upper()}{words[1:]}."]
+    told = [as_sentence(drift_sentence(found.drift))]
     if one.agreement is not None:
-        told += [f"{replica_sentence(r)}.".capitalize() for r in one.agreement.replicas[1:]]
+        told += [as_sentence(replica_sentence(r)) for r in one.agreement.replicas[1:]]
     yield Paragraph(" ".join(told))
 
 
@@ -188,7 +188,7 @@ def provenance(report: Report) -> Section:
         name="campaign",
         title="Campaign",
         origin="",
-        columns=(Column("", "text"), Column("value", "text")),
+        columns=(Column("quantity", "text"), Column("value", "text")),
         rows=(
             ("study", report.study),
             ("campaign, its number in the store", str(report.campaign)),

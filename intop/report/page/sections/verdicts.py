@@ -27,7 +27,7 @@ from intop.report.page.document import (
     Value,
     span,
 )
-from intop.report.page.sections.common import lacking, parts, table_name
+from intop.report.page.sections.common import as_sentence, lacking, parts, table_name
 from intop.report.verdict import sentence
 
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
@@ -55,7 +55,7 @@ def _finding(one: Findings) -> Block:
         state = "no verdict yet" if one.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
         return Lacking(f"{lead}: {state}.", command)
-    told = [_capital(sentence(one.verdict))]
+    told = [as_sentence(sentence(one.verdict))]
     if one.verdict.outcome == "gain":
         told.append(
             f"The default has {one.verdict.default_p99_ms:.1f} ms, the winner "
@@ -63,12 +63,8 @@ def _finding(one: Findings) -> Block:
             f"fresh trials."
         )
     if one.explanation is not None:
-        told.append(_capital(smallest(one.explanation)))
+        told.append(as_sentence(smallest(one.explanation)))
     return Paragraph(" ".join(told), lead=lead)
-
-
-def _capital(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _verdicts(report: Report) -> Table:
@@ -324,7 +320,7 @@ def _sides(one: Findings, sides: SideBySide) -> Table:
         title="Both sides of the verdict",
         origin="measured",
         columns=(
-            Column("", "text"),
+            Column("quantity", "text"),
             Column("default"),
             Column("tuned"),
             Column("ratio", "span"),
@@ -443,7 +439,7 @@ def _ablation(one: Findings) -> Iterator[Block]:
             ),
         )
     elif explanation.without_curves:
-        yield Paragraph(_capital(explanation.without_curves))
+        yield Paragraph(as_sentence(explanation.without_curves))
 
 
 def _contribution_table(one: Findings, found: Explanation) -> Table:
