@@ -181,10 +181,14 @@ def chromium(folder: Path) -> Iterator[Browser]:
     try:
         yield Browser(ours_out, ours_in)
     finally:
-        process.kill()
-        process.wait()
+        # It ends when nobody is left to tell it anything, and its other processes with it.
         os.close(ours_out)
         os.close(ours_in)
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _high(descriptor: int) -> int:

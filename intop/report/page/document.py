@@ -10,9 +10,9 @@ from intop.report.figures.drawing import Drawing
 Origin = Literal["measured", "predicted", ""]
 """Whether a table's values were measured or predicted, never both; "" is neither."""
 
-Form = Literal["text", "key", "count", "number", "span"]
-"""How a column is read: words, names to be copied, whole numbers, numbers of three digits, or a
-value with its interval."""
+Form = Literal["text", "prose", "key", "count", "number", "span"]
+"""How a column is read: words, sentences, names to be copied, whole numbers, three digits,
+or a value with its interval."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,15 @@ class Lacking:
     command: str
 
 
-Block = Paragraph | Commands | Lacking | Table | Figure
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """Tables that few want to see: they stand behind their title."""
+
+    title: str
+    tables: tuple[Table, ...]
+
+
+Block = Paragraph | Commands | Lacking | Table | Figure | Folded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +117,11 @@ class Section:
     parts: tuple[Part, ...] = ()
 
     def tables(self) -> Iterator[Table]:
-        """All tables, also those of figures."""
+        """All tables, also those of figures and folded ones."""
         for block in (*self.blocks, *(b for part in self.parts for b in part.blocks)):
             if isinstance(block, Table):
                 yield block
-            elif isinstance(block, Figure):
+            elif isinstance(block, (Figure, Folded)):
                 yield from block.tables
 
 

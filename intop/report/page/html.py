@@ -14,6 +14,7 @@ from intop.report.page.document import (
     Commands,
     Document,
     Figure,
+    Folded,
     Lacking,
     Paragraph,
     Span,
@@ -41,7 +42,7 @@ def html(document: Document) -> str:
     environment.filters |= {"shown": _shown, "drawn": _drawn}
     environment.tests |= {
         kind.__name__.lower(): lambda block, kind=kind: isinstance(block, kind)
-        for kind in (Paragraph, Commands, Lacking, Table, Figure)
+        for kind in (Paragraph, Commands, Lacking, Table, Figure, Folded)
     }
     stylesheet = Markup((HERE / "page.css").read_text(encoding="utf-8").strip())  # noqa: S704 (ours)
     page = environment.get_template("page.html.j2")

@@ -1,15 +1,19 @@
-"""The page as text: what stands in it, and what must not."""
+"""The page: what stands in it and what must not, as text and in a real browser."""
 
 import csv
+import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from browser import Browser, chromium
+from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
-from intop.errors import IntopError
+from intop.errors import IntopError, UsageError
 from intop.pipeline.reporting import gather
 from intop.report.page.csv_tables import write_tables
 from intop.report.page.html import html
@@ -19,6 +23,18 @@ from reported import HOSTILE, ONE, campaign
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
 
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+COLOURS = """JSON.stringify(['color', 'background-color'].map(
+    name => getComputedStyle(document.documentElement)[name]))"""
+SMALLEST = """Math.min(...[...document.querySelectorAll('svg text')].map(t => {
+    const box = t.closest('svg');
+    return parseFloat(getComputedStyle(t).fontSize) * box.getBoundingClientRect().width
+        / box.viewBox.baseVal.width;
+}))"""
+BAD = """<!DOCTYPE html><html lang="en"><meta name="viewport" content="width=device-width">
+<body><p style="width:60rem">wide<script>console.error("wrong"); nowhere()</script>
+<img src="http://127.0.0.1:9/x.png"></body></html>"""
+
 
 class Read(HTMLParser):
     """What a reader of the page would find."""
@@ -27,7 +43,6 @@ class Read(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.headings: list[int] = []
-        self.open: list[str] = []
         self.feed(page)
         self.close()
 
@@ -140,3 +155,89 @@ def test_a_partial_campaign_says_what_makes_the_rest(tmp_path: Path) -> None:
         assert f"<code>intop {stage} --arch x86 --workload slt</code>" in page
     assert "no verdict yet" in page
     assert "arm, static files (slt): nothing measured yet." in page
+
+
+# In Chromium --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="browser")
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", name="report")
+def _report(page: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "intop-report.html"
+    path.write_text(page, encoding="utf-8")
+    assert path.stat().st_size < 5_000_000
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_opens_without_errors_and_requests(
+    browser: Browser, report: Path, width: int, scheme: str
+) -> None:
+    page = browser.open(report, width=width, scheme=scheme)
+    seen = page.seen()
+    assert [] == seen.errors
+    assert [report.as_uri()] == [url for url in seen.requests if not url.startswith("data:")]
+    assert 0 == page.evaluate(OVERFLOW)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert 0 == page.evaluate(OVERFLOW)
+    assert page.evaluate(SMALLEST) >= 8  # CSS pixels
+
+
+def test_dark_and_light_are_not_the_same(browser: Browser, report: Path) -> None:
+    shown = [browser.open(report, scheme=s).evaluate(COLOURS) for s in ("light", "dark")]
+    assert shown[0] != shown[1]
+
+
+def test_what_is_wrong_with_a_page_is_seen(browser: Browser, tmp_path: Path) -> None:
+    """Else all of the above might pass for any page."""
+    path = tmp_path / "bad.html"
+    path.write_text(BAD)
+    page = browser.open(path, width=390)
+    seen = page.seen()
+    assert "http://127.0.0.1:9/x.png" in seen.requests
+    assert any("wrong" in error for error in seen.errors)
+    assert any("nowhere" in error or "Uncaught" in error for error in seen.errors)
+    assert page.evaluate(OVERFLOW) > 0
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def intop(*words: object) -> None:
+    cli.main([str(word) for word in words], standalone_mode=False)
+
+
+def test_the_command_writes_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = campaign(tmp_path, archs=("x86",), rest=False)
+    page, tables = tmp_path / "page.html", tmp_path / "new" / "tables"
+    intop("report", "-c", path, "-o", page, "--csv", tables)
+    told = capsys.readouterr()
+    assert "" == told.out
+    assert f"written: {page} (" in told.err
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (tables / "x86-slt-importance.csv").exists()
+    with pytest.raises(IntopError, match="the report can't be written"):
+        intop("report", "-c", path, "-o", tmp_path / "none" / "page.html")
+    with pytest.raises(UsageError, match="the folder of --csv can't be made"):
+        intop("report", "-c", path, "--csv", page / "tables")
+
+
+def test_json_has_all_of_it_and_writes_no_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    intop("report", "-c", campaign(tmp_path), "--json")
+    found = json.loads(capsys.readouterr().out)
+    x86 = found["findings"][0]
+    assert "gain" == x86["verdict"]["outcome"]
+    assert 5 == len(x86["judged"]["pairs"])
+    assert HOSTILE in x86["conditions"][0]["link"]
+    assert not list(tmp_path.glob("*.html"))

@@ -3,6 +3,7 @@
 from intop.domain.report import Report
 from intop.report.page.document import Document
 from intop.report.page.sections import models, trials, verdicts
+from intop.report.page.sections.common import clock
 
 SECTIONS = (
     verdicts.found,
@@ -24,12 +25,12 @@ SECTIONS = (
 def document(report: Report) -> Document:
     """All that the page shows; what a section has nothing to say of, is left out."""
     made = [section(report) for section in SECTIONS]
-    until = "not finished yet" if report.finished_at is None else f"finished {report.finished_at}"
+    until = clock(report.finished_at or "")
     return Document(
         title=f"Kernel parameters for nginx: {report.study}",
         subtitle=(
-            f"intop {report.tool_version}, campaign {report.campaign}, begun "
-            f"{report.started_at}, {until}"
+            f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
+            f"{'' if until else ', not finished'}. By intop {report.tool_version}."
         ),
         sections=tuple(section for section in made if section.blocks or section.parts),
     )

@@ -1,6 +1,7 @@
 """What all sections do alike."""
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 from intop.domain.report import Findings
 from intop.report.page.document import Block, Lacking, Part, Table, Value
@@ -21,6 +22,11 @@ def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
         for missing in one.missing
         if missing.command.split()[1] == stage
     )
+
+
+def clock(time: str) -> str | None:
+    """A time in ISO 8601 as people write it; None for none."""
+    return datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S") if time else None
 
 
 def as_sentence(words: str) -> str:

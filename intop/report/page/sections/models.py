@@ -12,7 +12,16 @@ from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
-from intop.report.page.document import Block, Column, Figure, Paragraph, Section, Table, Value
+from intop.report.page.document import (
+    Block,
+    Column,
+    Figure,
+    Folded,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
 from intop.report.page.sections.common import lacking, parts, table_name, without_empty
 from intop.report.refine import REASONS, ending
 from intop.report.text import ALGORITHMS, cut_sentence, judgement
@@ -238,7 +247,8 @@ def _search(one: Findings) -> Iterator[Block]:
             ),
             tables=(_runs(one, one.search), _generations(one, one.search)),
         )
-    yield _candidates(one, one.search)
+    candidates = _candidates(one, one.search)
+    yield Folded(title=f"Candidates ({len(candidates.rows)})", tables=(candidates,))
 
 
 def _runs(one: Findings, found: Search) -> Table:

@@ -6,20 +6,21 @@ from datetime import datetime
 from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
-from intop.domain.trial import Conditions, Stage
+from intop.domain.trial import Conditions, Stage, Status
 from intop.report.figures.default_drift import default_drift
 from intop.report.page.document import (
     Block,
     Column,
     Commands,
     Figure,
+    Folded,
     Paragraph,
     Section,
     Table,
     Value,
     span,
 )
-from intop.report.page.sections.common import as_sentence, parts, table_name, without_empty
+from intop.report.page.sections.common import as_sentence, clock, parts, table_name, without_empty
 from intop.report.text import drift_sentence, replica_sentence
 
 PURPOSES: dict[Stage, str] = {
@@ -139,8 +140,8 @@ def _refused(one: Findings) -> Iterator[Block]:
                 Column("outcome", "text"),
                 Column("attempts", "count"),
                 Column("configurations", "count"),
-                Column("what was said of the first", "text"),
-                Column("what then", "text"),
+                Column("what was said of the first", "prose"),
+                Column("what then", "prose"),
             ),
             rows=tuple(
                 (r.stage, r.reason, r.attempts, r.configurations, r.detail, WHAT_THEN[r.reason])
@@ -158,23 +159,32 @@ def _refused(one: Findings) -> Iterator[Block]:
             "could not. Keys that protect the machine are in no catalogue."
         )
         yield Table(
-            name=table_name(one, "refused-keys"),
+            name=table_name(one, "refused-reasons"),
             title="Keys that could not be tuned, by reason",
             origin="",
-            columns=(
-                Column("reason", "text"),
-                Column("keys", "count"),
-                Column("which", "text"),
-            ),
-            rows=tuple(
-                (
-                    r.reason,
-                    len(r.keys),
-                    ", ".join(
-                        f"{key} ({r.details[key]})" if key in r.details else key for key in r.keys
-                    ),
-                )
-                for r in one.refused_keys
+            columns=(Column("reason", "prose"), Column("keys", "count")),
+            rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
+        )
+        yield Folded(
+            title="Which keys could not be tuned",
+            tables=(
+                without_empty(
+                    Table(
+                        name=table_name(one, "refused-keys"),
+                        title="Each key that could not be tuned",
+                        origin="",
+                        columns=(
+                            Column("key", "key"),
+                            Column("reason", "prose"),
+                            Column("in detail", "prose"),
+                        ),
+                        rows=tuple(
+                            (key, r.reason, r.details.get(key))
+                            for r in one.refused_keys
+                            for key in r.keys
+                        ),
+                    )
+                ),
             ),
         )
 
@@ -192,9 +202,9 @@ def provenance(report: Report) -> Section:
         rows=(
             ("study", report.study),
             ("campaign, its number in the store", str(report.campaign)),
-            ("started (UTC)", report.started_at),
-            ("finished (UTC)", report.finished_at or "not finished"),
-            ("report made (UTC)", report.made_at),
+            ("started (UTC)", clock(report.started_at)),
+            ("finished (UTC)", clock(report.finished_at or "") or "not finished"),
+            ("report made (UTC)", clock(report.made_at)),
             ("seed", str(report.seed)),
             ("measured by intop", ", ".join(report.tool_versions)),
             ("report made by intop", report.tool_version),
@@ -217,7 +227,7 @@ def _provenance(one: Findings) -> Iterator[Block]:
             origin="measured",
             columns=(
                 Column("stage", "text"),
-                Column("what is measured", "text"),
+                Column("what is measured", "prose"),
                 Column("planned", "count"),
                 Column("measured", "count"),
                 Column("ok", "count"),
@@ -249,7 +259,7 @@ def _provenance(one: Findings) -> Iterator[Block]:
 
 
 def _record_cells(record: StageRecord) -> tuple[Value, ...]:
-    statuses = ("ok", "overloaded", "disturbed", "failed")
+    statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
     return (
         record.stage,
         PURPOSES[record.stage],
@@ -257,15 +267,11 @@ def _record_cells(record: StageRecord) -> tuple[Value, ...]:
         record.measured,
         *(record.by_status.get(status) for status in statuses),
         record.repeated or None,
-        _clock(record.started_at),
-        _clock(record.ended_at),
+        clock(record.started_at),
+        clock(record.ended_at),
         _minutes(record.started_at, record.ended_at),
         record.seconds / 60,
     )
-
-
-def _clock(time: str) -> str | None:
-    return datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S") if time else None
 
 
 def _minutes(start: str, end: str) -> float | None:
@@ -301,8 +307,8 @@ def _conditions(one: Findings) -> Table:
     )
 
 
-def _said(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _said(value: object) -> str | None:
+    return f"{value:g}" if isinstance(value, float) else str(value) or None
 
 
 def checking(report: Report) -> Section:
@@ -322,7 +328,6 @@ def checking(report: Report) -> Section:
                 (
                     "intop report --csv tables       # all tables as files",
                     "intop report --json             # all that is in this page, in full precision",
-                    f"intop verify {subject} --json",
                     f"intop tune --new {subject}      # measure it all again",
                 )
             ),

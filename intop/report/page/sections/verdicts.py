@@ -45,7 +45,7 @@ def found(report: Report) -> Section:
     blocks: list[Block] = [_finding(one) for one in report.findings]
     if any(one.verdict for one in report.findings):
         blocks += [_verdicts(report), _speedup(report)]
-    blocks += [Paragraph(text) for text in _scope(report)]
+        blocks += [Paragraph(text) for text in _scope(report)]
     return Section(name="found", title="What was found", blocks=tuple(blocks))
 
 
@@ -108,7 +108,12 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
 
 
 def _speedup(report: Report) -> Figure:
-    verdicts = {one.title: one.verdict for one in report.findings if one.verdict is not None}
+    verdicts: dict[str, Verdict] = {}
+    for one in report.findings:
+        if one.verdict is not None:
+            verdicts[one.title] = one.verdict
+        if one.explanation is not None:
+            verdicts[f"{one.title}, smallest set"] = one.explanation.verdict
     return Figure(
         title="Speed-up over the default",
         draw=partial(speedup, report.study, verdicts),
@@ -131,7 +136,7 @@ def _scope(report: Report) -> Iterator[str]:
         f"chance, at {percent(report.level)}."
     )
     for one in report.findings:
-        for load in one.conditions[-1:]:
+        for load in one.conditions[-1:] if one.verdict else ():
             yield (
                 f"{one.title} holds for what was measured: {load.rate_rps:g} requests/s over "
                 f"{load.connections} connections ({load.paths or 'paths not noted'}), over this "
@@ -195,7 +200,7 @@ def _changes(one: Findings) -> Iterator[Block]:
             Column("alone: times lower", "span"),
             Column("without it: times higher", "span"),
             Column("risk", "text"),
-            Column("what it does", "text"),
+            Column("what it does", "prose"),
         ),
         rows=tuple(_change_cells(c) for c in one.deployment.changes),
     )
@@ -267,8 +272,9 @@ def _latency(one: Findings) -> Iterator[Block]:
     if one.verdict.sides is not None:
         yield _sides(one, one.verdict.sides)
         yield Paragraph(
-            "Ratios are default / tuned, over the pairs, each interval for itself. The verdict is "
-            "on P99 alone."
+            "Latencies are of all requests put together, so P99 is not quite the mean over trials "
+            "that the verdict has. Ratios are default / tuned, over the pairs, each interval for "
+            "itself. The verdict is on P99 alone."
         )
 
 
@@ -339,9 +345,10 @@ def _sides(one: Findings, sides: SideBySide) -> Table:
 def compared(report: Report) -> Section:
     """The architectures side by side, by workload."""
     if report.compared is None:
-        blocks: tuple[Block, ...] = (Paragraph(report.not_compared),)
+        blocks: tuple[Block, ...] = tuple(map(Paragraph, report.not_compared.splitlines()))
     else:
         both = report.compared
+        one, other = (side.arch for side in both.comparisons[0].sides)
         table = Table(
             name="architectures",
             title="P99 by architecture",
@@ -349,11 +356,12 @@ def compared(report: Report) -> Section:
             columns=(
                 Column("workload", "text"),
                 Column("configuration", "text"),
-                *(Column(f"{side.arch}: P99 in ms", "span") for side in both.comparisons[0].sides),
-                Column("ratio of the second to the first", "span"),
-                Column("the second is", "text"),
+                Column(f"{one}: P99 in ms", "span"),
+                Column(f"{other}: P99 in ms", "span"),
+                Column(f"{other} / {one}", "span"),
+                Column(f"{other} is", "text"),
             ),
-            rows=tuple(row for one in both.comparisons for row in _compared_rows(one)),
+            rows=tuple(row for c in both.comparisons for row in _compared_rows(c)),
         )
         blocks = (
             Figure(
@@ -454,7 +462,7 @@ def _contribution_table(one: Findings, found: Explanation) -> Table:
             Column("alone", "span"),
             Column("left out of the winner", "span"),
             Column("missed in the smallest set", "span"),
-            Column("kept", "text"),
+            Column("kept", "prose"),
         ),
         rows=tuple(_contribution_cells(c) for c in found.contributions),
     )
