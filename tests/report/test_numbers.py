@@ -6,11 +6,22 @@ from intop.report.numbers import interval, number, percent
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
-    [(1234.5, "1234"), (99.96, "100"), (12.34, "12.3"), (1.234, "1.23"), (0.0321, "0.032")],
+    ("value", "expected"),
+    [
+        (1234.5, "1234"),
+        (99.96, "100"),
+        (10.04, "10.0"),
+        (9.999, "10.0"),
+        (0.1, "0.10"),
+        (0.0123, "0.012"),
+        (0, "0"),
+        (-31.26, "-31.3"),
+        (-310.4, "-310"),
+        (-0.0001, "-0.0001"),
+    ],
 )
-def test_three_digits_and_two_of_what_is_small(value: float, told: str) -> None:
-    assert told == number(value)
+def test_numbers_have_the_digits_that_say_something(value: float, expected: str) -> None:
+    assert expected == number(value)
 
 
 def test_signs_and_intervals() -> None:
