@@ -10,8 +10,8 @@ from intop.report.figures.drawing import Drawing
 Origin = Literal["measured", "predicted", ""]
 """Whether a table's values were measured or predicted, never both; "" is neither."""
 
-Form = Literal["text", "prose", "key", "count", "number", "span"]
-"""How a column is read: words, sentences, names to be copied, whole numbers, three digits,
+Form = Literal["text", "prose", "time", "key", "count", "number", "span"]
+"""How a column is read: words, sentences, times, names to be copied, whole numbers, three digits,
 or a value with its interval."""
 
 
