@@ -61,12 +61,15 @@ class CommandError(HostError):
 class RefusedValueError(HostError):
     """The kernel did not take a value: it refused the write or read back as something else."""
 
+    SAID = " and reads back as "
+    """What its message has, and no other: stored trials have messages only."""
+
     def __init__(self, host: str, key: str, value: str, got: str | None) -> None:
         self.key = key
         self.value = value
         self.got = got
         asked = repr(value) if len(value) <= 200 else f"{value[:200]!r}..."
-        super().__init__(host, f"{key} was set to {asked} and reads back as {got!r}")
+        super().__init__(host, f"{key} was set to {asked}{self.SAID}{got!r}")
 
 
 class ForeignChangeError(HostError):

@@ -28,7 +28,8 @@ from samples import CONDITIONS, VERDICT, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
-HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "matplotlib"]
+HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "jinja2"]
+HEAVY += ["matplotlib"]
 
 SOMAXCONN, RMEM = VERDICT.configuration.values
 STUDY = """\

@@ -23,6 +23,7 @@ from intop.cli import (
     models,
     plan,
     refine,
+    report,
     table,
     transfer,
     values,
@@ -91,6 +92,7 @@ cli.add_command(explain.command)
 cli.add_command(plan.command)
 cli.add_command(export.command)
 cli.add_command(transfer.command)
+cli.add_command(report.command)
 
 
 # -- the stages ----------------------------------------------------------------------------------

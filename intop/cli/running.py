@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from intop.cli.options import figure_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
+from intop.errors import ResultMissingError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -62,7 +63,7 @@ def stored_context(
 
     Raises ResultMissingError where there is none yet.
     """
-    from intop.errors import ResultMissingError, UsageError
+    from intop.errors import UsageError
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads
     from intop.report.progress import progress
     from intop.store import opened

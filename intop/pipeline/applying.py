@@ -15,12 +15,12 @@ from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
 from intop.domain.host_state import HostState
+from intop.domain.parameter import PARTNERS
 from intop.domain.persistent import Persistent
 from intop.domain.results import Verdict
 from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
 from intop.domain.sysctl_file import NAME, plain_values, sysctl_file
 from intop.errors import IntopError, UsageError
-from intop.hosts.guard import PARTNERS
 from intop.hosts.host import Host
 from intop.hosts.persistent import read_persistent
 from intop.pipeline.bench import Bench, bench

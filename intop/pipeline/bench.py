@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.parameter import PARTNERS
 from intop.domain.probing import (
     MISSING,
     Probe,
@@ -28,7 +29,7 @@ from intop.errors import (
     UnreachableError,
 )
 from intop.hosts import sysctl
-from intop.hosts.guard import GOES_ON, PARTNERS, GuardedHost, guarded
+from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load import LoadTool
 from intop.hosts.measure import Measurement, idle, measure

@@ -16,8 +16,8 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
 
     That is the smallest set where its own verdict is a gain, else, and with `whole`, the winner.
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
-    has one, UsageError where several workloads of the context have a gain: a host can have one
-    configuration only.
+    has one, UsageError where several workloads of the context have a gain (a host can have one
+    configuration only), or where the study has changed since, and lacks a key.
     """
     found: dict[str, Deployment | None] = {}
     missing: list[ResultMissingError] = []

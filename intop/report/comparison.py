@@ -22,6 +22,7 @@ from intop.domain.results import Importance, ModelError
 from intop.domain.trial import Conditions
 from intop.report import ranks
 from intop.report.markdown import escaped, table
+from intop.report.numbers import interval, number, percent
 from intop.report.text import bold, new_table
 
 WIDEST_BAR = 40
@@ -97,7 +98,7 @@ def _matrix(found: Compared) -> Section:
             ("", "verdict", *(_verdict(side) for side in c.sides), "", ""),
         ]
     return Section(
-        title=f"{_names(first)}: measured P99 in ms, with {_percent(first.level)} intervals",
+        title=f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals",
         depth=2,
         columns=(
             *(("workload", "left"), ("P99", "left"), (one, "right"), (other, "right")),
@@ -115,7 +116,7 @@ def _matrix(found: Compared) -> Section:
 def _latency(latency: Latency | None) -> str:
     if latency is None:
         return "-"
-    return _interval(latency.mean_ms.mean, latency.mean_ms.low, latency.mean_ms.high)
+    return interval(latency.mean_ms.mean, latency.mean_ms.low, latency.mean_ms.high)
 
 
 def _contrast(contrast: Contrast | None) -> tuple[str, str]:
@@ -123,8 +124,8 @@ def _contrast(contrast: Contrast | None) -> tuple[str, str]:
         return "-", "-"
     apart, ratio = contrast.difference_ms, contrast.ratio
     return (
-        _interval(apart.difference, apart.low, apart.high, sign="+"),
-        _interval(ratio.ratio, ratio.low, ratio.high),
+        interval(apart.difference, apart.low, apart.high, sign="+"),
+        interval(ratio.ratio, ratio.low, ratio.high),
     )
 
 
@@ -133,8 +134,8 @@ def _speed_up(side: Side, level: float) -> str:
     if verdict is None:
         return "-"
     # The file may have asked for another level when the verdict was given.
-    odd = "" if verdict.level == level else f", at {_percent(verdict.level)}"
-    return _interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high) + odd
+    odd = "" if verdict.level == level else f", at {percent(verdict.level)}"
+    return interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high) + odd
 
 
 def _verdict(side: Side) -> str:
@@ -214,7 +215,7 @@ def _picture(found: Compared) -> Section:
             value = latency.mean_ms.mean if latency else 0.0
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
-            rows.append((workload, arch, name, _number(value) if latency else "-", bar))
+            rows.append((workload, arch, name, number(value) if latency else "-", bar))
     return Section(
         title="P99 in ms, each workload on a scale of its own",
         columns=(
@@ -401,23 +402,3 @@ def _columns(
 
 def _names(c: Comparison) -> str:
     return " and ".join(side.arch for side in c.sides)
-
-
-# Numbers ------------------------------------------------------------------------------------------
-
-
-def _interval(value: float, low: float, high: float, sign: str = "") -> str:
-    """Such as 11.7 (10.1 to 13.7)."""
-    return f"{_number(value, sign)} ({_number(low, sign)} to {_number(high, sign)})"
-
-
-def _number(value: float, sign: str = "") -> str:
-    """Three digits; two below 1, where more say nothing."""
-    size = abs(float(f"{value:.3g}"))
-    if size >= 100 or size == 0:
-        return f"{value:{sign}z.0f}"
-    return f"{value:{sign}z.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"
-
-
-def _percent(level: float) -> str:
-    return f"{100 * level:.0f} %"

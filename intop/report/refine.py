@@ -31,7 +31,7 @@ def refined(title: str, found: Refined) -> RenderableType:
             str(step.failures),
             *_best_cells(step.best),
         )
-    return Group(heading, table, Text("\n".join(_sentences(found))), "")
+    return Group(heading, table, Text("\n".join(ending(found))), "")
 
 
 def expected(improvement: float) -> str:
@@ -43,7 +43,8 @@ def _best_cells(best: BestKnown) -> tuple[str, str]:
     return f"{best.p99_ms:.1f} ms", str(best.trials)
 
 
-def _sentences(found: Refined) -> list[str]:
+def ending(found: Refined) -> list[str]:
+    """Why there are no more steps, and what the best known is worth, in sentences."""
     ended = {
         "budget": "all trials of the budget are spent",
         "nothing better expected": (

@@ -153,10 +153,10 @@ def errors(title: str, training: Training) -> RenderableType:
     )
     for error in training.errors:
         table.add_row(*_error_cells(error))
-    return Group(heading, table, Text("\n".join(_judgement(training))), "")
+    return Group(heading, table, Text("\n".join(judgement(training))), "")
 
 
-def _judgement(training: Training) -> Iterator[str]:
+def judgement(training: Training) -> Iterator[str]:
     """What the errors come to, in sentences."""
     if levels := sorted({e.level for e in training.errors if e.coverage is not None}):
         yield (

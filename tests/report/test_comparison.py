@@ -361,25 +361,6 @@ def test_values_without_a_gain_are_not_recommended() -> None:
     ) == notes(compared(bare(sides=(no_gain, BARE))), "Tuned values")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (1234.5, "1234"),
-        (99.96, "100"),
-        (10.04, "10.0"),
-        (9.999, "10.0"),
-        (0.1, "0.10"),
-        (0.0123, "0.012"),
-        (0, "0"),
-        (-31.26, "-31.3"),
-        (-310.4, "-310"),
-        (-0.0001, "-0.0001"),
-    ],
-)
-def test_numbers_have_the_digits_that_say_something(value: float, expected: str) -> None:
-    assert expected == report._number(value)
-
-
 # Both forms ---------------------------------------------------------------------------------------
 
 

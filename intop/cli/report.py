@@ -1,0 +1,95 @@
+"""report: one HTML file of all that a campaign has found."""
+
+from pathlib import Path
+
+import click
+
+from intop.cli.options import (
+    Command,
+    arch_option,
+    config_option,
+    examples,
+    json_option,
+    print_result,
+    say,
+    workload_option,
+)
+from intop.cli.running import stored_context
+from intop.errors import IntopError, UsageError
+
+
+@click.command(
+    "report",
+    cls=Command,
+    epilog=examples(
+        "intop report                                   writes intop-report.html",
+        "intop report --arch x86 --output x86.html",
+        "intop report --csv tables                      also all its tables, a file each",
+        "intop report --json > report.json              all that it shows, and no file",
+    ),
+)
+@config_option
+@arch_option
+@workload_option
+@json_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("intop-report.html"),
+    show_default=True,
+    help="The file to write.",
+)
+@click.option(
+    "--csv",
+    "tables",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write all tables, into files of this folder.",
+)
+def command(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    output: Path,
+    tables: Path | None,
+) -> None:
+    """Write one HTML file with all that the latest campaign has found, and what shows it.
+
+    The file needs nothing else: it can be sent, printed, and read on a phone. A campaign that is
+    not finished is reported as far as it has come. Reads the store only, and touches no host. With
+    --json the same is printed for programs, and no page is written.
+    """
+    from intop.pipeline.reporting import gather
+    from intop.report.machine import to_json
+    from intop.report.page.sections import document
+
+    with stored_context(config, arch, workload) as context:
+        found = gather(context)
+    page = document(found)
+    if tables is not None:
+        from intop.report.page.csv_tables import write_tables
+
+        written = write_tables(_made(tables), page)
+        say(f"written: {len(written)} tables in {tables}")
+    if as_json:
+        print_result(to_json(found))
+        return
+    from intop.report.page.html import html
+
+    text = html(page)
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise IntopError(f"the report can't be written: {error}") from error
+    say(f"written: {output} ({len(text.encode()) / 1000:.0f} kB)")
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is made when it is missing. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder of --csv can't be made: {error}") from error
+    return folder

@@ -1,0 +1,199 @@
+"""report: everything that is stored of a campaign, for readers. Touches no host."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from intop import __version__
+from intop.domain.agreement import Agreement
+from intop.domain.baseline import HOST
+from intop.domain.comparison import Compared
+from intop.domain.deployment import Deployment
+from intop.domain.drift import sentinels
+from intop.domain.explanation import Explanation
+from intop.domain.probing import Probe
+from intop.domain.refined import Refined
+from intop.domain.report import (
+    Findings,
+    Judged,
+    JudgedPair,
+    Missing,
+    Report,
+    distinct,
+    refused_keys,
+    refused_trials,
+    stage_records,
+)
+from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
+from intop.domain.sides import latencies
+from intop.domain.trial import PREPARING, STAGES, Trial
+from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.pipeline.blocks import paired, usable_by_round
+from intop.pipeline.comparing import compare
+from intop.pipeline.context import Context, Task
+from intop.pipeline.deploying import deployments
+from intop.pipeline.offer import probed_of
+
+
+def gather(context: Context) -> Report:
+    """All that the campaign has of the architectures and workloads of the context.
+
+    What is not there yet is named with the command that makes it. Raises ResultMissingError for a
+    campaign in which nothing was measured.
+    """
+    gathered = [_findings(task) for task in context.subjects()]
+    findings = tuple(found for found, _ in gathered)
+    if not any(found.stages for found in findings):
+        raise ResultMissingError(
+            f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
+            f"to report: intop tune"
+        )
+    compared, why = _compared(context, findings)
+    campaign = context.campaign
+    return Report(
+        study=campaign.study,
+        campaign=campaign.id,
+        seed=campaign.seed,
+        started_at=campaign.started_at,
+        finished_at=campaign.finished_at,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tool_version=__version__,
+        tool_versions=tuple(dict.fromkeys(v for _, versions in gathered for v in versions)),
+        level=context.study.budget.level,
+        findings=findings,
+        compared=compared,
+        not_compared=why,
+    )
+
+
+def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
+    """Of one architecture under one workload, and by which versions of intop it was measured."""
+    attempts = task.store.trials(task.subject)
+    latest = {(t.stage, t.planned.index): t for t in attempts}
+    compared = [t for t in latest.values() if t.stage not in PREPARING]
+    results = _Results.of(task)
+    probe = task.store.get(task.subject, Probe)
+    offer = None if probe is None else probed_of(task.context.study, probe)
+    deployment, undeployable = _deployment(task, results.verdict)
+    found = Findings(
+        arch=task.subject.arch,
+        workload=task.workload.name,
+        conditions=distinct(t.conditions for t in compared),
+        facts=None if probe is None else probe.facts,
+        stages=stage_records(
+            {stage: task.store.plan(task.subject, stage) for stage in STAGES}, attempts
+        ),
+        pilot=results.pilot,
+        agreement=results.agreement,
+        ranking=results.ranking,
+        refined=results.refined,
+        training=results.training,
+        search=results.search,
+        verdict=results.verdict,
+        judged=_judged(compared, results.verdict),
+        explanation=results.explanation,
+        deployment=deployment,
+        undeployable=undeployable,
+        sentinels=sentinels(compared, level=task.context.study.budget.level),
+        refused_trials=refused_trials(attempts),
+        offered=0 if offer is None else len(offer.space.parameters),
+        refused_keys=() if offer is None else refused_keys(offer.refused),
+        missing=_missing(task, results),
+    )
+    return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Results:
+    """What the stages have stored."""
+
+    pilot: Pilot | None
+    agreement: Agreement | None
+    ranking: Ranking | None
+    refined: Refined | None
+    training: Training | None
+    search: Search | None
+    verdict: Verdict | None
+    explanation: Explanation | None
+
+    @classmethod
+    def of(cls, task: Task) -> "_Results":
+        get, subject = task.store.get, task.subject
+        verdict, explanation = get(subject, Verdict), get(subject, Explanation)
+        if verdict is None or (explanation and explanation.winner != verdict.configuration):
+            explanation = None  # of another winner
+        return cls(
+            pilot=get(subject, Pilot),
+            agreement=get(subject, Agreement),
+            ranking=get(subject, Ranking),
+            refined=get(subject, Refined),
+            training=get(subject, Training),
+            search=get(subject, Search),
+            verdict=verdict,
+            explanation=explanation,
+        )
+
+
+def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
+    """The trials that a verdict rests on, of the rounds that both sides have."""
+    if verdict is None:
+        return None
+    sides = usable_by_round([t for t in trials if t.stage == "judge"])
+    default, tuned = paired(sides.get(verdict.against or HOST, {}), sides.get(verdict.origin, {}))
+    if not default:
+        return None
+    return Judged(
+        pairs=tuple(
+            JudgedPair(round=a.planned.round, default_p99_ms=a.p99_ms, tuned_p99_ms=b.p99_ms)
+            for a, b in zip(default, tuned, strict=True)
+        ),
+        latencies=latencies(default, tuned),
+    )
+
+
+def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
+    """What would be deployed, or why it can't be told."""
+    if verdict is None:
+        return None, ""
+    arch = task.subject.arch
+    alone = replace(task.context, archs=(arch,), workloads=(task.workload,))
+    try:
+        return deployments(alone)[arch], ""
+    except (UsageError, ResultMissingError) as error:
+        return None, str(error)
+
+
+def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared | None, str]:
+    """The two architectures side by side, or why they are not."""
+    begun = [a for a in context.archs if any(f.arch == a and f.stages for f in findings)]
+    if len(begun) < 2:
+        return None, (
+            f"Only {begun[0]} was measured. Another cluster is compared with it once the same "
+            f"campaign has measured both: intop tune --resume"
+        )
+    try:
+        return compare(context, *begun[:2]), ""
+    except (IncomparableError, ResultMissingError) as error:
+        return None, str(error)
+
+
+def _missing(task: Task, results: _Results) -> tuple[Missing, ...]:
+    """What a campaign has in the end, and this one has not yet."""
+    budget = task.context.study.budget
+    gain = results.verdict is not None and results.verdict.outcome == "gain"
+    wanted = (
+        ("importance of the parameters", "screen", results.ranking is None),
+        ("refinement", "refine", results.refined is None and bool(budget.refine_trials)),
+        ("models", "train", results.training is None),
+        ("search", "search", results.search is None),
+        ("verdict", "verify", results.verdict is None),
+        ("ablation", "explain", gain and results.explanation is None),
+    )
+    return tuple(
+        Missing(
+            what=what,
+            command=f"intop {stage} --arch {task.subject.arch} --workload {task.workload.name}",
+        )
+        for what, stage, lacks in wanted
+        if lacks
+    )

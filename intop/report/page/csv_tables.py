@@ -1,0 +1,56 @@
+"""The tables of a page as files for other programs: plain numbers, in the unit of their column."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from intop.errors import IntopError
+from intop.report.page.document import Column, Document, Span, Table, Value
+
+_NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*")
+
+
+def write_tables(folder: Path, document: Document) -> list[Path]:
+    """One file for each table, such as `x86-slt-percentiles.csv`, and their paths.
+
+    What is not there is an empty cell; an interval has three columns. Raises IntopError for a file
+    that can't be written.
+    """
+    written: list[Path] = []
+    for table in document.tables():
+        path = folder / f"{table.name}.csv"
+        try:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(_lines(table))
+        except OSError as error:
+            raise IntopError(f"the table can't be written: {error}") from error
+        written.append(path)
+    return written
+
+
+def _lines(table: Table) -> Iterator[list[str | float]]:
+    yield [name for column in table.columns for name in _names(column)]
+    for row in table.rows:
+        pairs = zip(table.columns, row, strict=True)
+        yield [cell for column, value in pairs for cell in _cells(column, value)]
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    if column.form == "span":
+        return column.name, f"{column.name}, low", f"{column.name}, high"
+    return (column.name,)
+
+
+def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
+    if value is None:
+        return ("",) * len(_names(column))
+    if isinstance(value, Span):
+        return value.value, value.low, value.high
+    return (_inert(value),) if isinstance(value, str) else (value,)
+
+
+def _inert(text: str) -> str:
+    """Text that a spreadsheet won't take for a formula; numbers stay as they are."""
+    is_formula = text.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{text}" if is_formula and not _NUMBERS.fullmatch(text) else text

@@ -1,0 +1,59 @@
+"""What all sections do alike."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from intop.domain.report import Findings
+from intop.report.page.document import Block, Lacking, Part, Table, Value
+
+
+def parts(
+    findings: Iterable[Findings], blocks: Callable[[Findings], Iterable[Block]]
+) -> tuple[Part, ...]:
+    """What there is to say of each subject that has anything stored."""
+    made = [(one.title, tuple(blocks(one))) for one in findings if one.stages]
+    return tuple(Part(title=title, blocks=found) for title, found in made if found)
+
+
+def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
+    """What a stage would have made, if it could still be run."""
+    return tuple(
+        Lacking(as_sentence(f"{missing.what}: not there yet"), missing.command)
+        for missing in one.missing
+        if missing.command.split()[1] == stage
+    )
+
+
+def clock(time: str) -> str | None:
+    """A time in ISO 8601 as people write it; None for none."""
+    return datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S") if time else None
+
+
+def as_sentence(words: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def table_name(one: Findings, kind: str) -> str:
+    """Such as `x86-slt-importance`."""
+    return f"{one.arch}-{one.workload}-{kind}"
+
+
+def without_empty(table: Table) -> Table:
+    """The table without columns in which no row has anything; the first stays."""
+    kept = [
+        place
+        for place in range(len(table.columns))
+        if place == 0 or any(row[place] is not None for row in table.rows)
+    ]
+    return Table(
+        name=table.name,
+        title=table.title,
+        origin=table.origin,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(_picked(row, kept) for row in table.rows),
+    )
+
+
+def _picked(row: Sequence[Value], places: Sequence[int]) -> tuple[Value, ...]:
+    return tuple(row[place] for place in places)

@@ -1,0 +1,406 @@
+"""What the models learned and proposed: which parameters matter, how far to believe them."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.refined import BestKnown, Refined, RefineStep
+from intop.domain.report import Findings, Report
+from intop.domain.results import ModelError, Ranking, Search, Training
+from intop.report.figures.convergence import convergence
+from intop.report.figures.errors import errors
+from intop.report.figures.importance import importance
+from intop.report.figures.predictions import predictions
+from intop.report.figures.refinement import refinement
+from intop.report.page.document import (
+    Block,
+    Column,
+    Figure,
+    Folded,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
+from intop.report.page.sections.common import lacking, parts, table_name, without_empty
+from intop.report.refine import REASONS, ending
+from intop.report.text import ALGORITHMS, cut_sentence, judgement
+
+HUNDRED = 100.0
+
+
+# Importance ---------------------------------------------------------------------------------------
+
+
+def ranking(report: Report) -> Section:
+    """The parameters by importance."""
+    return Section(
+        name="importance",
+        title="Which parameters matter",
+        parts=parts(report.findings, _ranking),
+    )
+
+
+def _ranking(one: Findings) -> Iterator[Block]:
+    if one.ranking is None or not one.ranking.importances:
+        yield from lacking(one, "screen")
+        return
+    yield Figure(
+        title=f"Importance of parameters ({one.ranking.trials} trials)",
+        draw=partial(importance, one.title, one.ranking),
+        label=(
+            f"Importance of the parameters for {one.title}: "
+            f"{one.ranking.importances[0].key} comes first"
+        ),
+        caption=(
+            "By how much of the variance of log P99 a model's error grows when a parameter's "
+            "values are shuffled, with its standard deviation over models. Blue ones went on to "
+            "the next stages. What is below the dashed line is no more than parameters without "
+            "any effect reach."
+        ),
+        tables=(_importance_table(one, one.ranking),),
+    )
+    yield Paragraph(cut_sentence(one.ranking))
+
+
+def _importance_table(one: Findings, found: Ranking) -> Table:
+    chosen = set(found.chosen)
+    return without_empty(
+        Table(
+            name=table_name(one, "importance"),
+            title="Importance of all parameters that were varied",
+            origin="",
+            columns=(
+                Column("parameter", "key"),
+                Column("permutation in %"),
+                Column("its standard deviation in %"),
+                Column("beats probes in %"),
+                Column("share of splits in %"),
+                Column("chosen", "text"),
+            ),
+            rows=tuple(
+                (
+                    i.key,
+                    _percent(i.permutation),
+                    _percent(i.permutation_sd),
+                    _percent(i.above),
+                    _percent(i.mean),
+                    "chosen" if i.key in chosen else None,
+                )
+                for i in found.importances
+            ),
+        )
+    )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else HUNDRED * share
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def models(report: Report) -> Section:
+    """How far the families of models err on what they have not seen."""
+    trained = {one.title: one.training for one in report.findings if one.training is not None}
+    blocks: tuple[Block, ...] = ()
+    if any(training.errors for training in trained.values()):
+        blocks = (
+            Figure(
+                title="Model error by family and architecture",
+                draw=partial(errors, report.study, trained),
+                label="Held-out error of each family of models, by architecture and workload",
+                caption=(
+                    "MAPE: by how many percent a prediction is off, on average, for "
+                    "configurations that the model has not seen. The line of the noise ceiling is "
+                    "what a perfect model would have, since trials scatter by themselves. A model "
+                    "proposes; whether it was right, only the verdict's measurements say."
+                ),
+                tables=tuple(
+                    _error_table(one, one.training)
+                    for one in report.findings
+                    if one.training is not None
+                ),
+            ),
+        )
+    return Section(
+        name="models",
+        title="How well the models predict",
+        blocks=blocks,
+        parts=parts(report.findings, _models),
+    )
+
+
+def _models(one: Findings) -> Iterator[Block]:
+    if one.training is None:
+        yield from lacking(one, "train")
+        return
+    yield Paragraph(" ".join(judgement(one.training)))
+    if any(error.held_out for error in one.training.errors):
+        yield Figure(
+            title="Predicted against measured",
+            draw=partial(predictions, one.title, one.training),
+            label=f"Predicted against measured P99 for {one.title}, a panel for each family",
+            caption=(
+                "Each dot is a configuration that the model had not seen. On the diagonal the "
+                "prediction was right; a bar is its interval. The band is the mean error that a "
+                "perfect model would have."
+            ),
+            tables=(_measured_rows(one, one.training), _predicted_rows(one, one.training)),
+        )
+
+
+def _error_table(one: Findings, found: Training) -> Table:
+    return without_empty(
+        Table(
+            name=table_name(one, "model-errors"),
+            title=f"{one.title}: errors on configurations that were held out",
+            origin="",
+            columns=(
+                Column("family", "text"),
+                Column("MAPE in %"),
+                Column(f"R² of log {found.target}"),
+                Column("rank correlation"),
+                Column("coverage in %"),
+                Column("regret in %"),
+                Column("time in s"),
+            ),
+            rows=tuple(_error_cells(e) for e in found.errors),
+        )
+    )
+
+
+def _error_cells(error: ModelError) -> tuple[Value, ...]:
+    return (
+        error.family,
+        error.mape,
+        error.r2,
+        error.spearman,
+        _percent(error.coverage),
+        error.regret,
+        error.seconds,
+    )
+
+
+def _measured_rows(one: Findings, found: Training) -> Table:
+    return Table(
+        name=table_name(one, "held-out-measured"),
+        title=f"What was measured of the held-out configurations ({found.target} in {found.unit})",
+        origin="measured",
+        columns=(Column("family", "text"), Column("row", "count"), Column("measured")),
+        rows=tuple(
+            (error.family, number, row.measured)
+            for error in found.errors
+            for number, row in enumerate(error.held_out, start=1)
+        ),
+    )
+
+
+def _predicted_rows(one: Findings, found: Training) -> Table:
+    return Table(
+        name=table_name(one, "held-out-predicted"),
+        title=f"What was predicted of them ({found.target} in {found.unit}), row by row",
+        origin="predicted",
+        columns=(
+            Column("family", "text"),
+            Column("row", "count"),
+            Column("predicted"),
+            Column("low"),
+            Column("high"),
+        ),
+        rows=tuple(
+            (error.family, number, row.predicted, row.low, row.high)
+            for error in found.errors
+            for number, row in enumerate(error.held_out, start=1)
+        ),
+    )
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+def search(report: Report) -> Section:
+    """How the search of the models went."""
+    return Section(
+        name="search",
+        title="How the search converged",
+        parts=parts(report.findings, _search),
+    )
+
+
+def _search(one: Findings) -> Iterator[Block]:
+    if one.search is None:
+        yield from lacking(one, "search")
+        return
+    names = dict.fromkeys(
+        ALGORITHMS.get(run.algorithm, run.algorithm) for run in one.search.convergences
+    )
+    if one.search.convergences:
+        yield Figure(
+            title=f"Convergence of the search ({' and '.join(names)})",
+            draw=partial(convergence, one.title, one.search),
+            label=f"Best predicted P99 by generation of the search for {one.title}",
+            caption=(
+                "The best P99 that a model predicts, after each generation of the search. A dot is "
+                "where it improved no more. Predicted, all of it: the candidates were measured "
+                "afterwards, and that is what the verdict rests on."
+            ),
+            tables=(_runs(one, one.search), _generations(one, one.search)),
+        )
+    candidates = _candidates(one, one.search)
+    yield Folded(title=f"Candidates ({len(candidates.rows)})", tables=(candidates,))
+
+
+def _runs(one: Findings, found: Search) -> Table:
+    return Table(
+        name=table_name(one, "convergence"),
+        title="Convergence by model",
+        origin="predicted",
+        columns=(
+            Column("model", "text"),
+            Column("converged after generation", "count"),
+            Column("generations", "count"),
+            Column("restarts", "count"),
+            Column("time in s"),
+            Column("best predicted P99 in ms"),
+        ),
+        rows=tuple(
+            (
+                run.model,
+                run.converged_at,
+                len(run.best_ms) - 1,
+                run.restarts,
+                run.seconds,
+                run.best_ms[-1] if run.best_ms else None,
+            )
+            for run in found.convergences
+        ),
+    )
+
+
+def _generations(one: Findings, found: Search) -> Table:
+    return Table(
+        name=table_name(one, "generations"),
+        title="Best predicted P99 in ms by generation",
+        origin="predicted",
+        columns=(
+            Column("generation", "count"),
+            *(Column(run.model) for run in found.convergences),
+        ),
+        rows=tuple(
+            (
+                number,
+                *(
+                    run.best_ms[number] if number < len(run.best_ms) else None
+                    for run in found.convergences
+                ),
+            )
+            for number in range(max(len(run.best_ms) for run in found.convergences))
+        ),
+    )
+
+
+def _candidates(one: Findings, found: Search) -> Table:
+    return without_empty(
+        Table(
+            name=table_name(one, "candidates"),
+            title="Candidates",
+            origin="predicted",
+            columns=(
+                Column("candidate", "count"),
+                Column("predicted P99 in ms"),
+                Column("with the penalty for uncertainty in ms"),
+                Column("model", "text"),
+                Column("keys", "count"),
+                Column("configuration", "key"),
+            ),
+            rows=tuple(
+                (
+                    number,
+                    c.predicted_p99_ms,
+                    c.penalised_p99_ms,
+                    c.model,
+                    len(c.configuration.values),
+                    c.configuration.digest,
+                )
+                for number, c in enumerate(found.candidates, start=1)
+            ),
+        )
+    )
+
+
+# Refinement ---------------------------------------------------------------------------------------
+
+
+def refined(report: Report) -> Section:
+    """What the measurements that the models asked for came to."""
+    return Section(
+        name="refinement",
+        title="How the measurements were chosen",
+        parts=parts(report.findings, _refined),
+    )
+
+
+def _refined(one: Findings) -> Iterator[Block]:
+    if one.refined is None:
+        told = lacking(one, "refine")
+        yield from told or (Paragraph("The study has no refinement (refine_trials = 0)."),)
+        return
+    if one.refined.steps:
+        yield Figure(
+            title=f"Refinement ({one.refined.spent} of {one.refined.budget} trials)",
+            draw=partial(refinement, one.title, one.refined),
+            label=f"Best known P99 by the number of measurements for {one.title}",
+            caption=(
+                "The lowest P99 that was known after so many measurements, beside the default's. "
+                "The first design fills the space; after it, each step goes where the models "
+                "expect most or know least. The best known was chosen by its own trials, which "
+                "flatters it."
+            ),
+            tables=(_steps(one, one.refined), _expected(one, one.refined)),
+        )
+    yield Paragraph(" ".join(ending(one.refined)))
+
+
+def _steps(one: Findings, found: Refined) -> Table:
+    nothing = (None,) * (len(REASONS) + 1)
+    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
+    return Table(
+        name=table_name(one, "refinement"),
+        title="Trials by step and reason, and the best known after them",
+        origin="measured",
+        columns=(
+            Column("step", "text"),
+            *(Column(f"for {reason}", "count") for reason in REASONS),
+            Column("failed", "count"),
+            Column("best known P99 in ms"),
+            Column("its trials", "count"),
+        ),
+        rows=(first, *(_step(s) for s in found.steps)),
+    )
+
+
+def _step(step: RefineStep) -> tuple[Value, ...]:
+    counts = (step.reasons.get(reason, 0) for reason in REASONS)
+    return (str(step.number), *counts, step.failures, *_best(step.best))
+
+
+def _best(best: BestKnown) -> tuple[Value, ...]:
+    return best.p99_ms, best.trials
+
+
+def _expected(one: Findings, found: Refined) -> Table:
+    """An expectation is a prediction, so it stands apart."""
+    return Table(
+        name=table_name(one, "refinement-expected"),
+        title="By how much the best of a step was expected to lie below the best known",
+        origin="predicted",
+        columns=(Column("step", "text"), Column("expected in %")),
+        rows=tuple(
+            (
+                str(s.number),
+                -HUNDRED * math.expm1(-s.improvement) if math.isfinite(s.improvement) else None,
+            )
+            for s in found.steps
+        ),
+    )

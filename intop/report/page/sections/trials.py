@@ -1,0 +1,337 @@
+"""What the trials were: drift over the campaign, what was refused, the pipeline, provenance."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import datetime
+from functools import partial
+
+from intop.domain.report import Findings, Reason, Report, StageRecord
+from intop.domain.trial import Conditions, Stage, Status
+from intop.report.figures.default_drift import default_drift
+from intop.report.page.document import (
+    Block,
+    Column,
+    Commands,
+    Figure,
+    Folded,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+    span,
+)
+from intop.report.page.sections.common import as_sentence, clock, parts, table_name, without_empty
+from intop.report.text import drift_sentence, replica_sentence
+
+PURPOSES: dict[Stage, str] = {
+    "pilot": "how long a trial is to be",
+    "replicas": "whether the clusters that are alike measure alike",
+    "screen": "which parameters matter",
+    "collect": "configurations that fill the space of these",
+    "refine": "the configurations that tell most",
+    "pick": "which candidate is the best",
+    "judge": "the winner against the default, for the verdict",
+    "explain": "the winner with and without each change, and the smallest set's verdict",
+    "transfer": "winners on the other architecture",
+    "contest": "published sets of values against each other",
+}
+"""What each stage measures, for readers."""
+
+NOUNS = {
+    "arch": "architecture",
+    "cpu": "CPU",
+    "nginx": "nginx",
+    "load_tool": "load tool",
+    "rate_rps": "requests/s asked",
+    "duration_s": "duration of a trial in s",
+    "timeout_s": "time-out in s",
+    "script": "load script (fingerprint)",
+    "paths": "paths asked for",
+    "emulation": "emulated by",
+}
+"""Conditions whose names don't speak for themselves."""
+
+WHAT_THEN: dict[Reason, str] = {
+    "refused value": "kept as a failure: the kernel does not take that value",
+    "failed": "kept as a failure",
+    "disturbed": "measured again, as often as the study allows",
+    "hopeless": "stopped early, kept as a bad result",
+    "overloaded": "kept as a bad result",
+}
+MIB, GIB = 2**20, 2**30
+
+
+# Drift --------------------------------------------------------------------------------------------
+
+
+def drift(report: Report) -> Section:
+    """The default's P99 over the campaign."""
+    return Section(
+        name="drift",
+        title="Did the machine change meanwhile",
+        parts=parts(report.findings, _drift),
+    )
+
+
+def _drift(one: Findings) -> Iterator[Block]:
+    found = one.sentinels
+    if not found.sentinels:
+        yield Paragraph("No trial of the default could be used yet.")
+        return
+    yield Figure(
+        title=f"P99 of the default over the campaign ({len(found.sentinels)} trials)",
+        draw=partial(default_drift, one.title, found),
+        label=f"P99 of the default over the time of the campaign for {one.title}",
+        caption=(
+            "The default was measured again and again between all else. If its P99 stays, the "
+            "machine was the same all along; where it moves, only what was measured in turn, as "
+            "the verdict's pairs were, can be held against each other."
+        ),
+        tables=(
+            Table(
+                name=table_name(one, "default"),
+                title="All usable trials of the default",
+                origin="measured",
+                columns=(
+                    Column("minutes after the first"),
+                    Column("replica", "text"),
+                    Column("P99 in ms"),
+                ),
+                rows=tuple((60 * s.hours, s.replica or None, s.p99_ms) for s in found.sentinels),
+            ),
+            Table(
+                name=table_name(one, "default-trend"),
+                title="The line through their logarithms, with its interval",
+                origin="",
+                columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
+                rows=tuple((60 * t.hours, span(t.p99_ms)) for t in found.trend),
+            ),
+        ),
+    )
+    told = [as_sentence(drift_sentence(found.drift))]
+    if one.agreement is not None:
+        told += [as_sentence(replica_sentence(r)) for r in one.agreement.replicas[1:]]
+    yield Paragraph(" ".join(told))
+
+
+# Refused ------------------------------------------------------------------------------------------
+
+
+def refused(report: Report) -> Section:
+    """Trials that came to nothing or to a bad end, and keys that could not be tuned."""
+    return Section(
+        name="refused",
+        title="What was refused, and why",
+        parts=parts(report.findings, _refused),
+    )
+
+
+def _refused(one: Findings) -> Iterator[Block]:
+    attempts = sum(record.measured + record.repeated for record in one.stages)
+    if one.refused_trials:
+        count = sum(r.attempts for r in one.refused_trials)
+        yield Paragraph(f"{count} of {attempts} attempts at a trial were no ordinary results.")
+        yield Table(
+            name=table_name(one, "refused-trials"),
+            title="Attempts by reason",
+            origin="measured",
+            columns=(
+                Column("stage", "text"),
+                Column("outcome", "text"),
+                Column("attempts", "count"),
+                Column("configurations", "count"),
+                Column("what was said of the first", "prose"),
+                Column("what then", "prose"),
+            ),
+            rows=tuple(
+                (r.stage, r.reason, r.attempts, r.configurations, r.detail, WHAT_THEN[r.reason])
+                for r in one.refused_trials
+            ),
+        )
+    else:
+        yield Paragraph(
+            f"None of {attempts} attempts at a trial failed, was disturbed or was stopped."
+        )
+    if one.refused_keys:
+        count = sum(len(r.keys) for r in one.refused_keys)
+        yield Paragraph(
+            f"Of the catalogue's keys {one.offered} could be tuned on these hosts, and {count} "
+            "could not. Keys that protect the machine are in no catalogue."
+        )
+        yield Table(
+            name=table_name(one, "refused-reasons"),
+            title="Keys that could not be tuned, by reason",
+            origin="",
+            columns=(Column("reason", "prose"), Column("keys", "count")),
+            rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
+        )
+        yield Folded(
+            title="Which keys could not be tuned",
+            tables=(
+                without_empty(
+                    Table(
+                        name=table_name(one, "refused-keys"),
+                        title="Each key that could not be tuned",
+                        origin="",
+                        columns=(
+                            Column("key", "key"),
+                            Column("reason", "prose"),
+                            Column("in detail", "prose"),
+                        ),
+                        rows=tuple(
+                            (key, r.reason, r.details.get(key))
+                            for r in one.refused_keys
+                            for key in r.keys
+                        ),
+                    )
+                ),
+            ),
+        )
+
+
+# Provenance ---------------------------------------------------------------------------------------
+
+
+def provenance(report: Report) -> Section:
+    """Where all this comes from, and how to check it."""
+    campaign = Table(
+        name="campaign",
+        title="Campaign",
+        origin="",
+        columns=(Column("quantity", "text"), Column("value", "text")),
+        rows=(
+            ("study", report.study),
+            ("campaign, its number in the store", str(report.campaign)),
+            ("started (UTC)", clock(report.started_at)),
+            ("finished (UTC)", clock(report.finished_at or "") or "not finished"),
+            ("report made (UTC)", clock(report.made_at)),
+            ("seed", str(report.seed)),
+            ("measured by intop", ", ".join(report.tool_versions)),
+            ("report made by intop", report.tool_version),
+            ("level of intervals", f"{report.level:g}"),
+        ),
+    )
+    return Section(
+        name="provenance",
+        title="Pipeline and provenance",
+        blocks=(campaign,),
+        parts=parts(report.findings, _provenance),
+    )
+
+
+def _provenance(one: Findings) -> Iterator[Block]:
+    yield without_empty(
+        Table(
+            name=table_name(one, "pipeline"),
+            title="Trials by stage",
+            origin="measured",
+            columns=(
+                Column("stage", "text"),
+                Column("what is measured", "prose"),
+                Column("planned", "count"),
+                Column("measured", "count"),
+                Column("ok", "count"),
+                Column("overloaded", "count"),
+                Column("disturbed", "count"),
+                Column("failed", "count"),
+                Column("further attempts", "count"),
+                Column("first trial (UTC)", "time"),
+                Column("minutes to the last"),
+                Column("minutes of trials"),
+            ),
+            rows=tuple(_record_cells(record) for record in one.stages),
+        )
+    )
+    if one.conditions:
+        yield _conditions(one)
+    if one.facts is not None:
+        facts = one.facts
+        yield Paragraph(
+            f"The load balancer has {facts.cpus} processors and {facts.memory_bytes / GIB:.1f} GiB "
+            "of memory."
+            + (
+                " It is a network namespace: it shares its kernel with the rest of the machine."
+                if facts.in_namespace
+                else ""
+            )
+        )
+
+
+def _record_cells(record: StageRecord) -> tuple[Value, ...]:
+    statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
+    return (
+        record.stage,
+        PURPOSES[record.stage],
+        record.planned,
+        record.measured,
+        *(record.by_status.get(status) for status in statuses),
+        record.repeated or None,
+        clock(record.started_at),
+        _minutes(record.started_at, record.ended_at),
+        record.seconds / 60,
+    )
+
+
+def _minutes(start: str, end: str) -> float | None:
+    if not start:
+        return None
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() / 60
+
+
+def _conditions(one: Findings) -> Table:
+    """Those of all trials that may be compared; a column for each set of them."""
+    several = len(one.conditions) > 1
+    names = [f.name for f in fields(Conditions)]
+    return Table(
+        name=table_name(one, "conditions"),
+        title="Conditions, the same in all trials"
+        if not several
+        else "Conditions, which were not the same in all trials",
+        origin="",
+        columns=(
+            Column("condition", "text"),
+            *(
+                Column(f"value {number}" if several else "value", "text")
+                for number in range(1, len(one.conditions) + 1)
+            ),
+        ),
+        rows=tuple(
+            (
+                NOUNS.get(name, name),
+                *(_said(getattr(conditions, name)) for conditions in one.conditions),
+            )
+            for name in names
+        ),
+    )
+
+
+def _said(value: object) -> str | None:
+    return f"{value:g}" if isinstance(value, float) else str(value) or None
+
+
+def checking(report: Report) -> Section:
+    """How a sceptic goes on from here."""
+    first = next((one for one in report.findings if one.verdict), report.findings[0])
+    subject = f"--arch {first.arch} --workload {first.workload}"
+    return Section(
+        name="checking",
+        title="How to check this",
+        blocks=(
+            Paragraph(
+                "Every number here comes from the store of the campaign, and every figure has its "
+                "numbers in a table below it. What says predicted was not measured; no table mixes "
+                "the two. With the study's file and its store at hand:"
+            ),
+            Commands(
+                (
+                    "intop report --csv tables       # all tables as files",
+                    "intop report --json             # all that is in this page, in full precision",
+                    f"intop tune --new {subject}      # measure it all again",
+                )
+            ),
+            Paragraph(
+                "Another campaign will not find the same figures, since machines and their load "
+                "vary; its interval should overlap with this one's."
+            ),
+        ),
+    )

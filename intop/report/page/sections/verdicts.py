@@ -1,0 +1,518 @@
+"""What was found, what to change, and what shows it: measured, all of it."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side
+from intop.domain.deployment import Change
+from intop.domain.explanation import Contribution, Dependence, Explanation
+from intop.domain.report import Findings, Judged, Report
+from intop.domain.results import Pairwise, SideBySide, Verdict
+from intop.domain.sides import merged
+from intop.report.explain import kept_sentence, smallest
+from intop.report.figures.dependence import contributions, dependence
+from intop.report.figures.percentiles import percentiles
+from intop.report.figures.speedup import architectures, speedup
+from intop.report.numbers import percent
+from intop.report.page.document import (
+    Block,
+    Column,
+    Commands,
+    Figure,
+    Lacking,
+    Paragraph,
+    Section,
+    Span,
+    Table,
+    Value,
+    span,
+)
+from intop.report.page.sections.common import as_sentence, lacking, parts, table_name
+from intop.report.verdict import sentence
+
+LOADS = {"slt": "static files", "dlt": "pages made on request"}
+"""What is asked for under a workload."""
+
+PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
+"""Of the table of latencies; 100 is the slowest request."""
+
+
+# What was found -----------------------------------------------------------------------------------
+
+
+def found(report: Report) -> Section:
+    """A sentence for each architecture and workload, and all verdicts in a table."""
+    blocks: list[Block] = [_finding(one) for one in report.findings]
+    if any(one.verdict for one in report.findings):
+        blocks += [_verdicts(report), _speedup(report)]
+        blocks += [Paragraph(text) for text in _scope(report)]
+    return Section(name="found", title="What was found", blocks=tuple(blocks))
+
+
+def _finding(one: Findings) -> Block:
+    lead = f"{one.arch}, {LOADS.get(one.workload, '')} ({one.workload})"
+    if one.verdict is None:
+        state = "no verdict yet" if one.stages else "nothing measured yet"
+        command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
+        return Lacking(f"{lead}: {state}.", command)
+    told = [as_sentence(sentence(one.verdict))]
+    if one.verdict.outcome == "gain":
+        told.append(
+            f"The default has {one.verdict.default_p99_ms:.1f} ms, the winner "
+            f"{one.verdict.tuned_p99_ms:.1f} ms, over {one.verdict.pairs} interleaved pairs of "
+            f"fresh trials."
+        )
+    if one.explanation is not None:
+        told.append(as_sentence(smallest(one.explanation)))
+    return Paragraph(" ".join(told), lead=lead)
+
+
+def _verdicts(report: Report) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for one in report.findings:
+        if one.verdict is not None:
+            rows.append((one.arch, one.workload, "whole winner", *_verdict_cells(one.verdict)))
+        if one.explanation is not None:
+            smaller = _verdict_cells(one.explanation.verdict)
+            rows.append((one.arch, one.workload, "smallest set", *smaller))
+    return Table(
+        name="verdicts",
+        title="Verdicts",
+        origin="measured",
+        columns=(
+            Column("architecture", "text"),
+            Column("workload", "text"),
+            Column("configuration", "text"),
+            Column("keys", "count"),
+            Column("default P99 in ms"),
+            Column("tuned P99 in ms"),
+            Column("times lower", "span"),
+            Column("pairs", "count"),
+            Column("verdict", "text"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
+    against = f" over {verdict.against}" if verdict.against else ""
+    failed = f", {verdict.failures} trials failed" if verdict.failures else ""
+    return (
+        len(verdict.configuration.values),
+        verdict.default_p99_ms,
+        verdict.tuned_p99_ms,
+        Span(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
+        verdict.pairs,
+        f"{verdict.outcome}{against}{failed}",
+    )
+
+
+def _speedup(report: Report) -> Figure:
+    verdicts: dict[str, Verdict] = {}
+    for one in report.findings:
+        if one.verdict is not None:
+            verdicts[one.title] = one.verdict
+        if one.explanation is not None:
+            verdicts[f"{one.title}, smallest set"] = one.explanation.verdict
+    return Figure(
+        title="Speed-up over the default",
+        draw=partial(speedup, report.study, verdicts),
+        label="Speed-up over the default with intervals, by architecture and workload",
+        caption=(
+            "How many times lower P99 is than with the default: the geometric mean over the pairs, "
+            "with its interval. Above 1 it is a gain; an interval that holds 1 shows no "
+            "difference. The table above has the numbers."
+        ),
+        tables=(),
+    )
+
+
+def _scope(report: Report) -> Iterator[str]:
+    """What the figures hold for, and what they can't tell."""
+    yield (
+        "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
+        "due. The default and the tuned configuration were measured in turn, in random order, so "
+        "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
+        f"chance, at {percent(report.level)}."
+    )
+    for one in report.findings:
+        for load in one.conditions[-1:] if one.verdict else ():
+            yield (
+                f"{one.title} holds for what was measured: {load.rate_rps:g} requests/s over "
+                f"{load.connections} connections ({load.paths or 'paths not noted'}), over this "
+                f"link: {load.link}. Under another load or link it may be more, less or nothing."
+            )
+    emulated = dict.fromkeys(
+        f"{one.arch} ({load.emulation})"
+        for one in report.findings
+        for load in one.conditions[-1:]
+        if load.emulation not in AT_FULL_SPEED
+    )
+    if emulated:
+        yield (
+            f"Emulated: {', '.join(emulated)}. How fast an emulated machine is says nothing about "
+            "the hardware; what queues, loss and timers do to it is real."
+        )
+
+
+# What to change -----------------------------------------------------------------------------------
+
+
+def change(report: Report) -> Section:
+    """The keys to set, the fewest that keep the gain, and how to set them."""
+    return Section(
+        name="change",
+        title="What to change",
+        parts=parts([one for one in report.findings if one.verdict], _changes),
+    )
+
+
+def _changes(one: Findings) -> Iterator[Block]:
+    if one.verdict is None or one.verdict.outcome != "gain":
+        yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
+        return
+    if one.deployment is None:
+        yield Paragraph(one.undeployable)
+        yield _configuration(one, one.verdict)
+        return
+    whole, count = len(one.verdict.configuration.values), len(one.deployment.changes)
+    if one.deployment.origin == "smallest set" and one.deployment.kept is not None:
+        yield Paragraph(
+            f"{count} of the winner's {whole} keys. The smallest set "
+            f"{kept_sentence(one.deployment.kept)}."
+        )
+    elif one.explanation is not None:
+        yield Paragraph(
+            f"All {count} keys of the winner: the smallest set that was found is no significant "
+            "gain by itself."
+        )
+    else:
+        yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
+        yield from lacking(one, "explain")
+    yield Table(
+        name=table_name(one, "changes"),
+        title="Keys to set on the load balancer",
+        origin="measured",
+        columns=(
+            Column("key", "key"),
+            Column("default", "key"),
+            Column("set to", "key"),
+            Column("alone: times lower", "span"),
+            Column("without it: times higher", "span"),
+            Column("risk", "text"),
+            Column("what it does", "prose"),
+        ),
+        rows=tuple(_change_cells(c) for c in one.deployment.changes),
+    )
+    subject = f"--arch {one.arch} --workload {one.workload}"
+    yield Commands(
+        (
+            f"intop plan {subject}",
+            f"intop apply {subject}",
+            f"intop export {subject} --format sysctl",
+        )
+    )
+
+
+def _change_cells(one: Change) -> tuple[Value, ...]:
+    found = one.contribution
+    alone = None if found is None else found.alone
+    missed = None if found is None else found.missed or found.left_out
+    return (
+        one.key,
+        one.default or "unset",
+        one.value,
+        span(alone),
+        span(missed),
+        one.risk,
+        one.mechanism,
+    )
+
+
+def _configuration(one: Findings, verdict: Verdict) -> Table:
+    return Table(
+        name=table_name(one, "changes"),
+        title="Keys to set on the load balancer",
+        origin="measured",
+        columns=(Column("key", "key"), Column("set to", "key")),
+        rows=tuple(verdict.configuration.values.items()),
+    )
+
+
+# Latency ------------------------------------------------------------------------------------------
+
+
+def latency(report: Report) -> Section:
+    """All percentiles of both sides of each verdict, and its pairs one by one."""
+    return Section(
+        name="latency",
+        title="Latency before and after",
+        parts=parts([one for one in report.findings if one.judged], _latency),
+    )
+
+
+def _latency(one: Findings) -> Iterator[Block]:
+    if one.judged is None or one.verdict is None:
+        return
+    yield Figure(
+        title="Latency by percentile",
+        draw=partial(percentiles, one.title, one.judged.latencies),
+        label=(
+            f"Latency by percentile for {one.title}, the default and the winner: P99 "
+            f"{one.verdict.default_p99_ms:.1f} ms against {one.verdict.tuned_p99_ms:.1f} ms"
+        ),
+        caption=(
+            "Latency of all answered requests of the judging trials, put together. Both axes are "
+            "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
+            "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
+            "changed."
+        ),
+        tables=(_percentile_table(one, one.judged), _pairs(one, one.judged)),
+    )
+    if one.verdict.sides is not None:
+        yield _sides(one, one.verdict.sides)
+        yield Paragraph(
+            "Latencies are of all requests put together, so P99 is not quite the mean over trials "
+            "that the verdict has. Ratios are default / tuned, over the pairs, each interval for "
+            "itself. The verdict is on P99 alone."
+        )
+
+
+def _percentile_table(one: Findings, judged: Judged) -> Table:
+    default, tuned = merged(judged.latencies.default), merged(judged.latencies.tuned)
+    return Table(
+        name=table_name(one, "percentiles"),
+        title=f"Latency by percentile, of {default.total} and {tuned.total} answered requests",
+        origin="measured",
+        columns=(Column("percentile", "text"), Column("default in ms"), Column("tuned in ms")),
+        rows=tuple(
+            (
+                "slowest" if q == 100 else f"P{q:g}",
+                default.percentile_ms(q),
+                tuned.percentile_ms(q),
+            )
+            for q in PERCENTS
+        ),
+    )
+
+
+def _pairs(one: Findings, judged: Judged) -> Table:
+    return Table(
+        name=table_name(one, "pairs"),
+        title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
+        origin="measured",
+        columns=(
+            Column("round", "text"),
+            Column("default P99 in ms"),
+            Column("tuned P99 in ms"),
+            Column("ratio"),
+        ),
+        rows=tuple(
+            (p.round, p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
+            for p in judged.pairs
+        ),
+    )
+
+
+def _sides(one: Findings, sides: SideBySide) -> Table:
+    lines: list[tuple[str, Pairwise | None, float]] = [
+        *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
+        ("requests/s achieved", sides.achieved_rps, 1.0),
+        ("failed requests in %", sides.error_share, 100.0),
+        ("balancer's CPU in %", sides.balancer_cpu, 100.0),
+    ]
+    return Table(
+        name=table_name(one, "sides"),
+        title="Both sides of the verdict",
+        origin="measured",
+        columns=(
+            Column("quantity", "text"),
+            Column("default"),
+            Column("tuned"),
+            Column("ratio", "span"),
+        ),
+        rows=tuple(
+            (name, scale * both.default, scale * both.tuned, span(both.ratio))
+            for name, both, scale in lines
+            if both is not None
+        ),
+    )
+
+
+# Architectures ------------------------------------------------------------------------------------
+
+
+def compared(report: Report) -> Section:
+    """The architectures side by side, by workload."""
+    if report.compared is None:
+        blocks: tuple[Block, ...] = tuple(map(Paragraph, report.not_compared.splitlines()))
+    else:
+        both = report.compared
+        one, other = (side.arch for side in both.comparisons[0].sides)
+        table = Table(
+            name="architectures",
+            title="P99 by architecture",
+            origin="measured",
+            columns=(
+                Column("workload", "text"),
+                Column("configuration", "text"),
+                Column(f"{one}: P99 in ms", "span"),
+                Column(f"{other}: P99 in ms", "span"),
+                Column(f"{other} / {one}", "span"),
+                Column(f"{other} is", "text"),
+            ),
+            rows=tuple(row for c in both.comparisons for row in _compared_rows(c)),
+        )
+        blocks = (
+            Figure(
+                title="P99 by architecture",
+                draw=partial(architectures, report.study, both),
+                label="P99 of the default and of the tuned configuration by architecture",
+                caption=(
+                    "P99 of the default and of the winner on each architecture, with intervals. "
+                    "The sides were measured one after the other, so what changed in between is "
+                    "in no interval."
+                ),
+                tables=(),
+            ),
+            table,
+            *(Paragraph(f"{c.workload}: {w}") for c in both.comparisons for w in c.warnings),
+            *(Paragraph(f"Not compared: {why}") for why in both.missing),
+        )
+    return Section(name="architectures", title="X86 against ARM", blocks=blocks)
+
+
+def _compared_rows(one: Comparison) -> Iterator[tuple[Value, ...]]:
+    def cell(side: Side, name: str) -> Span | None:
+        found = side.default if name == "default" else side.tuned
+        return None if found is None else span(found.mean_ms)
+
+    for name, contrast in (("default", one.default), ("tuned", one.tuned)):
+        yield (
+            one.workload,
+            name,
+            *(cell(side, name) for side in one.sides),
+            None if contrast is None else span(contrast.ratio),
+            None if contrast is None else contrast.outcome,
+        )
+
+
+# Ablation -----------------------------------------------------------------------------------------
+
+
+def ablation(report: Report) -> Section:
+    """What each of a winner's changes does."""
+    return Section(
+        name="ablation",
+        title="Where the gain comes from",
+        parts=parts([one for one in report.findings if one.verdict], _ablation),
+    )
+
+
+def _ablation(one: Findings) -> Iterator[Block]:
+    explanation = one.explanation
+    if explanation is None:
+        told = lacking(one, "explain")
+        yield from told or (Paragraph("There is no gain, so there is nothing to take apart."),)
+        return
+    yield Paragraph(
+        f"Each of the winner's changes was left out of it and made alone, in {explanation.trials} "
+        f"trials with those of the smallest set's verdict. Smallest set: "
+        f"{', '.join(explanation.keys)}. It {kept_sentence(explanation.kept)}."
+    )
+    yield Figure(
+        title="What each change does",
+        draw=partial(contributions, one.title, explanation),
+        label=f"What each change of the winner for {one.title} does to P99",
+        caption=(
+            "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
+            "Alone: the default / the default with it. Right of 1 the change helps. A change that "
+            "helps alone and is not missed when it is left out does what another one does, too."
+        ),
+        tables=(_contribution_table(one, explanation), *_interactions(one, explanation)),
+    )
+    if explanation.curves:
+        yield Figure(
+            title="P99 about the winner",
+            draw=partial(dependence, one.title, explanation),
+            label=f"How P99 depends on the kept parameters about the winner for {one.title}",
+            caption=(
+                "Lines are what the models predict when one value moves and the winner's others "
+                "stay. Marks are measured: the winner with and without the change, and, faint, "
+                "configurations in which all else differs, too."
+            ),
+            tables=(
+                _curves(one, explanation, "predicted"),
+                _curves(one, explanation, "measured"),
+            ),
+        )
+    elif explanation.without_curves:
+        yield Paragraph(as_sentence(explanation.without_curves))
+
+
+def _contribution_table(one: Findings, found: Explanation) -> Table:
+    return Table(
+        name=table_name(one, "contributions"),
+        title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
+        origin="measured",
+        columns=(
+            Column("change", "key"),
+            Column("default", "key"),
+            Column("winner", "key"),
+            Column("alone", "span"),
+            Column("left out of the winner", "span"),
+            Column("missed in the smallest set", "span"),
+            Column("kept", "prose"),
+        ),
+        rows=tuple(_contribution_cells(c) for c in found.contributions),
+    )
+
+
+def _contribution_cells(one: Contribution) -> tuple[Value, ...]:
+    return (
+        one.name,
+        "; ".join(value or "unset" for value in one.before),
+        "; ".join(value or "unset" for value in one.after),
+        span(one.alone),
+        span(one.left_out),
+        span(one.missed),
+        "kept" if one.is_kept else f"dropped: {one.dropped}",
+    )
+
+
+def _interactions(one: Findings, found: Explanation) -> tuple[Table, ...]:
+    if not found.interactions:
+        return ()
+    return (
+        Table(
+            name=table_name(one, "interactions"),
+            title="Two changes together / the product of what each does alone",
+            origin="measured",
+            columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
+            rows=tuple((i.one, i.other, span(i.ratio)) for i in found.interactions),
+        ),
+    )
+
+
+def _curves(one: Findings, found: Explanation, origin: str) -> Table:
+    """The points of all curves that are of this origin."""
+
+    def rows(curve: Dependence) -> Iterator[tuple[Value, ...]]:
+        for point in curve.predicted if origin == "predicted" else ():
+            yield curve.name, str(point.value), point.p99_ms, "line"
+        for name, points in (("winner", curve.measured), ("elsewhere", curve.elsewhere)):
+            for point in points if origin == "measured" else ():
+                yield curve.name, str(point.value), point.p99_ms, name
+
+    return Table(
+        name=table_name(one, f"dependence-{origin}"),
+        title=f"P99 by the value of one parameter, {origin}",
+        origin="predicted" if origin == "predicted" else "measured",
+        columns=(
+            Column("parameter", "key"),
+            Column("value", "key"),
+            Column("P99 in ms"),
+            Column("where", "text"),
+        ),
+        rows=tuple(row for curve in found.curves for row in rows(curve)),
+    )

@@ -1,0 +1,51 @@
+"""What a report is made of: stages, and what was refused, put together."""
+
+from dataclasses import replace
+
+from intop.domain.configuration import Configuration
+from intop.domain.report import refused_keys, refused_trials, stage_records
+from intop.domain.trial import Trial
+from samples import places, trial
+
+
+def test_a_stage_counts_its_last_attempts_and_those_before_them() -> None:
+    plan = places(3)
+    first = replace(trial(stage="screen"), planned=plan[0], status="disturbed")
+    second = replace(first, attempt=1, status="ok", started_at="2026-01-01T00:10:00+00:00")
+    (record,) = stage_records({"collect": [], "screen": plan}, [first, second])
+    assert ("screen", 3, 1, 1) == (record.stage, record.planned, record.measured, record.repeated)
+    assert {"ok": 1} == record.by_status
+    assert ("2026-01-01T00:00:00+00:00", second.started_at) == (record.started_at, record.ended_at)
+    assert 24.0 == record.seconds
+
+
+def test_a_stage_of_which_nothing_was_measured_has_no_times() -> None:
+    (record,) = stage_records({"screen": places(2)}, [])
+    assert ("", "", 0) == (record.started_at, record.ended_at, record.measured)
+
+
+def test_attempts_that_say_the_same_but_for_numbers_are_one_reason() -> None:
+    def disturbed(detail: str, value: str) -> Trial:
+        made = trial(Configuration({"net.core.somaxconn": value}), status="disturbed")
+        return replace(made, detail=detail)
+
+    made = [disturbed("lb: 23% went to bash", "1"), disturbed("lb: 31.5% went to bash", "2")]
+    made += [disturbed("lb: 23% went to cc1", "2"), trial()]
+    bash, cc1 = refused_trials(made)
+    assert ("disturbed", 2, 2, "lb: 23% went to bash") == (
+        bash.reason,
+        bash.attempts,
+        bash.configurations,
+        bash.detail,
+    )
+    assert (1, "lb: 23% went to cc1") == (cc1.attempts, cc1.detail)
+
+
+def test_keys_are_put_together_by_the_kind_of_their_reason() -> None:
+    most, other = refused_keys({"a": "locked: by x", "b": "no effect", "c": "locked: by y"})
+    assert ("locked", ("a", "c"), {"a": "by x", "c": "by y"}) == (
+        most.reason,
+        most.keys,
+        most.details,
+    )
+    assert ("no effect", ("b",), {}) == (other.reason, other.keys, other.details)

@@ -1,0 +1,83 @@
+"""What a report gathers from a store, without any host."""
+
+from pathlib import Path
+
+import pytest
+
+from intop.cli.running import stored_context
+from intop.domain.report import Report
+from intop.errors import ResultMissingError
+from intop.pipeline.reporting import gather
+from intop.store import opened
+from reported import ONE, OTHER, campaign
+
+
+def gathered(path: Path, arch: str | None = None) -> Report:
+    with stored_context(path, arch, None) as context:
+        return gather(context)
+
+
+def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
+    found = gathered(campaign(tmp_path))
+    x86, arm = found.findings
+    assert ("x86 slt", "arm slt") == (x86.title, arm.title)
+    assert ("made-up", 7, ("0.1.0",)) == (found.study, found.seed, found.tool_versions)
+    assert found.compared is not None
+    assert x86.verdict is not None
+    assert "gain" == x86.verdict.outcome
+    assert x86.deployment is not None
+    assert {ONE: "64"} == x86.deployment.values
+    assert x86.judged is not None
+    assert [(1.5, 0.5), (1.6, 0.52)] == [
+        (p.default_p99_ms, p.tuned_p99_ms) for p in x86.judged.pairs
+    ][:2]
+    assert 4 + 5 == len(x86.sentinels.sentinels)  # the screening's, and those of the pairs
+    assert arm.verdict is not None
+    assert "no significant gain" == arm.verdict.outcome
+    assert arm.deployment is None
+    assert () == (*x86.missing, *arm.missing)
+
+
+def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
+    (x86,) = gathered(campaign(tmp_path, archs=("x86",)), "x86").findings
+    assert [("disturbed", 2), ("refused value", 1), ("hopeless", 1)] == [
+        (r.reason, r.attempts) for r in x86.refused_trials
+    ]
+    (screen, judge) = x86.stages
+    assert ("screen", 11, 11) == (screen.stage, screen.planned, screen.measured)
+    assert {"ok": 7, "failed": 1, "disturbed": 2, "overloaded": 1} == screen.by_status
+    assert 10 == judge.measured
+    keys = {key for reason in x86.refused_keys for key in reason.keys}
+    assert OTHER not in keys
+    assert any("doesn't have it" in reason.reason for reason in x86.refused_keys)
+
+
+def test_what_is_not_there_yet_is_named_with_its_command(tmp_path: Path) -> None:
+    found = gathered(campaign(tmp_path, archs=("x86",), rest=False))
+    x86, arm = found.findings
+    assert x86.ranking is not None
+    assert x86.verdict is None
+    assert ["refine", "train", "search", "verify"] == [m.command.split()[1] for m in x86.missing]
+    assert "intop screen --arch arm --workload slt" == arm.missing[0].command
+    assert found.compared is None
+    assert "Only x86 was measured" in found.not_compared
+
+
+def test_a_study_without_that_key_by_now_is_told_in_place_of_a_deployment(tmp_path: Path) -> None:
+    path = campaign(tmp_path, archs=("x86",))
+    text = path.read_text().replace("[study]", '[study]\nparameters = ["net.ipv4.*"]')
+    path.write_text(text)
+    (x86,) = gathered(path, "x86").findings
+    assert x86.deployment is None
+    assert f"{ONE}, which the study no longer tunes" in x86.undeployable
+
+
+def test_without_a_campaign_or_trials_there_is_nothing_to_report(tmp_path: Path) -> None:
+    path = campaign(tmp_path, archs=())
+    with pytest.raises(ResultMissingError, match="no trials yet"):
+        gathered(path)
+    path.write_text(path.read_text().replace("made-up.db", "other.db"))
+    with pytest.raises(ResultMissingError, match="no campaign of made-up"):
+        gathered(path)
+    with opened(str(tmp_path / "other.db")) as store:
+        assert store.latest("made-up") is None  # none was begun by asking

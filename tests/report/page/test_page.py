@@ -1,0 +1,243 @@
+"""The page: what stands in it and what must not, as text and in a real browser."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from browser import Browser, chromium
+from intop.cli import cli
+from intop.cli.running import stored_context
+from intop.domain.report import Report
+from intop.errors import IntopError, UsageError
+from intop.pipeline.reporting import gather
+from intop.report.page.csv_tables import write_tables
+from intop.report.page.html import html
+from intop.report.page.sections import SECTIONS, document
+from reported import HOSTILE, ONE, campaign
+
+NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
+"""Elements that would fetch, run or send something."""
+
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+COLOURS = """JSON.stringify(['color', 'background-color'].map(
+    name => getComputedStyle(document.documentElement)[name]))"""
+SMALLEST = """Math.min(...[...document.querySelectorAll('svg text')].map(t => {
+    const box = t.closest('svg');
+    return parseFloat(getComputedStyle(t).fontSize) * box.getBoundingClientRect().width
+        / box.viewBox.baseVal.width;
+}))"""
+BAD = """<!DOCTYPE html><html lang="en"><meta name="viewport" content="width=device-width">
+<body><p style="width:60rem">wide<script>console.error("wrong"); nowhere()</script>
+<img src="http://127.0.0.1:9/x.png"></body></html>"""
+
+
+class Read(HTMLParser):
+    """What a reader of the page would find."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[int] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+
+@pytest.fixture(scope="module", name="found")
+def _found(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    with stored_context(campaign(tmp_path_factory.mktemp("study")), None, None) as context:
+        return gather(context)
+
+
+@pytest.fixture(scope="module", name="page")
+def _page(found: Report) -> str:
+    return html(document(found))
+
+
+def test_it_has_every_section_and_each_figure_has_its_data(found: Report, page: str) -> None:
+    made = document(found)
+    assert len(SECTIONS) == len(made.sections)
+    for section in made.sections:
+        assert f'<section id="{section.name}"' in page
+        assert f'<a href="#{section.name}">' in page
+    for table in made.tables():
+        assert f'<table id="table-{table.name}">' in page
+    names = [table.name for table in made.tables()]
+    assert len(set(names)) == len(names)
+
+
+def test_it_says_what_was_found(page: str) -> None:
+    assert "Gain: P99 is 3.0" in page
+    assert f"Smallest set: {ONE} (1 of 2 keys" in page
+    assert "No significant gain, keep the defaults" in page
+    assert "Nothing: keep the defaults." in page
+    assert "intop plan --arch x86 --workload slt" in page
+    assert "lb: # % went" not in page
+
+
+def test_what_is_hostile_is_only_told(page: str) -> None:
+    read = Read(page)
+    assert not NEEDS_NOTHING & {tag for tag, _ in read.tags}
+    assert "&lt;script&gt;console.error(&#39;run&#39;)" in page
+    assert not set("\u202e\x1b") & set(page)
+    assert HOSTILE not in page
+
+
+def test_it_needs_nothing_else(page: str) -> None:
+    asked = [
+        value
+        for _, attributes in Read(page).tags
+        for name, value in attributes.items()
+        if name.split(":")[-1] in ("src", "href", "srcset", "action", "data", "poster")
+    ]
+    assert asked
+    assert [] == [value for value in asked if not (value or "").startswith(("#", "data:,"))]
+    assert not re.search(r"@import|url\((?!#)", page)
+
+
+def test_it_is_in_order_for_those_who_hear_it(page: str) -> None:
+    read = Read(page)
+    assert 1 == read.headings[0]
+    assert 1 == read.headings.count(1)
+    steps = zip(read.headings, read.headings[1:], strict=False)
+    assert all(after <= before + 1 for before, after in steps)
+    assert ("html", {"lang": "en"}) in read.tags
+    pictures = [attributes for tag, attributes in read.tags if tag == "svg"]
+    labels = [attributes.get("aria-label") for attributes in pictures]
+    assert all(labels)
+    assert len(set(labels)) == len(labels)
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+
+
+def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> None:
+    by_name = {table.name: table for table in document(found).tables()}
+    assert "predicted" == by_name["x86-slt-candidates"].origin
+    assert "measured" == by_name["verdicts"].origin
+    for table in by_name.values():
+        names = " ".join(column.name for column in table.columns)
+        if table.origin == "measured":
+            assert "predicted" not in names, table.name
+        if table.origin == "predicted":
+            assert "measured" not in names, table.name
+
+
+def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) -> None:
+    made = document(found)
+    written = write_tables(tmp_path, made)
+    assert [f"{table.name}.csv" for table in made.tables()] == [path.name for path in written]
+    with (tmp_path / "verdicts.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert ["whole winner", "smallest set", "whole winner"] == [r["configuration"] for r in rows]
+    low, ratio, high = (float(rows[0][f"times lower{end}"]) for end in (", low", "", ", high"))
+    assert low < ratio < high
+    verdict = found.findings[0].verdict
+    assert verdict is not None
+    assert verdict.ratio == ratio
+    with pytest.raises(IntopError, match="the table can't be written"):
+        write_tables(tmp_path / "none", made)
+
+
+def test_a_partial_campaign_says_what_makes_the_rest(tmp_path: Path) -> None:
+    path = campaign(tmp_path, archs=("x86",), rest=False)
+    with stored_context(path, None, None) as context:
+        page = html(document(gather(context)))
+    for stage in ("refine", "train", "search"):
+        assert f"<code>intop {stage} --arch x86 --workload slt</code>" in page
+    assert "no verdict yet" in page
+    assert "arm, static files (slt): nothing measured yet." in page
+
+
+# In Chromium --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="browser")
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", name="report")
+def _report(page: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "intop-report.html"
+    path.write_text(page, encoding="utf-8")
+    assert path.stat().st_size < 5_000_000
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_opens_without_errors_and_requests(
+    browser: Browser, report: Path, width: int, scheme: str
+) -> None:
+    page = browser.open(report, width=width, scheme=scheme)
+    seen = page.seen()
+    assert [] == seen.errors
+    assert [report.as_uri()] == [url for url in seen.requests if not url.startswith("data:")]
+    assert 0 == page.evaluate(OVERFLOW)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert 0 == page.evaluate(OVERFLOW)
+    assert page.evaluate(SMALLEST) >= 8  # CSS pixels
+
+
+def test_dark_and_light_are_not_the_same(browser: Browser, report: Path) -> None:
+    shown = [browser.open(report, scheme=s).evaluate(COLOURS) for s in ("light", "dark")]
+    assert shown[0] != shown[1]
+
+
+def test_what_is_wrong_with_a_page_is_seen(browser: Browser, tmp_path: Path) -> None:
+    """Else all of the above might pass for any page."""
+    path = tmp_path / "bad.html"
+    path.write_text(BAD)
+    page = browser.open(path, width=390)
+    seen = page.seen()
+    assert "http://127.0.0.1:9/x.png" in seen.requests
+    assert any("wrong" in error for error in seen.errors)
+    assert any("nowhere" in error or "Uncaught" in error for error in seen.errors)
+    assert page.evaluate(OVERFLOW) > 0
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def intop(*words: object) -> None:
+    cli.main([str(word) for word in words], standalone_mode=False)
+
+
+def test_the_command_writes_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = campaign(tmp_path, archs=("x86",), rest=False)
+    page, tables = tmp_path / "page.html", tmp_path / "new" / "tables"
+    intop("report", "-c", path, "-o", page, "--csv", tables)
+    told = capsys.readouterr()
+    assert "" == told.out
+    assert f"written: {page} (" in told.err
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (tables / "x86-slt-importance.csv").exists()
+    with pytest.raises(IntopError, match="the report can't be written"):
+        intop("report", "-c", path, "-o", tmp_path / "none" / "page.html")
+    with pytest.raises(UsageError, match="the folder of --csv can't be made"):
+        intop("report", "-c", path, "--csv", page / "tables")
+
+
+def test_json_has_all_of_it_and_writes_no_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    intop("report", "-c", campaign(tmp_path), "--json")
+    found = json.loads(capsys.readouterr().out)
+    x86 = found["findings"][0]
+    assert "gain" == x86["verdict"]["outcome"]
+    assert 5 == len(x86["judged"]["pairs"])
+    assert HOSTILE in x86["conditions"][0]["link"]
+    assert not list(tmp_path.glob("*.html"))
