@@ -94,13 +94,20 @@ def drifts(study: Study) -> dict[str, str]:
     return {drift["where"]: drift["kind"] for drift in answer["said"]["drift"]}
 
 
-def test_apply_status_drift_and_rollback(study: Study) -> None:
+def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     before = values(study)
     address = cluster(NAME).load_balancer
     folder = Path(address.config_root) / "etc/sysctl.d"
     ours = folder / "99-zz-intop.conf"
     verdict = replace(VERDICT, configuration=Configuration(VALUES))
     finish_campaign(study, verdict)
+
+    (host,) = study.json("plan")[native_arch()]["hosts"]
+    assert (address.name, "") == (host["name"], host["error"])
+    keys = host["said"]["keys"]
+    assert VALUES == {key["change"]["key"]: key["change"]["value"] for key in keys}
+    assert before == {key["change"]["key"]: key["now"] for key in keys}
+    assert (before, False) == (values(study), ours.exists())
 
     out, _ = study.run("apply", "--persist", "--dry-run")
     assert f"{address.name} (the canary): measure them against the default" in out
