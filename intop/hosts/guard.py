@@ -31,7 +31,7 @@ from intop.domain.host_state import (
     UndoneFile,
     Unrestored,
 )
-from intop.domain.parameter import PARTNERS
+from intop.domain.parameter import PARTNERS, zeroed
 from intop.errors import (
     CommandError,
     ForeignChangeError,
@@ -500,10 +500,8 @@ def _check_value(key: str, value: str) -> None:
 
 def _wanted(snapshot: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
     """What every guarded key is to be. The partner of one that is set becomes 0 by itself."""
-    zeroed = {
-        PARTNERS[key]: "0" for key, value in values.items() if key in PARTNERS and value != "0"
-    }
-    return {**snapshot, **{k: v for k, v in zeroed.items() if k in snapshot}, **values}
+    partners = {key: zero for key, zero in zeroed(values).items() if key in snapshot}
+    return {**snapshot, **partners, **values}
 
 
 def _user() -> str:
