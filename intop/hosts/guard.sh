@@ -431,7 +431,7 @@ undo_applied() {
     fi
     if [ "$result" = 0 ]; then
         if ! mv "$applied" "$dir/undone.$$" 2>/dev/null; then
-            echo "the record $applied can't be removed: the folder can't be written" >&2
+            echo "what was applied is undone, but its record $applied can't be removed: the folder can't be written" >&2
             return 1
         fi
         flush "$dir"
@@ -1065,7 +1065,8 @@ rollback)
         # So that no session begins with what is half undone. Where a lock can't be made, none can.
         taken=
         for _ in 1 2 3 4 5 6 7 8 9 10; do
-            if mkdir "$lock" 2>/dev/null; then
+            # Where there is no folder after a vain try, it may have been given back in between.
+            if mkdir "$lock" 2>/dev/null || { [ ! -d "$lock" ] && mkdir "$lock" 2>/dev/null; }; then
                 taken=yes
                 keep "claimed.rollback.$$" ""
                 break
