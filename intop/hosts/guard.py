@@ -206,8 +206,9 @@ def guarded(
     left is guarded, too, and is measured against the values of before that. The lease is renewed
     from a thread of ours, and lapses `lease_s` after our death. `say` hears why it takes longer,
     and what the host reports of earlier sessions. Raises HostLockedError when
-    another session holds the host and keeps it; HostError when the host can't store the snapshot,
-    and, at the end, when a key is not as it was found.
+    another session holds the host and keeps it; ForeignChangeError when somebody else has changed
+    what an earlier apply has left, and its `originals` are asked for; HostError when the host can't
+    store the snapshot, and, at the end, when a key is not as it was found.
     """
     address = host.address
     script = resources.files("intop.hosts").joinpath("guard.sh").read_text()
@@ -402,6 +403,8 @@ def _begin(
                 address.name, f"{done.said}. End that session first, or wait for it"
             )
         time.sleep(1)
+    if done.exit_code == FOREIGN:
+        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
     _check(host, done)
     said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
     for line in lines(done.stdout):

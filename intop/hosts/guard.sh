@@ -247,6 +247,17 @@ tell_foreign() {
     done
 }
 
+# Prints what somebody else has changed since folder $1 was written, and fails when there is anything.
+tell_strangers() (
+    set -f
+    IFS=$newline
+    all=$(cat "$1/paths") || exit 0
+    look_for_strangers "$1" "$1/snapshot"
+    [ -n "$strange" ] || exit 0
+    tell_foreign "$1"
+    exit 1
+)
+
 # Prints the lines $1 of a snapshot in the form of our answers, $2 before each.
 tell_values() {
     for line in $1; do
@@ -772,6 +783,11 @@ begin)
     fi
     find_applied || :
     if [ -n "$applied" ] && [ "${6-}" = originals ]; then
+        # Putting those back would take from somebody else what they have set since.
+        if ! tell_strangers "$applied"; then
+            drop_lock
+            exit 78
+        fi
         all="/dev/null $({ cat && tr ' ' '\n' < "$applied/paths" | grep -vx /dev/null; } | sort -u)"
     else
         all="/dev/null $(cat)"

@@ -20,7 +20,7 @@ def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
     if any(state.applied for _, state in said):
         table = new_table(*((n, "left") for n in ("host", "applied key", "before", "then", "now")))
         # Most hosts of a fleet have the same, which is said once.
-        alike: dict[tuple[str, ...], list[str]] = {}
+        alike: dict[tuple[str, str, str, str], list[str]] = {}
         for name, state in said:
             for key in state.applied.keys if state.applied else ():
                 row = (key.key, key.before, key.left, key.now)

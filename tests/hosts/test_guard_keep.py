@@ -87,8 +87,8 @@ def test_values_and_file_stay_until_a_rollback_by_hand(host: NamespaceHost) -> N
     # Its own root is where the file is, whatever whoever asks knows of that.
     later = conf(host).with_name("99-zzz.conf")
     later.write_text(f"{SOMAXCONN} = 1\n")
-    asked = NamespaceHost(host.name, replace(host.address, config_root="/"))
-    assert ["overridden"] == [drift.kind for drift in state_of(asked).drift]
+    host.address = replace(host.address, config_root="/")
+    assert ["overridden"] == [drift.kind for drift in state_of(host).drift]
     later.unlink()
     end_processes(host)
 
@@ -221,6 +221,18 @@ def test_a_foreign_change_just_before_stops_it(host: NamespaceHost) -> None:
         with pytest.raises(ForeignChangeError):
             one.keep(Configuration(ONE), ABOUT)
     assert before | {SOMAXCONN: "55"} == host.values()
+
+
+def test_what_somebody_else_has_set_since_an_apply_is_not_taken_by_the_next_one(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    keep(host, ONE)
+    host.run("sysctl -qw net.core.somaxconn=55")
+    with pytest.raises(ForeignChangeError, match="somaxconn"):
+        keep(host, TWO)
+    assert before | ONE | {SOMAXCONN: "55"} == host.values()
+    assert ["99-zz-intop.conf", "applied.1"] == left(host)
 
 
 # Death at each step -------------------------------------------------------------------------------
