@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from intop.cli import dry_run
 from intop.cli.options import (
     Command,
+    dry_run_option,
     examples,
     interruptible,
     print_result,
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on also where the gain is not significant, but never where it is worse.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done where, and write nothing.")
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
+@dry_run_option(dry_run.of_apply)
 def command(
     config: Path | None,
     arch: str | None,
@@ -62,7 +64,6 @@ def command(
     persist: bool,
     rounds: int | None,
     accept_no_loss: bool,
-    dry_run: bool,
     yes: bool,
 ) -> None:
     """Apply what a campaign has found, host by host, each after an A/B of its own.
@@ -71,23 +72,19 @@ def command(
     against the default, and stay only if that is a gain; else the host is given back and the
     roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
     """
-    from intop.pipeline.applying import plan_rollouts, roll_out
+    from intop.pipeline.applying import check, plan_rollouts, roll_out
+    from intop.pipeline.campaigns import latest
     from intop.report import rollout as report
     from intop.report.machine import to_json
     from intop.report.text import show
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with interruptible(told), opened_context(config, arch, workload) as context:
+    with interruptible(told), opened_context(config, arch, workload, latest) as context:
         plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
-        if dry_run:
-            if as_json:
-                print_result(to_json(plans))
-            else:
-                show(*report.planned(plans))
-            sys.exit(int(any(host.problem for plan in plans for host in plan.hosts)))
+        check(plans)
         _confirm(plans, [str(line) for line in report.planned(plans)], yes=yes)
         found = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
     if as_json:
@@ -99,9 +96,7 @@ def command(
 
 
 def _confirm(plans: "Sequence[RolloutPlan]", lines: Sequence[str], *, yes: bool) -> None:
-    """Ask before hosts are changed, unless there is a problem, which is told instead."""
-    if any(host.problem for plan in plans for host in plan.hosts):
-        return
+    """Ask before hosts are changed."""
     say("\n".join(lines))
     if yes or all(host.has_it for plan in plans for host in plan.hosts):
         return

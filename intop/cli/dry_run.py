@@ -78,6 +78,36 @@ def of_rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         sys.exit(1)
 
 
+def of_apply(
+    winner: bool,
+    persist: bool,
+    rounds: int | None,
+    as_json: bool,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    **_: Any,
+) -> None:
+    """In place of apply: hosts are asked what they have, and whether anything is in the way."""
+    from intop.cli.running import NO_GAIN, opened_context
+    from intop.pipeline.applying import plan_rollouts
+    from intop.pipeline.campaigns import latest
+    from intop.report.machine import to_json
+    from intop.report.rollout import planned
+    from intop.report.text import show
+
+    with interruptible(UNTOUCHED), opened_context(config, arch, workload, latest) as context:
+        plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
+    if as_json:
+        print_result(to_json(plans))
+    else:
+        show(*planned(plans))
+    if not plans:
+        sys.exit(NO_GAIN)
+    if any(host.problem for plan in plans for host in plan.hosts):
+        sys.exit(1)
+
+
 def of_lab_up(config: Path | None, arch: str | None) -> None:
     """In place of lab up."""
     from intop.cli.lab import labs_of

@@ -53,6 +53,7 @@ def command(
     Nothing is written. The exit code is 3 where there is no gain: keep the defaults; 1 when a host
     can't be asked.
     """
+    from intop.pipeline.campaigns import latest
     from intop.pipeline.planning import plan as stage
     from intop.report import plan as report
     from intop.report.machine import to_json
@@ -62,7 +63,7 @@ def command(
         raise UsageError("--json and --markdown exclude each other")
     hosts = named_hosts(words, **options)
     connect = connecting(hosts) if hosts else None
-    with opened_context(config, arch, workload) as context:
+    with opened_context(config, arch, workload, latest) as context:
         if connect is not None:
             context = replace(context, connect=connect)
         found = stage(context, whole=winner, hosts=hosts)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
-from intop.errors import ResultMissingError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -64,6 +63,7 @@ def stored_context(
     Raises ResultMissingError where there is none yet.
     """
     from intop.errors import UsageError
+    from intop.pipeline.campaigns import latest
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads
     from intop.report.progress import progress
     from intop.store import opened
@@ -74,9 +74,7 @@ def stored_context(
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     with opened(study.store) as store, progress() as shown:
-        campaign = store.latest(study.name)
-        if campaign is None:
-            raise ResultMissingError(f"{study.store} has no campaign of {study.name}: intop tune")
+        campaign = latest(store, study)
         yield Context(
             study=study,
             store=store,

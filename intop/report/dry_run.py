@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from intop.domain.answer import Answer
+from intop.domain.applied import Applied
 from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.host_state import HostState
 from intop.report.campaign_status import pace, stages
@@ -44,16 +45,39 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Rende
             lines.append(answer.error)
             continue
         state = answer.said
-        foreign = {change.key for change in state.foreign}
-        back = [change for change in state.changed if force or change.key not in foreign]
+        back, foreign = _put_back(state, force=force)
         alone = bool(state.holder) and not force
-        for change in () if alone else back:
-            table.add_row(*map(Text, (answer.name, change.key, change.now, change.before)))
+        for key, (now, before) in () if alone else back.items():
+            table.add_row(*map(Text, (answer.name, key, now, before)))
         lines.append(f"{answer.name}: {_outcome(state, len(back), alone=alone)}")
-        if foreign and not force:
+        if foreign:
             lines.append(f"  left as somebody else has set them: {', '.join(sorted(foreign))}")
+        if state.applied and not alone:
+            lines += _undone(state.applied, force=force)
     parts: list[RenderableType] = [Text("\n".join(lines))]
     return [*parts, table] if table.row_count else parts
+
+
+def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """By key the value now and the one from before; and the keys that stay somebody else's."""
+    back = {change.key: (change.now, change.before) for change in state.changed}
+    foreign = {change.key for change in state.foreign}
+    applied = state.applied
+    # Without our file a reboot has taken the values away.
+    if applied and (applied.file or not applied.was_rebooted):
+        back |= {key.key: (key.now, key.before) for key in applied.keys if key.now != key.before}
+        foreign |= {drift.where for drift in state.drift if drift.kind == "changed"}
+    if force:
+        foreign = set()
+    return {key: values for key, values in back.items() if key not in foreign}, foreign
+
+
+def _undone(applied: Applied, *, force: bool) -> Iterator[str]:
+    yield f"  what is applied would be undone: {applied.title}, since {applied.since}"
+    if applied.file_is == "ours" or (applied.file_is == "edited" and force):
+        yield f"  {applied.file} would be removed"
+    elif applied.file_is == "edited":
+        yield f"  {applied.file} is not as intop wrote it, and would be left alone without --force"
 
 
 def _outcome(state: HostState, count: int, *, alone: bool) -> str:

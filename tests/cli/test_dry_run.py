@@ -29,7 +29,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_whatever_touches_hosts_can_be_run_dry() -> None:
     """A command that is added later has to say on which side it is."""
     dry = {name for name, c in cli.commands.items() if any(p.name == "dry_run" for p in c.params)}
-    assert {*MEASURING, "transfer", "doctor", "rollback"} <= dry
+    assert {*MEASURING, "transfer", "doctor", "apply", "rollback"} <= dry
     assert not {"train", "search", "compare", "models", "status", "completion"} & dry
 
 

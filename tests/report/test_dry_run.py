@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from intop.domain.answer import Answer
+from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import ForeignChange, HostState, KeyChange
 from intop.report.dry_run import rollback
 from printed import cells, shown
@@ -38,3 +41,39 @@ def test_a_living_session_is_left_alone_without_force(capsys: pytest.CaptureFixt
 def test_a_host_as_before_needs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, *rollback([Answer(name="lb", said=HostState())], force=False))
     assert "lb: nothing would be put back" in out
+
+
+APPLIED = Applied(
+    about={"arch": "x86", "workload": "slt", "study": "shop", "campaign": "3", "since": "noon"},
+    keys=(
+        StayingKey(key="net.a", before="1", left="2", now="2"),
+        StayingKey(key="net.b", before="1", left="2", now="3"),
+    ),
+    file="/etc/sysctl.d/99-zz-intop.conf",
+    file_is="ours",
+)
+THEIRS = (Drift(kind="changed", where="net.b", detail="is 3, was left at 2"),)
+
+
+def test_what_is_applied_would_be_undone_but_for_what_is_somebody_elses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    on = Answer(name="lb", said=HostState(applied=APPLIED, drift=THEIRS))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: 1 key would be put back" in out
+    assert ["lb", "net.a", "2", "1"] == cells(out, "lb  ")
+    assert "left as somebody else has set them: net.b" in out
+    assert "would be undone: x86 slt of study shop, campaign 3, since noon" in out
+    assert "/etc/sysctl.d/99-zz-intop.conf would be removed" in out
+    assert "lb: 2 keys would be put back" in shown(capsys, *rollback([on], force=True))
+
+
+def test_after_a_reboot_without_a_file_only_the_record_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = replace(APPLIED, file="", file_is=None, was_rebooted=True)
+    on = Answer(name="lb", said=HostState(applied=lost, drift=THEIRS))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: nothing would be put back" in out
+    assert "would be undone" in out
+    assert "net.b" not in out
