@@ -35,11 +35,11 @@ from intop.cli.options import (
     config_option,
     dry_run_option,
     examples,
-    figure_folder,
     figures_options,
     json_option,
     models_option,
     new_option,
+    output_folder,
     print_result,
     samples_option,
     say,
@@ -403,7 +403,7 @@ def compare(
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
-    folder = figure_folder(figures) if figures else None
+    folder = output_folder(figures, "--figures") if figures else None
     with opened_context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_json:

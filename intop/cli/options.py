@@ -165,14 +165,14 @@ def figures_options(command: F) -> F:
     return folder(form(command))
 
 
-def figure_folder(folder: Path) -> Path:
-    """The folder, which is made when it is missing. Raises UsageError."""
+def output_folder(folder: Path, option: str) -> Path:
+    """The folder of an option, which is made when it is missing. Raises UsageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the folder of --figures can't be made: {error}") from error
+        raise UsageError(f"the folder of {option} can't be made: {error}") from error
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"the folder of --figures, {folder}, can't be written to")
+        raise UsageError(f"the folder of {option}, {folder}, can't be written to")
     return folder
 
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
+from intop.report.numbers import counted
 from intop.report.progress import duration
 from intop.report.text import new_table
 from intop.report.verdict import sentence
@@ -114,7 +115,7 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
 
 
 def _best(best: Best) -> Iterator[str]:
-    trials = "1 trial" if best.trials == 1 else f"{best.trials} trials"
+    trials = counted(best.trials, "trial")
     told = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
     if best.default_p99_ms is not None:
         told += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"

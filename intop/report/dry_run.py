@@ -11,6 +11,7 @@ from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.host_state import HostState
 from intop.report.campaign_status import pace, stages
 from intop.report.host_states import held
+from intop.report.numbers import counted
 from intop.report.progress import duration
 from intop.report.text import few, new_table
 
@@ -84,7 +85,7 @@ def _outcome(state: HostState, count: int, *, alone: bool) -> str:
         return f"would be left alone without --force, if that session is alive: {held(state)}"
     if not count:
         return "nothing would be put back"
-    return f"{count} key{'' if count == 1 else 's'} would be put back"
+    return f"{counted(count, 'key')} would be put back"
 
 
 def _touched(touched: Touched) -> Iterator[str]:

@@ -15,5 +15,10 @@ def number(value: float, sign: str = "") -> str:
 
 
 def percent(level: float) -> str:
-    """Such as 95 %."""
-    return f"{100 * level:.0f} %"
+    """Such as 95 %, 99.5 %."""
+    return f"{100 * level:.4g} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as 2 keys, 1 key."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
