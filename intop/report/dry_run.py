@@ -7,7 +7,7 @@ from rich.text import Text
 
 from intop.domain.answer import Answer
 from intop.domain.dry_run import DryRun, Intended, Touched
-from intop.domain.host_state import HostState
+from intop.domain.host_state import HostState, KeyChange
 from intop.report.campaign_status import pace, stages
 from intop.report.host_states import held
 from intop.report.progress import duration
@@ -43,24 +43,52 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Rende
             lines.append(answer.error)
             continue
         state = answer.said
-        foreign = {change.key for change in state.foreign}
-        back = [change for change in state.changed if force or change.key not in foreign]
-        alone = bool(state.holder) and not force
-        for change in () if alone else back:
+        if state.holder and not force:
+            lines.append(
+                f"{answer.name}: would be left alone without --force, if that session is alive: "
+                f"{held(state)}"
+            )
+            continue
+        back, foreign = _put_back(state, force=force)
+        for change in back:
             table.add_row(*map(Text, (answer.name, change.key, change.now, change.before)))
-        lines.append(f"{answer.name}: {_outcome(state, len(back), alone=alone)}")
-        if foreign and not force:
-            lines.append(f"  left as somebody else has set them: {', '.join(sorted(foreign))}")
+        keys = f"{len(back)} key{'' if len(back) == 1 else 's'}" if back else "nothing"
+        lines.append(f"{answer.name}: {keys} would be put back")
+        if foreign:
+            lines.append(f"  left as somebody else has set them: {', '.join(foreign)}")
+        lines += [f"  {line}" for line in _our_file(state, force=force)]
     parts: list[RenderableType] = [Text("\n".join(lines))]
     return [*parts, table] if table.row_count else parts
 
 
-def _outcome(state: HostState, count: int, *, alone: bool) -> str:
-    if alone:
-        return f"would be left alone without --force, if that session is alive: {held(state)}"
-    if not count:
-        return "nothing would be put back"
-    return f"{count} key{'' if count == 1 else 's'} would be put back"
+def _put_back(state: HostState, *, force: bool) -> tuple[list[KeyChange], list[str]]:
+    """The keys that would get their values from before, and those that somebody else has set."""
+    found = {change.key: change for change in state.changed}
+    foreign = {change.key for change in state.foreign}
+    applied = state.applied
+    # A reboot has given back what no file sets again.
+    if applied and (applied.file or not applied.was_rebooted):
+        for key in applied.keys:
+            if not key.now:
+                continue  # the host no longer has it
+            # What a session has set meanwhile is no stranger's.
+            if not state.holder and key.now not in (key.before, key.left):
+                foreign.add(key.key)
+            found[key.key] = KeyChange(key=key.key, before=key.before, now=key.now)
+    back = [change for change in found.values() if change.now != change.before]
+    if force:
+        return back, []
+    return [change for change in back if change.key not in foreign], sorted(foreign)
+
+
+def _our_file(state: HostState, *, force: bool) -> Iterator[str]:
+    applied = state.applied
+    if applied is None or not applied.file:
+        return
+    if applied.file_is == "ours" or (applied.file_is == "edited" and force):
+        yield f"{applied.file} would be removed"
+    elif applied.file_is == "edited":
+        yield f"{applied.file} is not as intop wrote it, and would be left alone without --force"
 
 
 def _touched(touched: Touched) -> Iterator[str]:
