@@ -15,7 +15,7 @@ from intop.cli.options import (
     say,
     stage_options,
 )
-from intop.cli.running import NO_GAIN, opened_context
+from intop.cli.running import NO_GAIN, connect_to, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ def command(
     from intop.report.text import show
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with interruptible(told), opened_context(config, arch, workload) as context:
+    with (
+        interruptible(told),
+        stored_context(config, arch, workload, connect=connect_to, writes=not dry_run) as context,
+    ):
         plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)

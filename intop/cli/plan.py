@@ -1,10 +1,9 @@
 """`intop plan`: what deploying would change on each host. Nothing is written there."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +16,12 @@ from intop.cli.options import (
     workload_option,
 )
 from intop.cli.passwords import connecting
-from intop.cli.running import NO_GAIN, opened_context
+from intop.cli.running import NO_GAIN, connect_to, stored_context
 from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+    from intop.hosts.host import Connect
 
 
 @click.command(
@@ -61,10 +64,11 @@ def command(
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     hosts = named_hosts(words, **options)
-    connect = connecting(hosts) if hosts else None
-    with opened_context(config, arch, workload) as context:
-        if connect is not None:
-            context = replace(context, connect=connect)
+
+    def connect(study: "Study", archs: Iterable[str]) -> "Connect":
+        return connecting(hosts) if hosts else connect_to(study, archs)
+
+    with stored_context(config, arch, workload, connect=connect) as context:
         found = stage(context, whole=winner, hosts=hosts)
     if as_json:
         print_result(to_json(found))

@@ -8,6 +8,7 @@ import pytest
 
 from campaigns import begun
 from intop.cli import cli
+from intop.errors import ResultMissingError
 from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
@@ -29,8 +30,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_whatever_touches_hosts_can_be_run_dry() -> None:
     """A command that is added later has to say on which side it is."""
     dry = {name for name, c in cli.commands.items() if any(p.name == "dry_run" for p in c.params)}
-    assert {*MEASURING, "transfer", "doctor", "rollback"} <= dry
-    assert not {"train", "search", "compare", "models", "status", "completion"} & dry
+    assert {*MEASURING, "transfer", "doctor", "rollback", "apply"} <= dry
+    assert not {"train", "search", "compare", "models", "status", "plan", "completion"} & dry
 
 
 @pytest.mark.parametrize("command", MEASURING)
@@ -40,6 +41,16 @@ def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, comman
     assert (0, "") == (code, err)
     assert "a new campaign of mine would begin" in out
     assert "x86: lab t-cli is not up: start it with intop lab up" in out
+    assert before == files(study.parent)
+
+
+@pytest.mark.parametrize(
+    "words", [["plan"], ["apply", "--dry-run"], ["export", "--format", "json"], ["report"]]
+)
+def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str]) -> None:
+    before = files(study.parent)
+    with pytest.raises(ResultMissingError, match="has no campaign of mine: intop tune"):
+        call(*words, "-c", study)
     assert before == files(study.parent)
 
 
