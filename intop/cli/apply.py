@@ -9,11 +9,14 @@ import click
 
 from intop.cli.options import (
     Command,
+    dry_run_flag,
     examples,
     interruptible,
     print_result,
     say,
+    show_result,
     stage_options,
+    winner_option,
 )
 from intop.cli.running import NO_GAIN, connect_to, stored_context
 from intop.errors import UsageError
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     + "\n\nintop status shows what has become of it, intop rollback undoes it.",
 )
 @stage_options
-@click.option("--winner", is_flag=True, help="The whole winner in place of the smallest set.")
+@winner_option
 @click.option(
     "--persist",
     is_flag=True,
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on also where the gain is not significant, but never where it is worse.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done where, and write nothing.")
+@dry_run_flag
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
 def command(
     config: Path | None,
@@ -74,7 +77,6 @@ def command(
     from intop.pipeline.applying import plan_rollouts, roll_out
     from intop.report import rollout as report
     from intop.report.machine import to_json
-    from intop.report.text import show
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
     with (
@@ -86,17 +88,11 @@ def command(
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
         if dry_run:
-            if as_json:
-                print_result(to_json(plans))
-            else:
-                show(*report.planned(plans))
+            show_result(plans, report.planned, as_json=as_json)
             sys.exit(int(any(host.problem for plan in plans for host in plan.hosts)))
         _confirm(plans, [str(line) for line in report.planned(plans)], yes=yes)
         found = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
-    if as_json:
-        print_result(to_json(found))
-    else:
-        show(*report.done(found))
+    show_result(found, report.done, as_json=as_json)
     if any(rollout.is_stopped for rollout in found):
         sys.exit(NO_GAIN)
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,8 @@ from intop.report.plain import inert
 from intop.resources import shipped
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from intop.config.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,14 +114,23 @@ def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
         def either(*, dry_run: bool, **options: Any) -> Any:
             return instead(**options) if dry_run else command(**options)
 
-        flag = click.option(
-            "--dry-run",
-            is_flag=True,
-            help="Only say what would be done: hosts, trials, time, keys. Writes nothing.",
-        )
-        return cast("F", flag(either))
+        return cast("F", dry_run_flag(either))
 
     return decorated
+
+
+def dry_run_flag(command: F) -> F:
+    """--dry-run, as `dry_run`, of a command that looks at it by itself."""
+    return click.option(
+        "--dry-run", is_flag=True, help="Only say what would be done where, and write nothing."
+    )(command)
+
+
+def winner_option(command: F) -> F:
+    """--winner, as `winner`."""
+    return click.option(
+        "--winner", is_flag=True, help="The whole winner, also where fewer keys will do."
+    )(command)
 
 
 def samples_option(command: F) -> F:
@@ -142,7 +153,7 @@ def models_option(help_text: str) -> Callable[[F], F]:
     """--models, as `models`: a folder or None."""
     return click.option(
         "--models",
-        metavar="DIR",
+        metavar="FOLDER",
         type=click.Path(path_type=Path, file_okay=False),
         help=help_text,
     )
@@ -165,14 +176,14 @@ def figures_options(command: F) -> F:
     return folder(form(command))
 
 
-def figure_folder(folder: Path) -> Path:
-    """The folder, which is made when it is missing. Raises UsageError."""
+def made_folder(folder: Path, option: str = "--figures") -> Path:
+    """The folder of an option, which is made when it is missing. Raises UsageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the folder of --figures can't be made: {error}") from error
+        raise UsageError(f"the folder of {option} can't be made: {error}") from error
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"the folder of --figures, {folder}, can't be written to")
+        raise UsageError(f"the folder of {option}, {folder}, can't be written to")
     return folder
 
 
@@ -205,6 +216,20 @@ def study_of(config: Path | None) -> "Study":
 def print_result(text: str) -> None:
     """To stdout: what was asked for."""
     click.echo(inert(text))
+
+
+def show_result(
+    found: Any, text_of: Callable[[Any], Iterable["RenderableType"]], *, as_json: bool
+) -> None:
+    """To stdout: what was found, as JSON or else as text."""
+    if as_json:
+        from intop.report.machine import to_json
+
+        print_result(to_json(found))
+    else:
+        from intop.report.text import show
+
+        show(*text_of(found))
 
 
 def say(text: str) -> None:

@@ -13,6 +13,8 @@ from intop.cli.options import (
     examples,
     json_option,
     print_result,
+    show_result,
+    winner_option,
     workload_option,
 )
 from intop.cli.passwords import connecting
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 )
 @host_options
 @workload_option
-@click.option("--winner", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@winner_option
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
 def command(
@@ -58,8 +60,6 @@ def command(
     """
     from intop.pipeline.planning import plan as stage
     from intop.report import plan as report
-    from intop.report.machine import to_json
-    from intop.report.text import show
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
@@ -70,12 +70,10 @@ def command(
 
     with stored_context(config, arch, workload, connect=connect) as context:
         found = stage(context, whole=winner, hosts=hosts)
-    if as_json:
-        print_result(to_json(found))
-    elif as_markdown:
+    if as_markdown:
         print_result(report.as_markdown(found))
     else:
-        show(*report.as_text(found))
+        show_result(found, report.as_text, as_json=as_json)
     plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)

@@ -10,12 +10,13 @@ from intop.cli.options import (
     config_option,
     examples,
     json_option,
+    made_folder,
     print_result,
     say,
     workload_option,
 )
 from intop.cli.running import stored_context
-from intop.errors import IntopError, UsageError
+from intop.errors import IntopError
 
 
 @click.command(
@@ -71,7 +72,7 @@ def command(
     if tables is not None:
         from intop.report.page.csv_tables import write_tables
 
-        written = write_tables(_made(tables), page)
+        written = write_tables(made_folder(tables, "--csv"), page)
         say(f"written: {len(written)} tables in {tables}")
     if as_json:
         print_result(to_json(found))
@@ -84,12 +85,3 @@ def command(
     except OSError as error:
         raise IntopError(f"the report can't be written: {error}") from error
     say(f"written: {output} ({len(text.encode()) / 1000:.0f} kB)")
-
-
-def _made(folder: Path) -> Path:
-    """The folder, which is made when it is missing. Raises UsageError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"the folder of --csv can't be made: {error}") from error
-    return folder

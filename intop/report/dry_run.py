@@ -10,6 +10,7 @@ from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.host_state import HostState, KeyChange
 from intop.report.campaign_status import pace, stages
 from intop.report.host_states import held
+from intop.report.numbers import counted
 from intop.report.progress import duration
 from intop.report.text import few, new_table
 
@@ -22,7 +23,10 @@ def measuring(found: DryRun) -> list[RenderableType]:
     if found.campaign is None:
         lines.append(f"a new campaign of {found.study} would begin in {found.store}")
     else:
-        lines.append(f"campaign {found.campaign} of {found.study} in {found.store} would go on")
+        ended = ", which is finished," if found.is_finished else ""
+        lines.append(
+            f"campaign {found.campaign} of {found.study} in {found.store}{ended} would go on"
+        )
     lines += [line for touched in found.hosts for line in _touched(touched)]
     parts: list[RenderableType] = [Text("\n".join(lines))]
     for one in found.intended:
@@ -52,7 +56,7 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Rende
         back, foreign = _put_back(state, force=force)
         for change in back:
             table.add_row(*map(Text, (answer.name, change.key, change.now, change.before)))
-        keys = f"{len(back)} key{'' if len(back) == 1 else 's'}" if back else "nothing"
+        keys = counted(len(back), "key") if back else "nothing"
         lines.append(f"{answer.name}: {keys} would be put back")
         if foreign:
             lines.append(f"  left as somebody else has set them: {', '.join(foreign)}")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from intop.domain.answer import Answer, Rollback
 from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
+from intop.report.numbers import counted
 from intop.report.text import new_table
 
 
@@ -96,7 +97,7 @@ def _applied(state: HostState) -> str:
     if applied is None:
         return ""
     count = len(applied.keys)
-    what = f"{applied.title}, applied since {applied.since}, {count} key{'' if count == 1 else 's'}"
+    what = f"{applied.title}, applied since {applied.since}, {counted(count, 'key')}"
     lasts = f"for good by {applied.file}" if applied.file else "until a reboot"
     if not state.drift:
         seen = "not looked at while it is held" if state.holder else "as applied"
@@ -114,7 +115,7 @@ def _foreign(name: str, change: ForeignChange) -> str:
 
 def _outcome(found: Rollback, folder: str) -> str:
     count = len(found.done.restored)
-    keys = f"{count} key{'' if count == 1 else 's'} put back"
+    keys = f"{counted(count, 'key')} put back"
     match found.done.outcome:
         case "restored":
             return f"as before, {keys}"

@@ -12,6 +12,7 @@ from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.explain import kept_sentence
 from intop.report.markdown import code, escaped, table
+from intop.report.numbers import counted
 from intop.report.text import bold, new_table
 
 WIDTH = 100
@@ -157,7 +158,7 @@ def _origin(deployment: Deployment) -> Iterator[str]:
     if deployment.origin == "smallest set":
         told = "the smallest set that was found to keep the gain"
     yield (
-        f"{_number(count, 'key')}, {told}, of study {deployment.study}, campaign "
+        f"{counted(count, 'key')}, {told}, of study {deployment.study}, campaign "
         f"{deployment.campaign} of {deployment.started_at[:10]}"
     )
     if deployment.kept is not None:
@@ -198,13 +199,13 @@ def _times(ratio: RatioInterval, word: str) -> str:
 
 def _counts(host: HostPlan) -> str:
     """Such as: 2 keys to change, 1 is so already, 1 conflict."""
-    told = [f"{_number(len(host.of('changes')), 'key')} to change"]
+    told = [f"{counted(len(host.of('changes')), 'key')} to change"]
     if already := host.of("is so"):
         told.append(f"{len(already)} so already")
     if impossible := host.of("impossible"):
         told.append(f"{len(impossible)} impossible")
     if host.conflicts:
-        told.append(_number(host.conflicts, "conflict"))
+        told.append(counted(host.conflicts, "conflict"))
     return ", ".join(told)
 
 
@@ -266,7 +267,3 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
         f"CONFLICT  {told} at boot after our file, and wins: take the line out, or let it set "
         f"{value}"
     )
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
