@@ -50,7 +50,7 @@ from intop.cli.options import (
     study_of,
     workload_option,
 )
-from intop.cli.running import connect_to, exit_by, opened_context, run_stage
+from intop.cli.running import connect_to, exit_by, opened_context, run_stage, stored_context
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ def compare(
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     folder = made_folder(figures) if figures else None
-    with opened_context(config, None, workload) as context:
+    with stored_context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_markdown:
         print_result(report.as_markdown(found))

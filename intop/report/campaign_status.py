@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
+from intop.report.numbers import counted
 from intop.report.progress import duration
 from intop.report.text import new_table
 from intop.report.verdict import sentence
@@ -64,7 +65,7 @@ def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
     ended = f", finished {_utc(found.finished_at)}" if found.finished_at else ""
     yield (
         f"campaign {found.campaign} of {found.study} in {found.store}, begun "
-        f"{_utc(found.started_at)}{ended}: {found.trials} trials"
+        f"{_utc(found.started_at)}{ended}: {counted(found.trials, 'trial')}"
     )
     if found.finished_at:
         return
@@ -114,7 +115,7 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
 
 
 def _best(best: Best) -> Iterator[str]:
-    trials = "1 trial" if best.trials == 1 else f"{best.trials} trials"
+    trials = counted(best.trials, "trial")
     told = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
     if best.default_p99_ms is not None:
         told += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
@@ -126,8 +127,8 @@ def _best(best: Best) -> Iterator[str]:
         )
     else:
         yield (
-            f"the lowest of {best.configurations} configurations, which is the luckiest one: it is "
-            f"better than it would be if measured again"
+            f"the lowest of {counted(best.configurations, 'configuration')}, which is the luckiest "
+            f"one: it is better than it would be if measured again"
         )
 
 

@@ -108,7 +108,7 @@ def _line(one: Intended) -> str:
         return f"{one.subject.title}: nothing is left to measure"
     bound = "about" if one.subject.measured_in else "at least"
     time = "" if one.left_s is None else f", {bound} {duration(one.left_s)}"
-    return f"{one.subject.title}: {one.left} trials are left{time} ({pace(one.subject)})"
+    return f"{one.subject.title}: {counted(one.left, 'trial')} left{time} ({pace(one.subject)})"
 
 
 def _details(one: Intended) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.report.numbers import interval, number, percent
+from intop.report.numbers import counted, interval, number, percent
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,7 @@ def test_signs_and_intervals() -> None:
     assert "+1.50" == number(1.5, "+")
     assert "11.7 (10.1 to 13.7)" == interval(11.7, 10.13, 13.7)
     assert "95 %" == percent(0.95)
+
+
+def test_one_is_no_plural() -> None:
+    assert ["0 keys", "1 key", "2 keys"] == [counted(n, "key") for n in range(3)]
