@@ -10,6 +10,7 @@ from campaigns import begun
 from intop.cli import cli
 from intop.errors import ResultMissingError
 from intop.resources import shipped
+from intop.store import opened
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -64,7 +65,7 @@ def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str
 def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     study: Path, call: Call
 ) -> None:
-    begun(study.parent, ["ok", "ok", "disturbed"])
+    campaign, _ = begun(study.parent, ["ok", "ok", "disturbed"])
     before = files(study.parent)
     found = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
     assert before == files(study.parent)
@@ -83,6 +84,9 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     assert "a new campaign of mine would begin" in out
     # The default before all and after every four.
     assert "x86 slt: 26 trials left" in out
+    with opened(str(study.parent / "mine.db")) as store:
+        store.finish(campaign)
+    assert "mine.db, which is finished, would go on" in call("tune", "--dry-run", "-c", study)[1]
 
 
 def test_which_hosts_are_written_to_is_told(

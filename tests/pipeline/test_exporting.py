@@ -33,7 +33,7 @@ def test_the_one_gain_is_exported_whatever_the_other_has(both: Context, bench: F
     assert found is not None
     assert ("arm", dict(VERDICT.configuration.values)) == (found.arch, found.values)
     assert DEFAULTS == {change.key: change.default for change in found.changes}
-    assert "x86: no verdict yet: intop tune --arch x86, so it is not" in bench.told.getvalue()
+    assert "left out: x86: no verdict yet: intop tune --arch x86" in bench.told.getvalue()
     judge(both, "x86", NO_GAIN)
     found = sole_deployment(both)
     assert found is not None
