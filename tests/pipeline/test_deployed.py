@@ -136,6 +136,10 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     assert {MODERATE: "lost", RMEM: "overridden"} == drifts(study)
     later.unlink()
 
+    out, _ = study.run("rollback", "--dry-run")
+    assert f"{ours} would be removed" in out
+    assert f"left as somebody else has set them: {RMEM}" in out
+    assert ours.exists()
     # What somebody else has set is theirs.
     out, _ = study.run("rollback", expected=(1,))
     assert f"{RMEM} was changed by somebody else" in out
@@ -144,4 +148,4 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     study.run("rollback", "--force", "--yes")
     assert before == values(study)
     out, _ = study.run("status")
-    assert f"{address.name}: not held ({address.state_dir})\n" == out
+    assert f"{address.name}: not held ({address.state_dir})" == out.splitlines()[0]
