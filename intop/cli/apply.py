@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from intop.cli import dry_run
 from intop.cli.options import (
     Command,
-    dry_run_flag,
+    dry_run_option,
     examples,
     interruptible,
     print_result,
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on also where the gain is not significant, but never where it is worse.",
 )
-@dry_run_flag
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
+@dry_run_option(dry_run.of_apply)
 def command(
     config: Path | None,
     arch: str | None,
@@ -65,7 +66,6 @@ def command(
     persist: bool,
     rounds: int | None,
     accept_no_loss: bool,
-    dry_run: bool,
     yes: bool,
 ) -> None:
     """Apply what a campaign has found, host by host, each after an A/B of its own.
@@ -74,22 +74,20 @@ def command(
     against the default, and stay only if that is a gain; else the host is given back and the
     roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
     """
-    from intop.pipeline.applying import plan_rollouts, roll_out
+    from intop.pipeline.applying import check, plan_rollouts, roll_out
     from intop.report import rollout as report
     from intop.report.machine import to_json
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
     with (
         interruptible(told),
-        stored_context(config, arch, workload, connect=connect_to, writes=not dry_run) as context,
+        stored_context(config, arch, workload, connect=connect_to, writes=True) as context,
     ):
         plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
-        if dry_run:
-            show_result(plans, report.planned, as_json=as_json)
-            sys.exit(int(any(host.problem for plan in plans for host in plan.hosts)))
+        check(plans)
         _confirm(plans, [str(line) for line in report.planned(plans)], yes=yes)
         found = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
     show_result(found, report.done, as_json=as_json)
@@ -98,9 +96,7 @@ def command(
 
 
 def _confirm(plans: "Sequence[RolloutPlan]", lines: Sequence[str], *, yes: bool) -> None:
-    """Ask before hosts are changed, unless there is a problem, which is told instead."""
-    if any(host.problem for plan in plans for host in plan.hosts):
-        return
+    """Ask before hosts are changed."""
     say("\n".join(lines))
     if yes or all(host.has_it for plan in plans for host in plan.hosts):
         return

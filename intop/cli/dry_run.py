@@ -75,6 +75,33 @@ def of_rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         sys.exit(1)
 
 
+def of_apply(
+    winner: bool,
+    persist: bool,
+    rounds: int | None,
+    as_json: bool,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    **_: Any,
+) -> None:
+    """In place of apply: hosts are asked what they have, and whether anything is in the way."""
+    from intop.cli.running import NO_GAIN, connect_to, stored_context
+    from intop.pipeline.applying import plan_rollouts
+    from intop.report.rollout import planned
+
+    with (
+        interruptible(UNTOUCHED),
+        stored_context(config, arch, workload, connect=connect_to) as context,
+    ):
+        plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
+    show_result(plans, planned, as_json=as_json)
+    if not plans:
+        sys.exit(NO_GAIN)
+    if any(host.problem for plan in plans for host in plan.hosts):
+        sys.exit(1)
+
+
 def of_lab_up(config: Path | None, arch: str | None) -> None:
     """In place of lab up."""
     from intop.cli.lab import labs_of

@@ -114,16 +114,12 @@ def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
         def either(*, dry_run: bool, **options: Any) -> Any:
             return instead(**options) if dry_run else command(**options)
 
-        return cast("F", dry_run_flag(either))
+        flag = click.option(
+            "--dry-run", is_flag=True, help="Only say what would be done where, and write nothing."
+        )
+        return cast("F", flag(either))
 
     return decorated
-
-
-def dry_run_flag(command: F) -> F:
-    """--dry-run, as `dry_run`, of a command that looks at it by itself."""
-    return click.option(
-        "--dry-run", is_flag=True, help="Only say what would be done where, and write nothing."
-    )(command)
 
 
 def winner_option(command: F) -> F:

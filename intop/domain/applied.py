@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.parameter import zeroed
 from intop.domain.persistent import Persistent
 
 FileState = Literal["ours", "edited", "missing"]
@@ -94,9 +95,12 @@ def drift_of(
 
 
 def overruled(values: Mapping[str, str], file: str, persistent: Persistent) -> list[Drift]:
-    """The keys of our file that something else sets to another value after it."""
+    """The keys of our file that something else sets to another value after it.
+
+    So does a partner that the kernel zeroes with one of them: set later, it takes that one back.
+    """
     found: list[Drift] = []
-    for key, value in values.items():
+    for key, value in {**zeroed(values), **values}.items():
         later = persistent.after(key, file)
         if later and later[-1].value != value:
             detail = f"{later[-1].place} sets it to {later[-1].value} after our file, at each boot"

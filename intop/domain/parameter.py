@@ -66,6 +66,11 @@ mm/util.c). guard.sh knows them as well."""
 PARTNERS: Mapping[str, str] = dict(PAIRS) | {other: one for one, other in PAIRS}
 
 
+def zeroed(values: Mapping[str, str]) -> dict[str, str]:
+    """The partners of keys that are set, with the zero that the kernel gives them."""
+    return {PARTNERS[k]: "0" for k, value in values.items() if k in PARTNERS and value != "0"}
+
+
 def denied(key: str) -> str | None:
     """Why `key` must not be tuned, or None when it may be."""
     for pattern, reason in DENIED.items():

@@ -43,14 +43,16 @@ class Persistent:
 
     `on_reload` are those that only `sysctl --system` makes, after all others: systemd-sysctl does
     not read etc/sysctl.conf, and procps reads it last. `excluded` are patterns of keys that no glob
-    sets. `rereads` says that TuneD makes the settings of files again after its own. `problems` are
-    what could not be read, a sentence each.
+    sets. `rereads` says that TuneD makes the settings of files again after its own. `files` are the
+    paths in all sysctl.d folders, also of those that set nothing. `problems` are what could not be
+    read, a sentence each.
     """
 
     settings: tuple[Setting, ...] = ()
     on_reload: tuple[Setting, ...] = ()
     excluded: tuple[str, ...] = ()
     rereads: bool = False
+    files: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     def winner(self, key: str) -> Setting | None:

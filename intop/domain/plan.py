@@ -5,6 +5,7 @@ from typing import Literal
 
 from intop.domain.answer import Answer
 from intop.domain.deployment import Change, Deployment
+from intop.domain.parameter import zeroed
 from intop.domain.persistent import Persistent, Setting
 
 Wins = Literal["at boot", "on reload", "never"]
@@ -15,8 +16,9 @@ Outcome = Literal["changes", "is so", "impossible"]
 class Rival:
     """A setting of somebody else of a key that a deployment sets, to another value.
 
-    `wins` says when it prevails over our file: at every boot, only at a `sysctl --system`, or never
-    since ours comes after it.
+    Or of the key's partner, which the kernel zeroes with it, and which takes it back. `wins` says
+    when it prevails over our file: at every boot, only at a `sysctl --system`, or never since ours
+    comes after it.
     """
 
     setting: Setting
@@ -93,6 +95,12 @@ def planned_key(
             agreeing.append(setting)
         else:
             rivals.append(Rival(setting=setting, wins=wins))
+    for partner, zero in zeroed({change.key: change.value}).items():
+        rivals += [
+            Rival(setting=setting, wins=wins)
+            for setting, wins in _others(partner, persistent.without(file), file)
+            if wins != "never" and setting.value != zero
+        ]
     return PlannedKey(
         change=change,
         now=now,

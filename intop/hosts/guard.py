@@ -31,7 +31,7 @@ from intop.domain.host_state import (
     UndoneFile,
     Unrestored,
 )
-from intop.domain.parameter import PARTNERS
+from intop.domain.parameter import PARTNERS, zeroed
 from intop.errors import (
     CommandError,
     ForeignChangeError,
@@ -206,8 +206,9 @@ def guarded(
     left is guarded, too, and is measured against the values of before that. The lease is renewed
     from a thread of ours, and lapses `lease_s` after our death. `say` hears why it takes longer,
     and what the host reports of earlier sessions. Raises HostLockedError when
-    another session holds the host and keeps it; HostError when the host can't store the snapshot,
-    and, at the end, when a key is not as it was found.
+    another session holds the host and keeps it; ForeignChangeError when somebody else has changed
+    what an earlier apply has left, and its `originals` are asked for; HostError when the host can't
+    store the snapshot, and, at the end, when a key is not as it was found.
     """
     address = host.address
     script = resources.files("intop.hosts").joinpath("guard.sh").read_text()
@@ -402,6 +403,8 @@ def _begin(
                 address.name, f"{done.said}. End that session first, or wait for it"
             )
         time.sleep(1)
+    if done.exit_code == FOREIGN:
+        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
     _check(host, done)
     said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
     for line in lines(done.stdout):
@@ -500,10 +503,8 @@ def _check_value(key: str, value: str) -> None:
 
 def _wanted(snapshot: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
     """What every guarded key is to be. The partner of one that is set becomes 0 by itself."""
-    zeroed = {
-        PARTNERS[key]: "0" for key, value in values.items() if key in PARTNERS and value != "0"
-    }
-    return {**snapshot, **{k: v for k, v in zeroed.items() if k in snapshot}, **values}
+    partners = {key: zero for key, zero in zeroed(values).items() if key in snapshot}
+    return {**snapshot, **partners, **values}
 
 
 def _user() -> str:

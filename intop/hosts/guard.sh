@@ -247,6 +247,17 @@ tell_foreign() {
     done
 }
 
+# Prints what somebody else has changed since folder $1 was written, and fails when there is anything.
+tell_strangers() (
+    set -f
+    IFS=$newline
+    all=$(cat "$1/paths") || exit 0
+    look_for_strangers "$1" "$1/snapshot"
+    [ -n "$strange" ] || exit 0
+    tell_foreign "$1"
+    exit 1
+)
+
 # Prints the lines $1 of a snapshot in the form of our answers, $2 before each.
 tell_values() {
     for line in $1; do
@@ -431,7 +442,7 @@ undo_applied() {
     fi
     if [ "$result" = 0 ]; then
         if ! mv "$applied" "$dir/undone.$$" 2>/dev/null; then
-            echo "the record $applied can't be removed: the folder can't be written" >&2
+            echo "what was applied is undone, but its record $applied can't be removed: the folder can't be written" >&2
             return 1
         fi
         flush "$dir"
@@ -772,6 +783,11 @@ begin)
     fi
     find_applied || :
     if [ -n "$applied" ] && [ "${6-}" = originals ]; then
+        # Putting those back would take from somebody else what they have set since.
+        if ! tell_strangers "$applied"; then
+            drop_lock
+            exit 78
+        fi
         all="/dev/null $({ cat && tr ' ' '\n' < "$applied/paths" | grep -vx /dev/null; } | sort -u)"
     else
         all="/dev/null $(cat)"
@@ -1065,7 +1081,8 @@ rollback)
         # So that no session begins with what is half undone. Where a lock can't be made, none can.
         taken=
         for _ in 1 2 3 4 5 6 7 8 9 10; do
-            if mkdir "$lock" 2>/dev/null; then
+            # Where there is no folder after a vain try, it may have been given back in between.
+            if mkdir "$lock" 2>/dev/null || { [ ! -d "$lock" ] && mkdir "$lock" 2>/dev/null; }; then
                 taken=yes
                 keep "claimed.rollback.$$" ""
                 break

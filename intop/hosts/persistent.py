@@ -92,9 +92,12 @@ class _File:
         return self.path.rpartition("/")[2]
 
 
-def read_persistent(host: Host) -> Persistent:
-    """Ask the host, in one command that writes nothing. Raises HostError."""
-    root = host.address.config_root.rstrip("/")
+def read_persistent(host: Host, root: str | None = None) -> Persistent:
+    """Ask the host, in one command that writes nothing. Raises HostError.
+
+    `root` stands in place of the host's `config_root`.
+    """
+    root = (host.address.config_root if root is None else root).rstrip("/")
     given = {
         "root": shlex.quote(root),
         "folders": shlex.quote(" ".join(FOLDERS)),
@@ -146,6 +149,7 @@ def parse_persistent(text: str) -> Persistent:
         on_reload=tuple(at_last) if with_systemd else (),
         excluded=tuple(excluded),
         rereads=rereads,
+        files=tuple(file.path for file in confs),
         problems=(*_unread(files), *problems),
     )
 

@@ -2,7 +2,7 @@
 
 import getpass
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,10 +16,10 @@ from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
 from intop.domain.host_state import HostState
 from intop.domain.parameter import PARTNERS
-from intop.domain.persistent import Persistent
+from intop.domain.persistent import Persistent, our_file
 from intop.domain.results import Verdict
 from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
-from intop.domain.sysctl_file import NAME, plain_values, sysctl_file
+from intop.domain.sysctl_file import plain_values, sysctl_file
 from intop.errors import IntopError, UsageError
 from intop.hosts.host import Host
 from intop.hosts.persistent import read_persistent
@@ -53,15 +53,20 @@ def plan_rollouts(
     ]
 
 
+def check(plans: Iterable[RolloutPlan]) -> None:
+    """Raises IntopError for whatever is in the way on any host: then none is to be touched."""
+    if problems := [host.problem for plan in plans for host in plan.hosts if host.problem]:
+        raise IntopError("\n".join(problems))
+
+
 def roll_out(context: Context, plan: RolloutPlan, *, accept_no_loss: bool = False) -> Rollout:
     """Measure and apply on one host after the other, as long as each shows a gain.
 
     With `accept_no_loss` it is enough that none is worse. A host that shows too little is given
-    back as it was, and those after it are left alone. Raises IntopError for a plan with problems,
-    and what measuring and `GuardedHost.keep` do; what was applied by then stays.
+    back as it was, and those after it are left alone. Raises what `check` does, and what measuring
+    and `GuardedHost.keep` do; what was applied by then stays.
     """
-    if problems := [host.problem for host in plan.hosts if host.problem]:
-        raise IntopError("\n".join(problems))
+    check([plan])
     deployment = plan.deployment
     task = timed(_task(context, deployment))
     names = [host.host for host in plan.hosts]
@@ -69,7 +74,8 @@ def roll_out(context: Context, plan: RolloutPlan, *, accept_no_loss: bool = Fals
     rollout = Rollout(title=task.title, hosts=(), series=before.series if before else 0)
     for number, host in enumerate(plan.hosts):
         if host.has_it:
-            done, series = HostRollout(host=host.host, outcome="already"), rollout.series
+            done = HostRollout(host=host.host, outcome="already", file=host.file)
+            series = rollout.series
         else:
             done, series = _on_host(task, plan, number, rollout.series, accept_no_loss)
         rollout = replace(
@@ -97,7 +103,7 @@ def _on_host(
         say(f"{task.title}: {host.host}: A/B against the default in up to {place.rounds} rounds")
         found = judge(ready.task, _side(ready), configuration, HOST, place)
         if not _is_enough(found, accept_no_loss):
-            ready.give_nginx_the_default()
+            ready.give_nginx_its_own()
             outcome = HostRollout(host=host.host, outcome="stopped", verdict=found)
         else:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -187,7 +193,7 @@ def _host_plans(task: Task, deployment: Deployment, *, persist: bool) -> tuple[H
         if answer.said is None:
             return HostStep(host=address.name, problem=answer.error)
         state, persistent = answer.said
-        file = f"{address.config_root.rstrip('/')}/etc/sysctl.d/{NAME}" if persist else ""
+        file = our_file(address.config_root) if persist else ""
         return HostStep(
             host=address.name,
             has_it=_has(state, values, file),
@@ -226,6 +232,6 @@ def _problem(name: str, state: HostState, persistent: Persistent | None, file: s
             f"{name}: has {ours} from an earlier apply, which would undo this one at the next "
             "boot. Say --persist to replace it, or remove it first by intop rollback"
         )
-    if persistent and file and file != ours and any(s.file == file for s in persistent.settings):
+    if persistent and file != ours and file in persistent.files:
         return f"{name}: {file} is there already, and no apply wrote it: move it away first"
     return ""

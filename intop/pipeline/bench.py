@@ -129,9 +129,12 @@ class Bench:
         self._settle()
         self.guard.keep(configuration, about, file)
 
-    def give_nginx_the_default(self) -> None:
-        """Let nginx open its sockets under the default, where trials of another came last."""
-        self.guard.apply(DEFAULT)
+    def give_nginx_its_own(self) -> None:
+        """Let nginx open its sockets under what the host was found with, after other trials.
+
+        That is not the default where an earlier apply has left something.
+        """
+        self.guard.apply(Configuration(self.guard.snapshot))
         self._settle()
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:

@@ -15,6 +15,7 @@ from intop.domain.answer import Answer, Rollback
 from intop.domain.applied import drift_of
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.host_state import HostState
+from intop.domain.persistent import our_file
 from intop.errors import HostError, LabError
 from intop.hosts import guard
 from intop.hosts.host import Connect, Host, output
@@ -76,7 +77,9 @@ def state_of(host: Host) -> HostState:
     state = guard.status(host)
     if state.applied is None:
         return state
-    persistent = read_persistent(host) if state.applied.file else None
+    file = state.applied.file
+    # The host knows below which root its file is; whoever asks it by --host may not.
+    persistent = read_persistent(host, file.removesuffix(our_file("/"))) if file else None
     drift = drift_of(state.applied, persistent, is_held=bool(state.holder))
     return replace(state, drift=drift)
 

@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from intop.domain.answer import Answer
+from intop.domain.applied import Applied
 from intop.domain.dry_run import DryRun, Intended, Touched
-from intop.domain.host_state import HostState, KeyChange
+from intop.domain.host_state import HostState
 from intop.report.campaign_status import pace, stages
 from intop.report.host_states import held
 from intop.report.numbers import counted
@@ -47,52 +48,47 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Rende
             lines.append(answer.error)
             continue
         state = answer.said
-        if state.holder and not force:
-            lines.append(
-                f"{answer.name}: would be left alone without --force, if that session is alive: "
-                f"{held(state)}"
-            )
-            continue
         back, foreign = _put_back(state, force=force)
-        for change in back:
-            table.add_row(*map(Text, (answer.name, change.key, change.now, change.before)))
-        keys = counted(len(back), "key") if back else "nothing"
-        lines.append(f"{answer.name}: {keys} would be put back")
+        alone = bool(state.holder) and not force
+        for key, (now, before) in () if alone else back.items():
+            table.add_row(*map(Text, (answer.name, key, now, before)))
+        lines.append(f"{answer.name}: {_outcome(state, len(back), alone=alone)}")
         if foreign:
-            lines.append(f"  left as somebody else has set them: {', '.join(foreign)}")
-        lines += [f"  {line}" for line in _our_file(state, force=force)]
+            lines.append(f"  left as somebody else has set them: {', '.join(sorted(foreign))}")
+        if state.applied and not alone:
+            lines += _undone(state.applied, force=force)
     parts: list[RenderableType] = [Text("\n".join(lines))]
     return [*parts, table] if table.row_count else parts
 
 
-def _put_back(state: HostState, *, force: bool) -> tuple[list[KeyChange], list[str]]:
-    """The keys that would get their values from before, and those that somebody else has set."""
-    found = {change.key: change for change in state.changed}
+def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """By key the value now and the one from before; and the keys that stay somebody else's."""
+    back = {change.key: (change.now, change.before) for change in state.changed}
     foreign = {change.key for change in state.foreign}
     applied = state.applied
-    # A reboot has given back what no file sets again.
+    # Without our file a reboot has taken the values away.
     if applied and (applied.file or not applied.was_rebooted):
-        for key in applied.keys:
-            if not key.now:
-                continue  # the host no longer has it
-            # What a session has set meanwhile is no stranger's.
-            if not state.holder and key.now not in (key.before, key.left):
-                foreign.add(key.key)
-            found[key.key] = KeyChange(key=key.key, before=key.before, now=key.now)
-    back = [change for change in found.values() if change.now != change.before]
+        back |= {key.key: (key.now, key.before) for key in applied.keys if key.now != key.before}
+        foreign |= {drift.where for drift in state.drift if drift.kind == "changed"}
     if force:
-        return back, []
-    return [change for change in back if change.key not in foreign], sorted(foreign)
+        foreign = set()
+    return {key: values for key, values in back.items() if key not in foreign}, foreign
 
 
-def _our_file(state: HostState, *, force: bool) -> Iterator[str]:
-    applied = state.applied
-    if applied is None or not applied.file:
-        return
+def _undone(applied: Applied, *, force: bool) -> Iterator[str]:
+    yield f"  what is applied would be undone: {applied.title}, since {applied.since}"
     if applied.file_is == "ours" or (applied.file_is == "edited" and force):
-        yield f"{applied.file} would be removed"
+        yield f"  {applied.file} would be removed"
     elif applied.file_is == "edited":
-        yield f"{applied.file} is not as intop wrote it, and would be left alone without --force"
+        yield f"  {applied.file} is not as intop wrote it, and would be left alone without --force"
+
+
+def _outcome(state: HostState, count: int, *, alone: bool) -> str:
+    if alone:
+        return f"would be left alone without --force, if that session is alive: {held(state)}"
+    if not count:
+        return "nothing would be put back"
+    return f"{counted(count, 'key')} would be put back"
 
 
 def _touched(touched: Touched) -> Iterator[str]:

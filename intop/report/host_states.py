@@ -11,18 +11,23 @@ from rich.text import Text
 from intop.domain.answer import Answer, Rollback
 from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
 from intop.report.numbers import counted
-from intop.report.text import new_table
+from intop.report.text import few, new_table
 
 
 def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
-    """A line for each host, then the keys that differ, and what else there is to know."""
+    """A line for each host, what is applied, the keys that differ, and what else there is."""
     said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
     parts: list[RenderableType] = [Text("\n".join(_state_line(answer) for answer in answers))]
     if any(state.applied for _, state in said):
         table = new_table(*((n, "left") for n in ("host", "applied key", "before", "then", "now")))
+        # Most hosts of a fleet have the same, which is said once.
+        alike: dict[tuple[str, str, str, str], list[str]] = {}
         for name, state in said:
             for key in state.applied.keys if state.applied else ():
-                table.add_row(*map(Text, (name, key.key, key.before, key.left, key.now)))
+                row = (key.key, key.before, key.left, key.now)
+                alike.setdefault(row, []).append(name)
+        for row, names in alike.items():
+            table.add_row(*map(Text, (few(names), *row)))
         parts.append(table)
     if any(state.changed for _, state in said):
         table = new_table(*((name, "left") for name in ("host", "key", "before", "now")))

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from intop.domain.answer import Answer
 from intop.domain.deployment import Change, Deployment, Origin
+from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.explain import kept_sentence
@@ -250,7 +251,10 @@ def _filed(key: PlannedKey) -> str:
 def _conflict(key: PlannedKey, rival: Rival) -> str:
     """Who sets a key to something else, who wins, and what to do."""
     setting, value = rival.setting, key.change.value
-    told = f"{key.change.key}: {setting.place} sets {setting.value or 'nothing'}"
+    what = setting.value or "nothing"
+    if setting.key == PARTNERS.get(key.change.key):
+        what, value = f"its partner {setting.key} to {setting.value}", "0"
+    told = f"{key.change.key}: {setting.place} sets {what}"
     if rival.wins == "never":
         return f"NOTE  {told}; our file comes after it and wins: nothing to do"
     if rival.wins == "on reload":

@@ -16,6 +16,8 @@ KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothin
 
 def planned(plans: Sequence[RolloutPlan]) -> list[RenderableType]:
     """What would be done, host by host, and what is in its way."""
+    if not plans:
+        return [Text(KEEP_THE_DEFAULTS)]
     return [Text("\n".join(line for plan in plans for line in _plan_lines(plan)))]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.applied import Applied, Drift, StayingKey, drift_of
+from intop.domain.applied import Applied, Drift, StayingKey, drift_of, overruled
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
@@ -61,3 +61,10 @@ def test_what_takes_effect_after_our_file_overrides_it_with_another_value(
     assert all("/etc/" in drift.detail and ":7 sets it to 128" in drift.detail for drift in found)
     # Without a file of ours there is nothing to override.
     assert () == drift_of(replace(APPLIED, file="", file_is=None), persistent)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("20", ["overridden"]), ("0", [])])
+def test_a_partner_that_is_set_later_takes_the_key_back(value: str, expected: list[str]) -> None:
+    later = Setting("vm.dirty_ratio", value, "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
+    found = overruled({"vm.dirty_bytes": "65536"}, FILE, Persistent(settings=(later,)))
+    assert expected == [drift.kind for drift in found]

@@ -90,3 +90,14 @@ def test_a_host_counts_what_would_not_last() -> None:
         len(host.of("is so")),
         len(host.of("impossible")),
     )
+
+
+def test_a_partner_that_is_set_after_ours_is_a_rival() -> None:
+    change = replace(SOMAXCONN, key="vm.dirty_bytes", value="65536", default="0")
+    theirs = Setting("vm.dirty_ratio", "20", "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
+    early = replace(theirs, turn=(FILES, "10-theirs.conf"))
+    found = [
+        rivals(planned_key(change, "0", "", Persistent(settings=(setting,)), FILE))
+        for setting in (theirs, early)
+    ]
+    assert [[("20", "at boot")], []] == found

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from intop.hosts import guard
 from intop.hosts.guard import guarded, status
 from intop.hosts.host import Completed
 from intop.hosts.sysctl import path_of
+from intop.pipeline.host_states import state_of
 from namespace_host import (
     FIN,
     KEYS,
@@ -82,6 +84,12 @@ def test_values_and_file_stay_until_a_rollback_by_hand(host: NamespaceHost) -> N
     assert (ABOUT, ONE) == (applied.about, applied.values)
     assert {key: before[key] for key in ONE} == {key.key: key.before for key in applied.keys}
     assert () == drift_of(applied, None)
+    # Its own root is where the file is, whatever whoever asks knows of that.
+    later = conf(host).with_name("99-zzz.conf")
+    later.write_text(f"{SOMAXCONN} = 1\n")
+    host.address = replace(host.address, config_root="/")
+    assert ["overridden"] == [drift.kind for drift in state_of(host).drift]
+    later.unlink()
     end_processes(host)
 
     out = host.script("rollback").stdout
@@ -213,6 +221,18 @@ def test_a_foreign_change_just_before_stops_it(host: NamespaceHost) -> None:
         with pytest.raises(ForeignChangeError):
             one.keep(Configuration(ONE), ABOUT)
     assert before | {SOMAXCONN: "55"} == host.values()
+
+
+def test_what_somebody_else_has_set_since_an_apply_is_not_taken_by_the_next_one(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    keep(host, ONE)
+    host.run("sysctl -qw net.core.somaxconn=55")
+    with pytest.raises(ForeignChangeError, match="somaxconn"):
+        keep(host, TWO)
+    assert before | ONE | {SOMAXCONN: "55"} == host.values()
+    assert ["99-zz-intop.conf", "applied.1"] == left(host)
 
 
 # Death at each step -------------------------------------------------------------------------------

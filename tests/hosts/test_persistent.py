@@ -84,7 +84,9 @@ def test_an_empty_file_and_a_link_to_null_mask_too(tmp_path: Path) -> None:
     files = {"usr/lib/sysctl.d/50-a.conf": conf(1), "usr/lib/sysctl.d/50-b.conf": conf(2)}
     written(tmp_path, files | {"etc/sysctl.d/50-a.conf": ""})
     (tmp_path / "etc/sysctl.d/50-b.conf").symlink_to("/dev/null")
-    assert () == read(tmp_path).settings
+    found = read(tmp_path)
+    assert () == found.settings
+    assert {str(tmp_path / f"etc/sysctl.d/50-{name}.conf") for name in "ab"} <= set(found.files)
 
 
 def test_what_is_no_file_masks_nothing_and_is_never_opened(tmp_path: Path) -> None:

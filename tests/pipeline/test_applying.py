@@ -1,7 +1,7 @@
 """Roll-outs on made-up hosts: who is measured, what stays, and where it stops and goes on."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from intop.cli import apply
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import HostState
-from intop.domain.persistent import Persistent, Setting
+from intop.domain.persistent import Persistent
 from intop.domain.rollout import HostStep, RolloutPlan
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
@@ -57,7 +57,7 @@ class Fleet:
             leave=lambda configuration, about, file: self.left.update(
                 {name: (configuration.values, file)}
             ),
-            give_nginx_the_default=lambda: self.events.append(f"{name} given back"),
+            give_nginx_its_own=lambda: self.events.append(f"{name} given back"),
         )
         return made
 
@@ -117,8 +117,10 @@ def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
 
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
-    hosts = (HostStep(host="one", has_it=True), HostStep(host="two", file=FILE))
-    assert [("one", "already"), ("two", "applied")] == fleet.roll_out(plan=fleet.plan(hosts=hosts))
+    hosts = (HostStep(host="one", has_it=True, file=FILE), HostStep(host="two", file=FILE))
+    done = applying.roll_out(fleet.bench.task.context, fleet.plan(hosts=hosts))
+    assert [("one", "already"), ("two", "applied")] == [(h.host, h.outcome) for h in done.hosts]
+    assert {FILE} == {host.file for host in done.hosts}
     assert ["two"] == list(fleet.left)
     path, text = fleet.left["two"][1]
     assert FILE == path
@@ -130,6 +132,20 @@ def test_with_a_problem_anywhere_no_host_is_touched(fleet: Fleet) -> None:
     with pytest.raises(IntopError, match="two: is gone"):
         fleet.roll_out(plan=fleet.plan(hosts=hosts))
     assert [] == fleet.events
+
+
+def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither asked about nor begun."""
+    hosts = (HostStep(host="two", problem="two: is gone"),)
+    context = nullcontext(fleet.bench.task.context)
+    monkeypatch.setattr(apply, "opened_context", lambda *_: context)
+    plans = [fleet.plan(), fleet.plan(hosts=hosts)]
+    monkeypatch.setattr(applying, "plan_rollouts", lambda *_, **__: plans)
+    with pytest.raises(IntopError, match="two: is gone"):
+        apply.command(["--yes"], standalone_mode=False)
+    assert ([], {}) == (fleet.events, fleet.left)
 
 
 def test_a_key_that_is_left_out_by_now_is_refused_by_name(fleet: Fleet) -> None:
@@ -177,7 +193,7 @@ def test_what_is_in_the_way_is_said_with_the_next_step(
 
 
 def test_a_file_of_that_name_that_no_apply_wrote_is_in_the_way() -> None:
-    there = Persistent(settings=(Setting("a.b", "1", f"{FILE}:3"),))
+    there = Persistent(files=(FILE,))
     assert "move it away" in applying._problem("lb", HostState(), there, FILE)
     assert "" == applying._problem("lb", HostState(applied=ON), there, FILE)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.answer import Answer
-from intop.domain.applied import Applied, StayingKey
+from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import ForeignChange, HostState, KeyChange
 from intop.report.dry_run import rollback
 from printed import cells, shown
@@ -44,34 +44,36 @@ def test_a_host_as_before_needs_nothing(capsys: pytest.CaptureFixture[str]) -> N
 
 
 APPLIED = Applied(
-    about={"study": "lab"},
+    about={"arch": "x86", "workload": "slt", "study": "shop", "campaign": "3", "since": "noon"},
     keys=(
         StayingKey(key="net.a", before="1", left="2", now="2"),
         StayingKey(key="net.b", before="1", left="2", now="3"),
-        StayingKey(key="net.c", before="1", left="2", now="1"),
     ),
     file="/etc/sysctl.d/99-zz-intop.conf",
     file_is="ours",
 )
+THEIRS = (Drift(kind="changed", where="net.b", detail="is 3, was left at 2"),)
 
 
-@pytest.mark.parametrize(
-    ("applied", "force", "told", "keys"),
-    [
-        (APPLIED, False, "conf would be removed", ["net.a"]),
-        (APPLIED, True, "conf would be removed", ["net.a", "net.b"]),
-        (replace(APPLIED, file_is="edited"), False, "would be left alone", ["net.a"]),
-        (replace(APPLIED, file_is="edited"), True, "conf would be removed", ["net.a", "net.b"]),
-        (replace(APPLIED, file_is="missing"), False, "net.b", ["net.a"]),
-        (replace(APPLIED, file="", was_rebooted=True), True, "nothing would be put back", []),
-    ],
-)
-def test_what_an_apply_has_left_would_go_too(
-    applied: Applied, force: bool, told: str, keys: list[str], capsys: pytest.CaptureFixture[str]
+def test_what_is_applied_would_be_undone_but_for_what_is_somebody_elses(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = Answer(name="lb", said=HostState(applied=applied))
-    out = shown(capsys, *rollback([answer], force=force))
-    assert told in out
-    rows = [line.split() for line in out.splitlines() if line.split()[:1] == ["lb"]]
-    assert keys == [key for _, key, *_ in rows]
-    assert ("left as somebody else has set them: net.b" in out) == (not force)
+    on = Answer(name="lb", said=HostState(applied=APPLIED, drift=THEIRS))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: 1 key would be put back" in out
+    assert ["lb", "net.a", "2", "1"] == cells(out, "lb  ")
+    assert "left as somebody else has set them: net.b" in out
+    assert "would be undone: x86 slt of study shop, campaign 3, since noon" in out
+    assert "/etc/sysctl.d/99-zz-intop.conf would be removed" in out
+    assert "lb: 2 keys would be put back" in shown(capsys, *rollback([on], force=True))
+
+
+def test_after_a_reboot_without_a_file_only_the_record_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lost = replace(APPLIED, file="", file_is=None, was_rebooted=True)
+    on = Answer(name="lb", said=HostState(applied=lost, drift=THEIRS))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: nothing would be put back" in out
+    assert "would be undone" in out
+    assert "net.b" not in out

@@ -1,5 +1,7 @@
 """What status and rollback say, line by line."""
 
+from dataclasses import replace
+
 import pytest
 
 from intop.domain.answer import Answer, Rollback
@@ -215,3 +217,14 @@ def test_what_became_of_the_file_is_said(
     answer = Answer(name="lb", folder="/var/lib/intop", said=Rollback(done=done))
     (line,) = [line for line in shown(capsys, *rollbacks([answer])).splitlines() if FILE in line]
     assert words in line
+
+
+def test_what_many_hosts_have_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    other = replace(APPLIED, keys=(replace(APPLIED.keys[0], now="64"),))
+    fleet = [Answer(name=f"lb{n}", said=HostState(applied=other)) for n in range(20)]
+    fleet[3] = Answer(name="lb3", said=HostState(applied=APPLIED))
+    out = shown(capsys, *states(fleet))
+    rows = [line.split() for line in out.splitlines() if "net.core.somaxconn" in line]
+    assert ["lb0,", "lb1,", "lb2,", "lb4", "and", "15", "more"] == rows[0][:7]
+    assert ["lb3", "net.core.somaxconn", "4096", "64", "128"] == rows[1]
+    assert 2 == len(rows)

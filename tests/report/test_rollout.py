@@ -54,3 +54,15 @@ def test_where_it_stopped_says_who_has_it_and_who_has_not(
     out = shown(capsys, *done([later]))
     assert "since lb2 shows too little; what was applied before stays: lb1" in out
     assert "intop rollback" in out
+
+
+def test_a_host_that_has_it_for_good_is_not_said_to_lose_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(host("lb1", "already", FILE),))]))
+    assert "lb1: has these values already" in out
+    assert "started anew" not in out
+
+
+def test_without_a_plan_the_defaults_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "keep the defaults" in shown(capsys, *planned([]))
