@@ -119,7 +119,6 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     (rollout,) = study.json("apply", "--persist", "--yes", *rounds)
     (host,) = rollout["hosts"]
     assert (address.name, "applied", str(ours)) == (host["host"], host["outcome"], host["file"])
-    assert 1 < host["verdict"]["ratio"]
     assert VALUES == values(study)
     text = ours.read_text()
     assert "small, campaign 1" in " ".join(text.split())
