@@ -19,6 +19,7 @@ from intop.domain.rollout import HostStep, RolloutPlan
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.pipeline import applying
+from intop.pipeline.bench import Bench
 from samples import DEPLOYMENT, VERDICT
 
 NAMES = ("one", "two", "three")
@@ -156,6 +157,16 @@ def test_a_key_that_is_left_out_by_now_is_refused_by_name(fleet: Fleet) -> None:
     )
     with pytest.raises(UsageError, match=r"one: net\.core\.somaxconn is left out.*risk is high"):
         applying._check_guarded(ready, Configuration({"net.core.somaxconn": "1"}))
+
+
+def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_apply() -> None:
+    done: list[object] = []
+    ready: Any = SimpleNamespace(
+        guard=SimpleNamespace(snapshot=VALUES, base={"a.b": "0"}, apply=done.append),
+        _settle=lambda: done.append("nginx started"),
+    )
+    Bench.give_nginx_its_own(ready)
+    assert [Configuration(VALUES), "nginx started"] == done
 
 
 # What was seen before -----------------------------------------------------------------------------
