@@ -97,7 +97,7 @@ def _add(store: Store, subject: Subject, stage: Stage, trials: list[Trial]) -> N
         store.add(subject, replace(one, started_at=started, replica=f"lb {HOSTILE}"))
 
 
-ORDER: tuple[Stage, ...] = ("screen", "collect", "judge")
+ORDER: tuple[Stage, ...] = ("screen", "collect", "judge", "apply")
 
 
 def _screened(store: Store, subject: Subject) -> None:
@@ -149,6 +149,7 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
         store.put(subject, result)
     if gain:
         store.put(subject, explanation(verdict))
+        _add(store, subject, "apply", judged[:2])
 
 
 RANKING = Ranking(

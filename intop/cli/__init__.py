@@ -37,9 +37,9 @@ from intop.cli.options import (
     examples,
     figures_options,
     json_option,
-    made_folder,
     models_option,
     new_option,
+    output_folder,
     print_result,
     samples_option,
     say,
@@ -396,7 +396,7 @@ def compare(
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
-    folder = made_folder(figures) if figures else None
+    folder = output_folder(figures, "--figures") if figures else None
     with stored_context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
     if as_markdown:

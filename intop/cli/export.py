@@ -122,6 +122,8 @@ def _write(output: Path, form: str, text: str, *, force: bool) -> Path:
             path = output / FILE
             checked_name(output.absolute().name)
             output.mkdir(exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} can't be written: it is no file. Name another: --output PATH")
         if not force and path.exists() and not _is_ours(path):
             raise UsageError(f"{path} was not written by intop. Name another, or say --force")
         write_atomically(path, text.encode())

@@ -172,7 +172,7 @@ def figures_options(command: F) -> F:
     return folder(form(command))
 
 
-def made_folder(folder: Path, option: str = "--figures") -> Path:
+def output_folder(folder: Path, option: str) -> Path:
     """The folder of an option, which is made when it is missing. Raises UsageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

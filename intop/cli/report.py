@@ -10,7 +10,7 @@ from intop.cli.options import (
     config_option,
     examples,
     json_option,
-    made_folder,
+    output_folder,
     print_result,
     say,
     workload_option,
@@ -72,7 +72,7 @@ def command(
     if tables is not None:
         from intop.report.page.csv_tables import write_tables
 
-        written = write_tables(made_folder(tables, "--csv"), page)
+        written = write_tables(output_folder(tables, "--csv"), page)
         say(f"written: {len(written)} tables in {tables}")
     if as_json:
         print_result(to_json(found))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intop.cli.options import made_folder, print_result, say, say_figures, study_of
+from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
 from intop.errors import ResultMissingError, UsageError
 
@@ -133,7 +133,7 @@ def run_stage(
 
     choose = campaigns.new if new else campaigns.latest_or_new
     # A folder that can't be made is told before anything is measured.
-    folder = made_folder(figures) if figures else None
+    folder = output_folder(figures, "--figures") if figures else None
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
     with opened_context(config, arch, workload, choose) as context:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, interruptible, made_folder, print_result, say_figures
+from intop.cli.options import F, interruptible, output_folder, print_result, say_figures
 from intop.errors import UsageError
 
 TRIALS, FOLDS, SEED = 20, 5, 1
@@ -112,7 +112,7 @@ def train(
         from intop.report.machine import to_json
         from intop.report.progress import progress
 
-        folder = made_folder(figures) if figures else None
+        folder = output_folder(figures, "--figures") if figures else None
         chosen = chosen_families(families)
         table = read_table(data, Roles(target=target, **roles))
         folds = FOLDS if folds is None else folds

@@ -1,5 +1,6 @@
 """What a refinement did: trials that were chosen in small steps, each by all trials before it."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ class Refined:
     def best(self) -> BestKnown:
         """What is known at the end."""
         return self.steps[-1].best if self.steps else self.before
+
+
+def expected_percent(improvement: float) -> float | None:
+    """By how many percent P99 falls when its logarithm does by that; None for what is no number."""
+    return -100 * math.expm1(-improvement) if math.isfinite(improvement) else None
 
 
 @dataclass(frozen=True, kw_only=True)

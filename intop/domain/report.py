@@ -78,17 +78,19 @@ class JudgedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a verdict rests on: its pairs, and the latencies of their trials."""
+    """What a verdict rests on: its pairs, the latencies of their trials, and the conditions."""
 
+    conditions: Conditions
     pairs: tuple[JudgedPair, ...]
     latencies: Latencies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """What is not there yet, and the command that makes it."""
+    """What is not there yet, and the stage and the command that make it."""
 
     what: str
+    stage: str
     command: str
 
 
@@ -97,9 +99,9 @@ class Findings:
     """All that a campaign has of one architecture under one workload; None is not there.
 
     `missing` names what could still be made. `conditions` are those of all trials but the
-    preparing ones, the first first. `sentinels` are all usable trials of the default over the
-    campaign, with their trend. `undeployable` says why there is no deployment of a gain. `offered`
-    keys could be tuned; `refused_keys` could not.
+    preparing ones and those of a roll-out, the first first. `sentinels` are all usable trials of
+    the default among these, with their trend. `undeployable` says why there is no deployment of a
+    gain. `offered` keys could be tuned; `refused_keys` could not.
     """
 
     arch: str
@@ -221,8 +223,3 @@ def refused_keys(refused: Mapping[str, str]) -> tuple[RefusedKeys, ...]:
         )
         for kind, details in ordered
     )
-
-
-def distinct(conditions: Iterable[Conditions]) -> tuple[Conditions, ...]:
-    """Each of them once, in order."""
-    return tuple(dict.fromkeys(conditions))

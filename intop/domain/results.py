@@ -335,6 +335,11 @@ class Verdict:
     sides: SideBySide | None = None
 
     @property
+    def reference(self) -> str:
+        """What the tuned side is held against: `default`, or the baseline that stood for it."""
+        return self.against or "default"
+
+    @property
     def stopped_early(self) -> bool:
         """Whether it was clear before all rounds were measured."""
         return self.rounds < self.planned_rounds
@@ -481,6 +486,11 @@ class Search:
     candidates: tuple[Candidate, ...]
     convergences: tuple[Convergence, ...]
     objective: Objective = "p99"
+
+    @property
+    def quantity(self) -> str:
+        """What its predictions in ms are of: P99, or what a component is on the scale of P99."""
+        return "P99" if self.objective == "p99" else "P99 equivalent"
 
 
 def _outcome(ratio_low: float, ratio_high: float, failures: int) -> str:

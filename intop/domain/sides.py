@@ -15,15 +15,19 @@ PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """The latencies of the answered requests on both sides of a verdict, trial by trial."""
+    """The latencies of the answered requests on both sides of a verdict, trial by trial.
+
+    `against` names the baseline that stood for the default, and is empty for the host's own values.
+    """
 
     default: tuple[Histogram, ...]
     tuned: tuple[Histogram, ...]
+    against: str = ""
 
 
-def latencies(default: Sequence[Trial], tuned: Sequence[Trial]) -> Latencies:
+def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str = "") -> Latencies:
     """Those of the usable trials of both sides."""
-    return Latencies(default=_histograms(default), tuned=_histograms(tuned))
+    return Latencies(default=_histograms(default), tuned=_histograms(tuned), against=against)
 
 
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
@@ -66,7 +70,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
     """All answered requests of some trials."""
-    return Histogram.from_pairs(pair for each in histograms for pair in each.pairs())
+    return Histogram((), ()).merge(*histograms)
 
 
 def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:

@@ -9,11 +9,14 @@ from statistics import fmean, variance
 
 @dataclass(frozen=True)
 class RatioInterval:
-    """A ratio with its confidence interval."""
+    """A ratio with its confidence interval. In words: 3.46 (1.55 to 7.70)."""
 
     ratio: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
     """What was found out about one change, a sentence each."""
     known = ratios(change)
     if known:
-        told = "; ".join(f"{name} {r.ratio:.2f} ({r.low:.2f} to {r.high:.2f})" for name, r in known)
+        told = "; ".join(f"{name} {ratio}" for name, ratio in known)
         level = f"{deployment.verdict.level:.0%}"
         yield f"P99 without it / with it, {level} intervals, above 1 it helps: {told}."
     else:

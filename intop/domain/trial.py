@@ -29,6 +29,10 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 PREPARING: tuple[Stage, ...] = ("pilot", "replicas")
 """What comes before there is a duration for all trials; theirs may be another one."""
 
+APART: tuple[Stage, ...] = (*PREPARING, "apply")
+"""What says nothing of the campaign's cluster as such: a roll-out measures each replica, also those
+that were seen to disagree."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
+from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.pipeline.context import Task
 
@@ -81,6 +83,12 @@ def paired(one: Mapping[str, T], other: Mapping[str, T]) -> tuple[list[T], list[
     """What both sides have, of the rounds that both have."""
     common = [number for number in one if number in other]
     return [one[n] for n in common], [other[n] for n in common]
+
+
+def judged_pairs(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[Trial], list[Trial]]:
+    """The campaign's trials that a verdict rests on: those of the default and of the tuned side."""
+    sides = usable_by_round([t for t in trials if t.stage == "judge"])
+    return paired(sides.get(verdict.against or HOST, {}), sides.get(verdict.origin, {}))
 
 
 def first_problem(trials: Sequence[Trial]) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from intop.domain.baseline import HOST
 from intop.domain.comparison import Compared, Comparison, Side, compared, side
 from intop.domain.probing import Probed
 from intop.domain.results import Ranking, Search, Training, Verdict
-from intop.domain.trial import PREPARING, Trial
+from intop.domain.trial import APART, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
-from intop.pipeline.blocks import p99_by_round, paired
+from intop.pipeline.blocks import judged_pairs
 from intop.pipeline.context import Context, Task
 from intop.pipeline.offer import stored_probed
 from intop.store import Subject
@@ -67,8 +66,7 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
 def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    # A roll-out measures on each replica, also on those that were seen to disagree.
-    trials = [t for t in task.trials() if t.stage not in (*PREPARING, "apply")]
+    trials = [t for t in task.trials() if t.stage not in APART]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(
@@ -90,9 +88,9 @@ def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed
 
 
 def _judged(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[float], list[float]]:
-    """P99 (ms) of the default and of the tuned side of a verdict, in the rounds that both have."""
-    p99 = p99_by_round([t for t in trials if t.stage == "judge"])
-    return paired(p99.get(verdict.against or HOST, {}), p99.get(verdict.origin, {}))
+    """P99 (ms) of the default and of the tuned side of a verdict."""
+    default, tuned = judged_pairs(trials, verdict)
+    return [t.p99_ms for t in default], [t.p99_ms for t in tuned]
 
 
 def _missing(task: Task, why: str) -> ResultMissingError:

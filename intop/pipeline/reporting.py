@@ -1,12 +1,11 @@
 """report: everything that is stored of a campaign, for readers. Touches no host."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from intop import __version__
 from intop.domain.agreement import Agreement
-from intop.domain.baseline import HOST
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import sentinels
@@ -19,16 +18,15 @@ from intop.domain.report import (
     JudgedPair,
     Missing,
     Report,
-    distinct,
     refused_keys,
     refused_trials,
     stage_records,
 )
 from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
 from intop.domain.sides import latencies
-from intop.domain.trial import PREPARING, STAGES, Trial
+from intop.domain.trial import APART, STAGES, Trial
 from intop.errors import IncomparableError, ResultMissingError, UsageError
-from intop.pipeline.blocks import paired, usable_by_round
+from intop.pipeline.blocks import judged_pairs
 from intop.pipeline.comparing import compare
 from intop.pipeline.context import Context, Task
 from intop.pipeline.deploying import deployments
@@ -70,84 +68,57 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
     """Of one architecture under one workload, and by which versions of intop it was measured."""
     attempts = task.store.trials(task.subject)
     latest = {(t.stage, t.planned.index): t for t in attempts}
-    compared = [t for t in latest.values() if t.stage not in PREPARING]
-    results = _Results.of(task)
-    probe = task.store.get(task.subject, Probe)
+    compared = [t for t in latest.values() if t.stage not in APART]
+    get, subject = task.store.get, task.subject
+    verdict, explanation = get(subject, Verdict), get(subject, Explanation)
+    if verdict is None or (explanation and explanation.winner != verdict.configuration):
+        explanation = None  # of another winner
+    probe = get(subject, Probe)
     offer = None if probe is None else probed_of(task.context.study, probe)
-    deployment, undeployable = _deployment(task, results.verdict)
+    deployment, undeployable = _deployment(task, verdict)
     found = Findings(
         arch=task.subject.arch,
         workload=task.workload.name,
-        conditions=distinct(t.conditions for t in compared),
+        conditions=tuple(dict.fromkeys(t.conditions for t in compared)),
         facts=None if probe is None else probe.facts,
         stages=stage_records(
             {stage: task.store.plan(task.subject, stage) for stage in STAGES}, attempts
         ),
-        pilot=results.pilot,
-        agreement=results.agreement,
-        ranking=results.ranking,
-        refined=results.refined,
-        training=results.training,
-        search=results.search,
-        verdict=results.verdict,
-        judged=_judged(compared, results.verdict),
-        explanation=results.explanation,
+        pilot=get(subject, Pilot),
+        agreement=get(subject, Agreement),
+        ranking=get(subject, Ranking),
+        refined=get(subject, Refined),
+        training=get(subject, Training),
+        search=get(subject, Search),
+        verdict=verdict,
+        judged=_judged(compared, verdict),
+        explanation=explanation,
         deployment=deployment,
         undeployable=undeployable,
         sentinels=sentinels(compared, level=task.context.study.budget.level),
         refused_trials=refused_trials(attempts),
         offered=0 if offer is None else len(offer.space.parameters),
         refused_keys=() if offer is None else refused_keys(offer.refused),
-        missing=_missing(task, results),
+        missing=(),
     )
+    found = replace(found, missing=_missing(task, found))
     return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Results:
-    """What the stages have stored."""
-
-    pilot: Pilot | None
-    agreement: Agreement | None
-    ranking: Ranking | None
-    refined: Refined | None
-    training: Training | None
-    search: Search | None
-    verdict: Verdict | None
-    explanation: Explanation | None
-
-    @classmethod
-    def of(cls, task: Task) -> "_Results":
-        get, subject = task.store.get, task.subject
-        verdict, explanation = get(subject, Verdict), get(subject, Explanation)
-        if verdict is None or (explanation and explanation.winner != verdict.configuration):
-            explanation = None  # of another winner
-        return cls(
-            pilot=get(subject, Pilot),
-            agreement=get(subject, Agreement),
-            ranking=get(subject, Ranking),
-            refined=get(subject, Refined),
-            training=get(subject, Training),
-            search=get(subject, Search),
-            verdict=verdict,
-            explanation=explanation,
-        )
-
-
 def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
-    """The trials that a verdict rests on, of the rounds that both sides have."""
+    """The trials that a verdict rests on, where they are stored."""
     if verdict is None:
         return None
-    sides = usable_by_round([t for t in trials if t.stage == "judge"])
-    default, tuned = paired(sides.get(verdict.against or HOST, {}), sides.get(verdict.origin, {}))
+    default, tuned = judged_pairs(trials, verdict)
     if not default:
         return None
     return Judged(
+        conditions=tuned[-1].conditions,
         pairs=tuple(
             JudgedPair(round=a.planned.round, default_p99_ms=a.p99_ms, tuned_p99_ms=b.p99_ms)
             for a, b in zip(default, tuned, strict=True)
         ),
-        latencies=latencies(default, tuned),
+        latencies=latencies(default, tuned, against=verdict.against),
     )
 
 
@@ -166,6 +137,8 @@ def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None,
 def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared | None, str]:
     """The two architectures side by side, or why they are not."""
     begun = [a for a in context.archs if any(f.arch == a and f.stages for f in findings)]
+    if len(context.archs) < 2 <= len(context.study.clusters):
+        return None, f"Only {begun[0]} was asked for: intop report without --arch has both."
     if len(begun) < 2:
         return None, (
             f"Only {begun[0]} was measured. Another cluster is compared with it once the same "
@@ -177,21 +150,22 @@ def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared 
         return None, str(error)
 
 
-def _missing(task: Task, results: _Results) -> tuple[Missing, ...]:
+def _missing(task: Task, found: Findings) -> tuple[Missing, ...]:
     """What a campaign has in the end, and this one has not yet."""
     budget = task.context.study.budget
-    gain = results.verdict is not None and results.verdict.outcome == "gain"
+    gain = found.verdict is not None and found.verdict.outcome == "gain"
     wanted = (
-        ("importance of the parameters", "screen", results.ranking is None),
-        ("refinement", "refine", results.refined is None and bool(budget.refine_trials)),
-        ("models", "train", results.training is None),
-        ("search", "search", results.search is None),
-        ("verdict", "verify", results.verdict is None),
-        ("ablation", "explain", gain and results.explanation is None),
+        ("importance of the parameters", "screen", found.ranking is None),
+        ("refinement", "refine", found.refined is None and bool(budget.refine_trials)),
+        ("models", "train", found.training is None),
+        ("search", "search", found.search is None),
+        ("verdict", "verify", found.verdict is None),
+        ("ablation", "explain", gain and found.explanation is None),
     )
     return tuple(
         Missing(
             what=what,
+            stage=stage,
             command=f"intop {stage} --arch {task.subject.arch} --workload {task.workload.name}",
         )
         for what, stage, lacks in wanted

@@ -18,6 +18,7 @@ from intop.pipeline.blocks import (
     Sides,
     blocks,
     first_problem,
+    judged_pairs,
     paired,
     planned_rounds,
     planned_sides,
@@ -125,7 +126,7 @@ def judged_latencies(task: Task) -> Latencies | None:
     verdict = task.store.get(task.subject, Verdict)
     if verdict is None:
         return None
-    return latencies(*_pairs(task.trials("judge"), verdict.origin, verdict.against or HOST))
+    return latencies(*judged_pairs(task.trials("judge"), verdict), against=verdict.against)
 
 
 def _check_against(task: Task, against: str) -> None:

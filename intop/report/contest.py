@@ -21,7 +21,7 @@ def contest(title: str, found: Contest) -> RenderableType:
         ("outcome", "left"),
     )
     for one in found.contestants:
-        table.add_row(one.name, _keys(one), _p99(one), _ratio(one), one.outcome)
+        table.add_row(one.name, _keys(one), _p99(one), str(one.ratio or "-"), one.outcome)
     others = sum(c.ratio is not None for c in found.contestants)
     notes = [
         f"Above 1 is better than {found.reference}. The intervals of the ratios hold all together "
@@ -61,12 +61,6 @@ def _p99(one: Contestant) -> str:
     if one.p99_ms is None:
         return "-"
     return f"{one.p99_ms.mean:.1f} ms ({one.p99_ms.low:.1f} to {one.p99_ms.high:.1f})"
-
-
-def _ratio(one: Contestant) -> str:
-    if one.ratio is None:
-        return "-"
-    return f"{one.ratio.ratio:.2f} ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
 
 
 def _percent(level: float) -> str:

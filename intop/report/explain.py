@@ -53,7 +53,7 @@ def _lines(title: str, found: Explanation) -> Iterator[str]:
         yield f"Dropped, since they have the default's value: {few(found.same)}."
     for pair in found.interactions:
         yield (
-            f"{pair.one} and {pair.other} together: {_ratio(pair.ratio)} times what the product of "
+            f"{pair.one} and {pair.other} together: {pair.ratio} times what the product of "
             f"both alone would be"
         )
     yield f"{title}: {sentence(found)}"
@@ -83,7 +83,7 @@ def smallest(found: Explanation) -> str:
 
 
 def kept_sentence(kept: Kept) -> str:
-    """Such as: keeps 97 % of the gain (95 % interval 80 to 114 %): 5.1 against 5.2 times lower."""
+    """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.ratio <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = "" if kept.share >= KEPT else f", less than the {KEPT:.0%} that were wanted"
@@ -113,10 +113,4 @@ def _values(one: Contribution) -> str:
 
 def _cell(ratio: RatioInterval | None) -> str:
     """In two lines, so that three of them fit beside the longest keys."""
-    return _ratio(ratio).replace(" (", "\n(")
-
-
-def _ratio(ratio: RatioInterval | None) -> str:
-    if ratio is None:
-        return "-"
-    return f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+    return str(ratio or "-").replace(" (", "\n(")

@@ -101,8 +101,7 @@ def _applied(state: HostState) -> str:
     applied = state.applied
     if applied is None:
         return ""
-    count = len(applied.keys)
-    what = f"{applied.title}, applied since {applied.since}, {counted(count, 'key')}"
+    what = f"{applied.title}, applied since {applied.since}, {counted(len(applied.keys), 'key')}"
     lasts = f"for good by {applied.file}" if applied.file else "until a reboot"
     if not state.drift:
         seen = "not looked at while it is held" if state.holder else "as applied"
@@ -119,8 +118,7 @@ def _foreign(name: str, change: ForeignChange) -> str:
 
 
 def _outcome(found: Rollback, folder: str) -> str:
-    count = len(found.done.restored)
-    keys = f"{counted(count, 'key')} put back"
+    keys = f"{counted(len(found.done.restored), 'key')} put back"
     match found.done.outcome:
         case "restored":
             return f"as before, {keys}"

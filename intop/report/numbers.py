@@ -14,11 +14,11 @@ def number(value: float, sign: str = "") -> str:
     return f"{value:{sign}z.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Such as 1 key, 2 keys."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def percent(level: float) -> str:
-    """Such as 95 %."""
-    return f"{100 * level:.0f} %"
+    """Such as 95 %, 99.5 %."""
+    return f"{100 * level:.4g} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as 2 keys, 1 key."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

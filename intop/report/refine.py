@@ -1,11 +1,9 @@
 """A refinement as text: step by step, why trials were chosen and what they came to."""
 
-import math
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from intop.domain.refined import BestKnown, Refined
+from intop.domain.refined import BestKnown, Refined, expected_percent
 from intop.report.text import bold, new_table
 
 REASONS = ("promise", "uncertainty", "replicate")
@@ -36,7 +34,8 @@ def refined(title: str, found: Refined) -> RenderableType:
 
 def expected(improvement: float) -> str:
     """By how much P99 was expected to fall, in percent; a dash where nothing could be said."""
-    return f"{-100 * math.expm1(-improvement):.1f} %" if math.isfinite(improvement) else "-"
+    percent = expected_percent(improvement)
+    return "-" if percent is None else f"{percent:.1f} %"
 
 
 def _best_cells(best: BestKnown) -> tuple[str, str]:

@@ -202,15 +202,13 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
 
 def search(title: str, found: Search) -> RenderableType:
     """Convergence of the search, model by model."""
-    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in found.convergences)
-    heading = bold(f"{title}: search by {' and '.join(names) or 'no algorithm'}")
-    unit = "P99" if found.objective == "p99" else "P99 equivalent"
+    heading = bold(f"{title}: search by {algorithms(found) or 'no algorithm'}")
     table = new_table(
         ("model", "left"),
         ("generations", "right"),
         ("restarts", "right"),
         ("time", "right"),
-        (f"best predicted {unit}", "right"),
+        (f"best predicted {found.quantity}", "right"),
         ("best by generation", "left"),
     )
     for run in found.convergences:
@@ -227,6 +225,12 @@ def search(title: str, found: Search) -> RenderableType:
         "Predicted, not measured; what it is worth, the verdict says."
     )
     return Group(heading, table, Text(note), "")
+
+
+def algorithms(found: Search) -> str:
+    """What searched, by name."""
+    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in found.convergences)
+    return " and ".join(names)
 
 
 def sparkline(run: Convergence, width: int = 30) -> str:
@@ -279,10 +283,7 @@ def replica_sentence(replica: Replica) -> str:
             "on it or on the first one"
         )
     told = "agrees" if replica.agrees else "is left out, it measures something else"
-    return (
-        f"replica {replica.name} {told}: the first one's P99 / its P99 "
-        f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
-    )
+    return f"replica {replica.name} {told}: the first one's P99 / its P99 {ratio}"
 
 
 def noise_sentence(name: str, found: Noise) -> str:

@@ -6,7 +6,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from intop.domain.comparison import AT_FULL_SPEED
-from intop.domain.stats import RatioInterval
 from intop.domain.transfer import Transfer, WarmStart, WorstCase
 from intop.report.contest import contest
 from intop.report.text import bold, few, new_table
@@ -66,7 +65,7 @@ def _worst_cases(found: Transfer) -> RenderableType:
         ("worst", "left"),
     )
     for case in found.worst_cases:
-        table.add_row(case.name, *(_ratio(case.ratios[arch]) for arch in archs), _worst(case))
+        table.add_row(case.name, *(str(case.ratios[arch] or "-") for arch in archs), _worst(case))
     lines = ["Default P99 / its own, as measured above; each machine against its own default."]
     if found.compromise is not None:
         told = " and ".join(f"{r:.2f} on {arch}" for arch, r in found.compromise.ratios.items())
@@ -76,10 +75,6 @@ def _worst_cases(found: Transfer) -> RenderableType:
             lines.append(f"left out of it: {few(list(found.compromise.left_out))}")
     title = bold(f"{' and '.join(archs)} {found.workload}: measured gain, crosswise")
     return Group(title, table, Text("\n".join((*lines, ""))))
-
-
-def _ratio(ratio: RatioInterval | None) -> str:
-    return "-" if ratio is None else f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
 def _worst(case: WorstCase) -> str:

@@ -21,7 +21,7 @@ def verdict(title: str, found: Verdict) -> RenderableType:
     lines = [
         f"{title}: {sentence(found)}",
         (
-            f"  {found.against or 'default'} {found.default_p99_ms:.1f} ms, "
+            f"  {found.reference} {found.default_p99_ms:.1f} ms, "
             f"tuned {found.tuned_p99_ms:.1f} ms (geometric means of P99 over {found.pairs} "
             f"interleaved pairs; {found.origin})"
         ),
@@ -59,11 +59,10 @@ def sentence(found: Verdict) -> str:
 
 def _sides(found: Verdict, sides: SideBySide) -> Table:
     """Latencies by percentile, drawn over each other, and what else the sides did."""
-    name = found.against or "default"
     scale = _Scale.of(sides)
     table = new_table(
         ("", "left"),
-        (f"{DEFAULT_MARK} {name}", "right"),
+        (f"{DEFAULT_MARK} {found.reference}", "right"),
         (f"{TUNED_MARK} tuned", "right"),
         (f"ratio ({found.level:.0%} interval)", "right"),
         ("logarithmic", "left"),
@@ -73,14 +72,18 @@ def _sides(found: Verdict, sides: SideBySide) -> Table:
             percentile,
             _ms(latency.default),
             _ms(latency.tuned),
-            _ratio(latency),
+            str(latency.ratio or "-"),
             scale.drawn(latency),
         )
     rate, errors, cpu = sides.achieved_rps, sides.error_share, sides.balancer_cpu
-    table.add_row("requests/s", f"{rate.default:.0f}", f"{rate.tuned:.0f}", _ratio(rate), "")
+    table.add_row(
+        "requests/s", f"{rate.default:.0f}", f"{rate.tuned:.0f}", str(rate.ratio or "-"), ""
+    )
     table.add_row("failed", f"{errors.default:.2%}", f"{errors.tuned:.2%}", "-", "")
     if cpu is not None:
-        table.add_row("balancer's CPU", f"{cpu.default:.0%}", f"{cpu.tuned:.0%}", _ratio(cpu), "")
+        table.add_row(
+            "balancer's CPU", f"{cpu.default:.0%}", f"{cpu.tuned:.0%}", str(cpu.ratio or "-"), ""
+        )
     return table
 
 
@@ -91,12 +94,6 @@ def _notes(sides: SideBySide) -> str:
         f"from {_Scale.of(sides)}.\nRatios above 1 are higher values of the default: geometric "
         "means over the pairs, each interval for itself.\nThe verdict is on P99 alone."
     )
-
-
-def _ratio(both: Pairwise) -> str:
-    if both.ratio is None:
-        return "-"
-    return f"{both.ratio.ratio:.2f} ({both.ratio.low:.2f} to {both.ratio.high:.2f})"
 
 
 def _ms(value: float) -> str:

@@ -1,6 +1,7 @@
 """`intop export`: streams, files and exit codes."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,15 @@ def test_what_can_not_be_written_is_named(study: Path, export: Export, name: str
     judge(study, VERDICT)
     with pytest.raises(UsageError, match=r"can't be written: .*--output PATH"):
         export("--format", "json", "--output", study.parent / name, "--force")
+
+
+def test_what_is_no_file_is_never_replaced(study: Path, export: Export) -> None:
+    judge(study, VERDICT)
+    pipe = study.parent / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="it is no file"):
+        export("--format", "json", "--output", pipe, "--force")
+    assert pipe.is_fifo()
 
 
 def test_without_a_gain_it_is_3_and_the_defaults_are_kept(

@@ -20,6 +20,10 @@ def test_geometric_mean_of_1_10_100_is_10() -> None:
     assert 10 == pytest.approx(geometric_mean([1, 10, 100]))
 
 
+def test_a_ratio_in_words() -> None:
+    assert "3.46 (1.55 to 7.70)" == str(RatioInterval(3.456, 1.55, 7.7))
+
+
 def test_geometric_mean_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no values"):
         geometric_mean([])

@@ -31,7 +31,7 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     assert [(1.5, 0.5), (1.6, 0.52)] == [
         (p.default_p99_ms, p.tuned_p99_ms) for p in x86.judged.pairs
     ][:2]
-    assert 4 + 5 == len(x86.sentinels.sentinels)  # the screening's, and those of the pairs
+    assert 4 + 5 == len(x86.sentinels.sentinels)  # the screening's, and the pairs', not apply's
     assert arm.verdict is not None
     assert "no significant gain" == arm.verdict.outcome
     assert arm.deployment is None
@@ -43,24 +43,26 @@ def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
     assert [("disturbed", 2), ("refused value", 1), ("hopeless", 1)] == [
         (r.reason, r.attempts) for r in x86.refused_trials
     ]
-    (screen, judge) = x86.stages
+    (screen, judge, apply) = x86.stages
     assert ("screen", 11, 11) == (screen.stage, screen.planned, screen.measured)
     assert {"ok": 7, "failed": 1, "disturbed": 2, "overloaded": 1} == screen.by_status
-    assert 10 == judge.measured
+    assert (10, 2) == (judge.measured, apply.measured)
     keys = {key for reason in x86.refused_keys for key in reason.keys}
     assert OTHER not in keys
     assert any("doesn't have it" in reason.reason for reason in x86.refused_keys)
 
 
 def test_what_is_not_there_yet_is_named_with_its_command(tmp_path: Path) -> None:
-    found = gathered(campaign(tmp_path, archs=("x86",), rest=False))
+    path = campaign(tmp_path, archs=("x86",), rest=False)
+    found = gathered(path)
     x86, arm = found.findings
     assert x86.ranking is not None
     assert x86.verdict is None
-    assert ["refine", "train", "search", "verify"] == [m.command.split()[1] for m in x86.missing]
+    assert ["refine", "train", "search", "verify"] == [m.stage for m in x86.missing]
     assert "intop screen --arch arm --workload slt" == arm.missing[0].command
     assert found.compared is None
     assert "Only x86 was measured" in found.not_compared
+    assert "Only x86 was asked for" in gathered(path, "x86").not_compared
 
 
 def test_a_study_without_that_key_by_now_is_told_in_place_of_a_deployment(tmp_path: Path) -> None:

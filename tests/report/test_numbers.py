@@ -28,8 +28,5 @@ def test_signs_and_intervals() -> None:
     assert "0" == number(-0.0)
     assert "+1.50" == number(1.5, "+")
     assert "11.7 (10.1 to 13.7)" == interval(11.7, 10.13, 13.7)
-    assert "95 %" == percent(0.95)
-
-
-def test_one_is_no_plural() -> None:
-    assert ["0 keys", "1 key", "2 keys"] == [counted(n, "key") for n in range(3)]
+    assert ("95 %", "99.5 %") == (percent(0.95), percent(0.995))
+    assert ("1 key", "0 keys", "2 keys") == tuple(counted(n, "key") for n in (1, 0, 2))

@@ -24,14 +24,13 @@ TOGETHER = "ensemble"
 
 
 def convergence(about: str, found: Search) -> Drawing:
-    """The best predicted P99 after each generation, with a mark where it improved no more.
+    """The best prediction after each generation, with a mark where it improved no more.
 
     Raises ValueError where nothing was searched.
     """
     if not found.convergences:
         raise ValueError("the search has no generations")
     values = [value for run in found.convergences for value in run.best_ms]
-    unit = "P99" if found.objective == "p99" else "P99 equivalent"
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -56,7 +55,7 @@ def convergence(about: str, found: Search) -> Drawing:
         plain_ticks(axes.yaxis, values)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("generation")
-        axes.set_ylabel(f"best predicted {unit} in ms")
+        axes.set_ylabel(f"best predicted {found.quantity} in ms")
         faint_grid(axes)
         legend_below(figure, axes, "converged after the marked generation; time in all")
 

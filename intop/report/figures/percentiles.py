@@ -36,16 +36,20 @@ def percentiles(about: str, found: Latencies) -> Drawing:
     To the right, one request in so many is slower: 10, 100, 1,000 ... A band reaches from the
     lowest to the highest of the single trials. Raises ValueError for a side without requests.
     """
-    sides = {"default": (found.default, ORANGE), "tuned": (found.tuned, BLUE)}
-    whole = {name: merged(trials) for name, (trials, _) in sides.items()}
+    # The slowest requests may have taken equally long: one mark is seen behind the other.
+    sides = {
+        found.against or "default": (found.default, ORANGE, ("s", 6.5)),
+        "tuned": (found.tuned, BLUE, ("o", 3.5)),
+    }
+    whole = {name: merged(trials) for name, (trials, *_) in sides.items()}
     if not all(histogram.total for histogram in whole.values()):
         raise ValueError("there are no requests on one of the sides")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for name, (trials, colour) in sides.items():
+        for name, (trials, colour, mark) in sides.items():
             _band(axes, name, trials, colour)
-            _line(axes, name, whole[name], colour)
+            _line(axes, name, whole[name], colour, mark)
         _label(axes, whole)
         _scales(axes, whole)
         trials_told = max(len(found.default), len(found.tuned))
@@ -65,9 +69,9 @@ def percentiles(about: str, found: Latencies) -> Drawing:
     )
 
 
-def _line(axes: Axes, name: str, histogram: Histogram, colour: str) -> None:
-    # The slowest requests may have taken equally long: one mark is seen behind the other.
-    mark, size = ("s", 6.5) if name == "default" else ("o", 3.5)
+def _line(
+    axes: Axes, name: str, histogram: Histogram, colour: str, mark: tuple[str, float]
+) -> None:
     places = _places(histogram.total)
     axes.plot(
         [*places, histogram.total],
@@ -75,8 +79,8 @@ def _line(axes: Axes, name: str, histogram: Histogram, colour: str) -> None:
         color=colour,
         linewidth=1.8,
         drawstyle="steps-post",
-        marker=mark,
-        markersize=size,
+        marker=mark[0],
+        markersize=mark[1],
         markevery=[-1],
         clip_on=False,
         label=name,

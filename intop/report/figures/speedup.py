@@ -59,7 +59,9 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         )
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
-        axes.set_xlabel(f"P99 of the default / tuned, with {level:.0%} intervals")
+        against = {verdict.reference for verdict in verdicts.values()}
+        reference = against.pop() if len(against) == 1 else "what it is held against"
+        axes.set_xlabel(f"P99 of {reference} / tuned, with {level:.0%} intervals")
         legend_below(figure, axes)
 
     return drawn(

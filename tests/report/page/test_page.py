@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from browser import Browser, chromium
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
+from intop.domain.trial import STAGES
 from intop.errors import IntopError, UsageError
 from intop.pipeline.reporting import gather
 from intop.report.page.csv_tables import write_tables
 from intop.report.page.html import html
 from intop.report.page.sections import SECTIONS, document
+from intop.report.page.sections.trials import PURPOSES
 from reported import HOSTILE, ONE, campaign
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
@@ -102,6 +105,9 @@ def test_it_needs_nothing_else(page: str) -> None:
     assert asked
     assert [] == [value for value in asked if not (value or "").startswith(("#", "data:,"))]
     assert not re.search(r"@import|url\((?!#)", page)
+    (policy,) = [a["content"] for _, a in Read(page).tags if "http-equiv" in a]
+    for kind in ("default-src", "base-uri", "form-action"):
+        assert f"{kind} 'none'" in str(policy)
 
 
 def test_it_is_in_order_for_those_who_hear_it(page: str) -> None:
@@ -129,6 +135,48 @@ def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> N
             assert "predicted" not in names, table.name
         if table.origin == "predicted":
             assert "measured" not in names, table.name
+
+
+def columns(report: Report) -> dict[str, list[str]]:
+    return {t.name: [column.name for column in t.columns] for t in document(report).tables()}
+
+
+def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:
+    x86 = found.findings[0]
+    assert x86.verdict is not None
+    assert x86.judged is not None
+    verdict = replace(x86.verdict, against="ubuntu-18.04")
+    judged = replace(x86.judged, latencies=replace(x86.judged.latencies, against="ubuntu-18.04"))
+    made = replace(found, findings=(replace(x86, verdict=verdict, judged=judged),), compared=None)
+    page = html(document(made))
+    assert "ubuntu-18.04 has 1.5 ms, the winner 0.5 ms" in page
+    assert "1 of the winner&#39;s 2 keys, beside values of ubuntu-18.04" in page
+    assert "ubuntu-18.04 max 1." in page  # in the figure
+    by_name = columns(made)
+    assert "in place of the default" in by_name["verdicts"]
+    assert "in place of the default" not in columns(found)["verdicts"]
+    for table in ("percentiles", "pairs", "sides"):
+        assert "ubuntu-18.04" in " ".join(by_name[f"x86-slt-{table}"])
+        assert "default" not in " ".join(by_name[f"x86-slt-{table}"])
+
+
+def test_what_a_search_for_a_component_predicts_is_not_called_p99(found: Report) -> None:
+    x86 = found.findings[0]
+    assert x86.search is not None
+    search = replace(x86.search, objective="component")
+    by_name = columns(replace(found, findings=(replace(x86, search=search),)))
+    assert "predicted P99 equivalent in ms" in by_name["x86-slt-candidates"]
+    assert "best predicted P99 equivalent in ms" in by_name["x86-slt-convergence"]
+
+
+def test_ratios_of_a_change_say_what_they_are_of(found: Report) -> None:
+    names = columns(found)["x86-slt-changes"]
+    assert "left out of the winner: times higher" in names
+    assert "left out of the smallest set: times higher" in names
+
+
+def test_each_stage_has_its_purpose() -> None:
+    assert set(STAGES) == set(PURPOSES)
 
 
 def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) -> None:

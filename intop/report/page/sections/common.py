@@ -20,7 +20,7 @@ def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
     return tuple(
         Lacking(as_sentence(f"{missing.what}: not there yet"), missing.command)
         for missing in one.missing
-        if missing.command.split()[1] == stage
+        if missing.stage == stage
     )
 
 

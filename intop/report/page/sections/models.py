@@ -1,10 +1,9 @@
 """What the models learned and proposed: which parameters matter, how far to believe them."""
 
-import math
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.refined import BestKnown, Refined, RefineStep
+from intop.domain.refined import BestKnown, Refined, RefineStep, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import ModelError, Ranking, Search, Training
 from intop.report.figures.convergence import convergence
@@ -24,10 +23,7 @@ from intop.report.page.document import (
 )
 from intop.report.page.sections.common import lacking, parts, table_name, without_empty
 from intop.report.refine import REASONS, ending
-from intop.report.text import ALGORITHMS, cut_sentence, judgement
-
-HUNDRED = 100.0
-
+from intop.report.text import algorithms, cut_sentence, judgement
 
 # Importance ---------------------------------------------------------------------------------------
 
@@ -94,7 +90,7 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
 
 
 def _percent(share: float | None) -> float | None:
-    return None if share is None else HUNDRED * share
+    return None if share is None else 100 * share
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -140,7 +136,10 @@ def _models(one: Findings) -> Iterator[Block]:
         yield Figure(
             title="Predicted against measured",
             draw=partial(predictions, one.title, one.training),
-            label=f"Predicted against measured P99 for {one.title}, a panel for each family",
+            label=(
+                f"Predicted against measured {one.training.target} for {one.title}, a panel for "
+                "each family"
+            ),
             caption=(
                 "Each dot is a configuration that the model had not seen. On the diagonal the "
                 "prediction was right; a bar is its interval. The band is the mean error that a "
@@ -232,18 +231,17 @@ def _search(one: Findings) -> Iterator[Block]:
     if one.search is None:
         yield from lacking(one, "search")
         return
-    names = dict.fromkeys(
-        ALGORITHMS.get(run.algorithm, run.algorithm) for run in one.search.convergences
-    )
     if one.search.convergences:
         yield Figure(
-            title=f"Convergence of the search ({' and '.join(names)})",
+            title=f"Convergence of the search ({algorithms(one.search)})",
             draw=partial(convergence, one.title, one.search),
-            label=f"Best predicted P99 by generation of the search for {one.title}",
+            label=(
+                f"Best predicted {one.search.quantity} by generation of the search for {one.title}"
+            ),
             caption=(
-                "The best P99 that a model predicts, after each generation of the search. A dot is "
-                "where it improved no more. Predicted, all of it: the candidates were measured "
-                "afterwards, and that is what the verdict rests on."
+                f"The best {one.search.quantity} that a model predicts, after each generation of "
+                "the search. A dot is where it improved no more. Predicted, all of it: the "
+                "candidates were measured afterwards, and that is what the verdict rests on."
             ),
             tables=(_runs(one, one.search), _generations(one, one.search)),
         )
@@ -262,7 +260,7 @@ def _runs(one: Findings, found: Search) -> Table:
             Column("generations", "count"),
             Column("restarts", "count"),
             Column("time in s"),
-            Column("best predicted P99 in ms"),
+            Column(f"best predicted {found.quantity} in ms"),
         ),
         rows=tuple(
             (
@@ -281,7 +279,7 @@ def _runs(one: Findings, found: Search) -> Table:
 def _generations(one: Findings, found: Search) -> Table:
     return Table(
         name=table_name(one, "generations"),
-        title="Best predicted P99 in ms by generation",
+        title=f"Best predicted {found.quantity} in ms by generation",
         origin="predicted",
         columns=(
             Column("generation", "count"),
@@ -308,7 +306,7 @@ def _candidates(one: Findings, found: Search) -> Table:
             origin="predicted",
             columns=(
                 Column("candidate", "count"),
-                Column("predicted P99 in ms"),
+                Column(f"predicted {found.quantity} in ms"),
                 Column("with the penalty for uncertainty in ms"),
                 Column("model", "text"),
                 Column("keys", "count"),
@@ -396,11 +394,5 @@ def _expected(one: Findings, found: Refined) -> Table:
         title="By how much the best of a step was expected to lie below the best known",
         origin="predicted",
         columns=(Column("step", "text"), Column("expected in %")),
-        rows=tuple(
-            (
-                str(s.number),
-                -HUNDRED * math.expm1(-s.improvement) if math.isfinite(s.improvement) else None,
-            )
-            for s in found.steps
-        ),
+        rows=tuple((str(s.number), expected_percent(s.improvement)) for s in found.steps),
     )

@@ -8,6 +8,7 @@ from functools import partial
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Stage, Status
 from intop.report.figures.default_drift import default_drift
+from intop.report.numbers import percent
 from intop.report.page.document import (
     Block,
     Column,
@@ -34,6 +35,7 @@ PURPOSES: dict[Stage, str] = {
     "explain": "the winner with and without each change, and the smallest set's verdict",
     "transfer": "winners on the other architecture",
     "contest": "published sets of values against each other",
+    "apply": "what is deployed against the default, on each host before it stays",
 }
 """What each stage measures, for readers."""
 
@@ -101,7 +103,10 @@ def _drift(one: Findings) -> Iterator[Block]:
             ),
             Table(
                 name=table_name(one, "default-trend"),
-                title="The line through their logarithms, with its interval",
+                title=(
+                    f"The line through their logarithms, with its {percent(found.drift.level)} "
+                    "interval"
+                ),
                 origin="",
                 columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
                 rows=tuple((60 * t.hours, span(t.p99_ms)) for t in found.trend),

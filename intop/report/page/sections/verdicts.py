@@ -6,6 +6,7 @@ from functools import partial
 from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side
 from intop.domain.deployment import Change
 from intop.domain.explanation import Contribution, Dependence, Explanation
+from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.sides import merged
@@ -27,7 +28,13 @@ from intop.report.page.document import (
     Value,
     span,
 )
-from intop.report.page.sections.common import as_sentence, lacking, parts, table_name
+from intop.report.page.sections.common import (
+    as_sentence,
+    lacking,
+    parts,
+    table_name,
+    without_empty,
+)
 from intop.report.verdict import sentence
 
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
@@ -58,13 +65,17 @@ def _finding(one: Findings) -> Block:
     told = [as_sentence(sentence(one.verdict))]
     if one.verdict.outcome == "gain":
         told.append(
-            f"The default has {one.verdict.default_p99_ms:.1f} ms, the winner "
+            f"{_default(one.verdict)} has {one.verdict.default_p99_ms:.1f} ms, the winner "
             f"{one.verdict.tuned_p99_ms:.1f} ms, over {one.verdict.pairs} interleaved pairs of "
             f"fresh trials."
         )
     if one.explanation is not None:
         told.append(as_sentence(smallest(one.explanation)))
     return Paragraph(" ".join(told), lead=lead)
+
+
+def _default(verdict: Verdict) -> str:
+    return verdict.against or "The default"
 
 
 def _verdicts(report: Report) -> Table:
@@ -75,7 +86,7 @@ def _verdicts(report: Report) -> Table:
         if one.explanation is not None:
             smaller = _verdict_cells(one.explanation.verdict)
             rows.append((one.arch, one.workload, "smallest set", *smaller))
-    return Table(
+    table = Table(
         name="verdicts",
         title="Verdicts",
         origin="measured",
@@ -84,6 +95,7 @@ def _verdicts(report: Report) -> Table:
             Column("workload", "text"),
             Column("configuration", "text"),
             Column("keys", "count"),
+            Column("in place of the default", "text"),
             Column("default P99 in ms"),
             Column("tuned P99 in ms"),
             Column("times lower", "span"),
@@ -92,18 +104,19 @@ def _verdicts(report: Report) -> Table:
         ),
         rows=tuple(rows),
     )
+    return without_empty(table)
 
 
 def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
-    against = f" over {verdict.against}" if verdict.against else ""
     failed = f", {verdict.failures} trials failed" if verdict.failures else ""
     return (
         len(verdict.configuration.values),
+        verdict.against or None,
         verdict.default_p99_ms,
         verdict.tuned_p99_ms,
         Span(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
         verdict.pairs,
-        f"{verdict.outcome}{against}{failed}",
+        f"{verdict.outcome}{failed}",
     )
 
 
@@ -119,9 +132,9 @@ def _speedup(report: Report) -> Figure:
         draw=partial(speedup, report.study, verdicts),
         label="Speed-up over the default with intervals, by architecture and workload",
         caption=(
-            "How many times lower P99 is than with the default: the geometric mean over the pairs, "
-            "with its interval. Above 1 it is a gain; an interval that holds 1 shows no "
-            "difference. The table above has the numbers."
+            "How many times lower P99 is than with the default, or the set of values that stood "
+            "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain; "
+            "an interval that holds 1 shows no difference. The table above has the numbers."
         ),
         tables=(),
     )
@@ -129,14 +142,16 @@ def _speedup(report: Report) -> Figure:
 
 def _scope(report: Report) -> Iterator[str]:
     """What the figures hold for, and what they can't tell."""
+    levels = sorted({percent(one.verdict.level) for one in report.findings if one.verdict})
     yield (
         "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
         "due. The default and the tuned configuration were measured in turn, in random order, so "
         "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
-        f"chance, at {percent(report.level)}."
+        f"chance, at {' and '.join(levels)}."
     )
     for one in report.findings:
-        for load in one.conditions[-1:] if one.verdict else ():
+        if one.judged is not None:
+            load = one.judged.conditions
             yield (
                 f"{one.title} holds for what was measured: {load.rate_rps:g} requests/s over "
                 f"{load.connections} connections ({load.paths or 'paths not noted'}), over this "
@@ -145,7 +160,7 @@ def _scope(report: Report) -> Iterator[str]:
     emulated = dict.fromkeys(
         f"{one.arch} ({load.emulation})"
         for one in report.findings
-        for load in one.conditions[-1:]
+        for load in one.conditions
         if load.emulation not in AT_FULL_SPEED
     )
     if emulated:
@@ -175,10 +190,10 @@ def _changes(one: Findings) -> Iterator[Block]:
         yield Paragraph(one.undeployable)
         yield _configuration(one, one.verdict)
         return
-    whole, count = len(one.verdict.configuration.values), len(one.deployment.changes)
+    count = len(one.deployment.changes)
     if one.deployment.origin == "smallest set" and one.deployment.kept is not None:
         yield Paragraph(
-            f"{count} of the winner's {whole} keys. The smallest set "
+            f"{_of_the_winner(one.verdict, one.explanation, count)} The smallest set "
             f"{kept_sentence(one.deployment.kept)}."
         )
     elif one.explanation is not None:
@@ -189,7 +204,7 @@ def _changes(one: Findings) -> Iterator[Block]:
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(one, "explain")
-    yield Table(
+    changes = Table(
         name=table_name(one, "changes"),
         title="Keys to set on the load balancer",
         origin="measured",
@@ -198,12 +213,15 @@ def _changes(one: Findings) -> Iterator[Block]:
             Column("default", "key"),
             Column("set to", "key"),
             Column("alone: times lower", "span"),
-            Column("without it: times higher", "span"),
+            Column("left out of the winner: times higher", "span"),
+            Column("left out of the smallest set: times higher", "span"),
+            Column("measured together with", "key"),
             Column("risk", "text"),
             Column("what it does", "prose"),
         ),
         rows=tuple(_change_cells(c) for c in one.deployment.changes),
     )
+    yield without_empty(changes)
     subject = f"--arch {one.arch} --workload {one.workload}"
     yield Commands(
         (
@@ -214,16 +232,24 @@ def _changes(one: Findings) -> Iterator[Block]:
     )
 
 
+def _of_the_winner(verdict: Verdict, found: Explanation | None, count: int) -> str:
+    """How many of its keys are set; beside them, the values of what the winner was held against."""
+    whole, kept = len(verdict.configuration.values), len(found.keys) if found else count
+    if not verdict.against:
+        return f"{kept} of the winner's {whole} keys."
+    return f"{kept} of the winner's {whole} keys, beside values of {verdict.against}: {count} keys."
+
+
 def _change_cells(one: Change) -> tuple[Value, ...]:
     found = one.contribution
-    alone = None if found is None else found.alone
-    missed = None if found is None else found.missed or found.left_out
+    ratios = (found.alone, found.left_out, found.missed) if found else (None, None, None)
+    others = [key for key in found.keys if key != one.key] if found else []
     return (
         one.key,
         one.default or "unset",
         one.value,
-        span(alone),
-        span(missed),
+        *map(span, ratios),
+        ", ".join(others) or None,
         one.risk,
         one.mechanism,
     )
@@ -254,12 +280,14 @@ def latency(report: Report) -> Section:
 def _latency(one: Findings) -> Iterator[Block]:
     if one.judged is None or one.verdict is None:
         return
+    told = one.judged.latencies
+    default, tuned = merged(told.default), merged(told.tuned)
     yield Figure(
         title="Latency by percentile",
-        draw=partial(percentiles, one.title, one.judged.latencies),
+        draw=partial(percentiles, one.title, told),
         label=(
-            f"Latency by percentile for {one.title}, the default and the winner: P99 "
-            f"{one.verdict.default_p99_ms:.1f} ms against {one.verdict.tuned_p99_ms:.1f} ms"
+            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner: P99 "
+            f"{default.percentile_ms(99):.1f} ms against {tuned.percentile_ms(99):.1f} ms"
         ),
         caption=(
             "Latency of all answered requests of the judging trials, put together. Both axes are "
@@ -267,24 +295,33 @@ def _latency(one: Findings) -> Iterator[Block]:
             "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
             "changed."
         ),
-        tables=(_percentile_table(one, one.judged), _pairs(one, one.judged)),
+        tables=(
+            _percentile_table(one, one.verdict, default, tuned),
+            _pairs(one, one.verdict, one.judged),
+        ),
     )
     if one.verdict.sides is not None:
-        yield _sides(one, one.verdict.sides)
+        yield _sides(one, one.verdict, one.verdict.sides)
         yield Paragraph(
-            "Latencies are of all requests put together, so P99 is not quite the mean over trials "
-            "that the verdict has. Ratios are default / tuned, over the pairs, each interval for "
-            "itself. The verdict is on P99 alone."
+            "Latencies are of all answered requests put together, so P99 is not quite the mean "
+            f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
+            "the pairs, each interval for itself. The verdict is on P99 alone, in which a request "
+            "that failed counts as one that took the whole time-out."
         )
 
 
-def _percentile_table(one: Findings, judged: Judged) -> Table:
-    default, tuned = merged(judged.latencies.default), merged(judged.latencies.tuned)
+def _percentile_table(
+    one: Findings, verdict: Verdict, default: Histogram, tuned: Histogram
+) -> Table:
     return Table(
         name=table_name(one, "percentiles"),
         title=f"Latency by percentile, of {default.total} and {tuned.total} answered requests",
         origin="measured",
-        columns=(Column("percentile", "text"), Column("default in ms"), Column("tuned in ms")),
+        columns=(
+            Column("percentile", "text"),
+            Column(f"{verdict.reference} in ms"),
+            Column("tuned in ms"),
+        ),
         rows=tuple(
             (
                 "slowest" if q == 100 else f"P{q:g}",
@@ -296,15 +333,15 @@ def _percentile_table(one: Findings, judged: Judged) -> Table:
     )
 
 
-def _pairs(one: Findings, judged: Judged) -> Table:
+def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
     return Table(
         name=table_name(one, "pairs"),
         title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
         origin="measured",
         columns=(
             Column("round", "text"),
-            Column("default P99 in ms"),
-            Column("tuned P99 in ms"),
+            Column(f"{verdict.reference}: P99 in ms"),
+            Column("tuned: P99 in ms"),
             Column("ratio"),
         ),
         rows=tuple(
@@ -314,7 +351,7 @@ def _pairs(one: Findings, judged: Judged) -> Table:
     )
 
 
-def _sides(one: Findings, sides: SideBySide) -> Table:
+def _sides(one: Findings, verdict: Verdict, sides: SideBySide) -> Table:
     lines: list[tuple[str, Pairwise | None, float]] = [
         *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
         ("requests/s achieved", sides.achieved_rps, 1.0),
@@ -327,7 +364,7 @@ def _sides(one: Findings, sides: SideBySide) -> Table:
         origin="measured",
         columns=(
             Column("quantity", "text"),
-            Column("default"),
+            Column(verdict.reference),
             Column("tuned"),
             Column("ratio", "span"),
         ),
@@ -384,10 +421,12 @@ def compared(report: Report) -> Section:
 
 def _compared_rows(one: Comparison) -> Iterator[tuple[Value, ...]]:
     def cell(side: Side, name: str) -> Span | None:
-        found = side.default if name == "default" else side.tuned
+        found = side.tuned if name == "tuned" else side.default
         return None if found is None else span(found.mean_ms)
 
-    for name, contrast in (("default", one.default), ("tuned", one.tuned)):
+    judged = [side.verdict for side in one.sides if side.verdict]
+    default = judged[0].reference if judged else "default"
+    for name, contrast in ((default, one.default), ("tuned", one.tuned)):
         yield (
             one.workload,
             name,
