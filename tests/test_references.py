@@ -38,8 +38,9 @@ def test_a_command_as_it_is_shown() -> None:
 
     @program.command(cls=Command, epilog=examples("intop do --mode a    first") + "\n\nMore.")
     @click.option("--mode", type=click.Choice(["a", "b"]), help="Which.  [default: a]")
+    @click.option("--times", type=click.IntRange(min=2), help="How often.  [default: 7]")
     @click.argument("what")
-    def do(mode: str, what: str) -> None:
+    def do(mode: str, times: int, what: str) -> None:
         """Do it.
 
         With a
@@ -57,6 +58,7 @@ With a second paragraph.
 | option | what it does | default |
 | --- | --- | --- |
 | `--mode [a\\|b]` | Which. | a |
+| `--times INTEGER RANGE` | How often. [x>=2] | 7 |
 
 ```
 intop do --mode a    first

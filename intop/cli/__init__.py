@@ -45,11 +45,12 @@ from intop.cli.options import (
     say,
     say_figures,
     say_stopped,
+    show_result,
     stage_options,
     study_of,
     workload_option,
 )
-from intop.cli.running import connect_to, exit_by, opened_context, run_stage
+from intop.cli.running import connect_to, exit_by, opened_context, run_stage, stored_context
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
         "intop compare x86 arm",
     )
     + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain, "
-    "4 drift.",
+    "4 drift of what was applied, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="intop")
 def cli() -> None:
@@ -77,7 +78,7 @@ def cli() -> None:
 
     The stages screen, collect, refine, train, search, verify and explain can be run one by one;
     tune runs them all. Each can be interrupted and picks up where it stopped. Hosts are always
-    given back as they were.
+    given back as they were; only apply leaves values there.
     """
 
 
@@ -119,7 +120,6 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
     from intop.pipeline.context import chosen_archs, clusters_of, taking_part
     from intop.pipeline.doctor import examine
     from intop.report import doctor as report
-    from intop.report.machine import to_json
 
     study = study_of(config)
     archs = chosen_archs(study, arch)
@@ -131,12 +131,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
         for name in archs
         for one in examine(clusters_of(study, name), study, connect, writes=writes)
     ]
-    if as_json:
-        print_result(to_json(found))
-    else:
-        from intop.report.text import show
-
-        show(*report.examined(*found))
+    show_result(found, lambda each: report.examined(*each), as_json=as_json)
     if any(one.problems for one in found):
         sys.exit(1)
 
@@ -396,22 +391,18 @@ def compare(
     """
     from intop.pipeline.comparing import compare as stage
     from intop.report import comparison as report
-    from intop.report.machine import to_json
-    from intop.report.text import show
 
     if one == other:
         raise UsageError(f"{one} can't be compared with itself: intop compare x86 arm")
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     folder = output_folder(figures, "--figures") if figures else None
-    with opened_context(config, None, workload) as context:
+    with stored_context(config, None, workload) as context:
         found = stage(context, one, other, force=force)
-    if as_json:
-        print_result(to_json(found))
-    elif as_markdown:
+    if as_markdown:
         print_result(report.as_markdown(found))
     else:
-        show(report.as_text(found))
+        show_result(found, lambda one: [report.as_text(one)], as_json=as_json)
     if folder:
         say_figures(folder, figure_format, {f"{one} and {other}": found})
 

@@ -15,9 +15,11 @@ from intop.cli.options import (
     interruptible,
     print_result,
     say,
+    show_result,
     stage_options,
+    winner_option,
 )
-from intop.cli.running import NO_GAIN, opened_context
+from intop.cli.running import NO_GAIN, connect_to, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     + "\n\nintop status shows what has become of it, intop rollback undoes it.",
 )
 @stage_options
-@click.option("--winner", is_flag=True, help="The whole winner in place of the smallest set.")
+@winner_option
 @click.option(
     "--persist",
     is_flag=True,
@@ -73,13 +75,14 @@ def command(
     roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
     """
     from intop.pipeline.applying import check, plan_rollouts, roll_out
-    from intop.pipeline.campaigns import latest
     from intop.report import rollout as report
     from intop.report.machine import to_json
-    from intop.report.text import show
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with interruptible(told), opened_context(config, arch, workload, latest) as context:
+    with (
+        interruptible(told),
+        stored_context(config, arch, workload, connect=connect_to, writes=True) as context,
+    ):
         plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
@@ -87,10 +90,7 @@ def command(
         check(plans)
         _confirm(plans, [str(line) for line in report.planned(plans)], yes=yes)
         found = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
-    if as_json:
-        print_result(to_json(found))
-    else:
-        show(*report.done(found))
+    show_result(found, report.done, as_json=as_json)
     if any(rollout.is_stopped for rollout in found):
         sys.exit(NO_GAIN)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intop.cli.options import print_result, say, study_of
+from intop.cli.options import say, show_result, study_of
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
@@ -14,28 +14,21 @@ def only(config: Path | None, arch: str | None, *, as_json: bool, **options: Any
     """Print how far the campaign is, and ask no host. Raises UsageError beside --host."""
     if any(value not in (None, ()) for value in options.values()):
         raise UsageError("--campaign asks no host: leave --host and what belongs to it out")
-    found = _found(config, arch)
-    if as_json:
-        from intop.report.machine import to_json
-
-        print_result(to_json(found))
-    else:
-        _show(found)
+    _show(_found(config, arch), as_json=as_json)
 
 
 def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> None:
     """Print how far the campaign is. A store that can't be read is said, and hides no host."""
     try:
-        _show(_found(config, arch))
+        _show(_found(config, arch), as_json=False)
     except IntopError as error:
         say(f"intop: {error}")
 
 
-def _show(found: "CampaignStatus") -> None:
+def _show(found: "CampaignStatus", *, as_json: bool) -> None:
     from intop.report import campaign_status as report
-    from intop.report.text import show
 
-    show(*report.campaign(found))
+    show_result(found, report.campaign, as_json=as_json)
 
 
 def _found(config: Path | None, arch: str | None) -> "CampaignStatus":

@@ -14,10 +14,10 @@ PROGRAM, VARIABLE = "intop", "_INTOP_COMPLETE"
     "completion",
     cls=Command,
     epilog=examples(
-        'eval "$(intop completion bash)"           this shell only',
         "intop completion bash > ~/.local/share/bash-completion/completions/intop",
         "intop completion zsh > ~/.zfunc/_intop    with fpath+=~/.zfunc before compinit",
         "intop completion fish > ~/.config/fish/completions/intop.fish",
+        'eval "$(intop completion bash)"           this shell only',
     ),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from intop.cli.options import interruptible, print_result, say, study_of
+from intop.cli.options import interruptible, print_result, say, show_result, study_of
 from intop.errors import UsageError
 
 UNTOUCHED = "nothing was written"
@@ -21,12 +21,14 @@ def of_stages(*stages: str) -> Callable[..., None]:
     return instead
 
 
-def of_tune(**options: Any) -> None:
+def of_tune(new: bool, resume: bool, **options: Any) -> None:
     """In place of tune: all of its stages; where it would ask, the latest campaign goes on."""
+    if new and resume:
+        raise UsageError("--new and --resume exclude each other")
     with interruptible(UNTOUCHED):
         from intop.pipeline.campaign_status import TUNED
 
-        _measuring(TUNED, **options)
+        _measuring(TUNED, new=new, **options)
 
 
 def of_contest(names: tuple[str, ...], **options: Any) -> None:
@@ -62,18 +64,13 @@ def of_rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     from intop.cli.passwords import connecting
     from intop.pipeline.host_states import states
     from intop.report.dry_run import rollback
-    from intop.report.machine import to_json
-    from intop.report.text import show
 
     if yes and not force:
         raise UsageError("--yes belongs to --force: nothing is asked without it")
     with interruptible(UNTOUCHED):
         addresses, missing = chosen_hosts(**options)
         answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
-    if as_json:
-        print_result(to_json(answers))
-    else:
-        show(*rollback(answers, force=force))
+    show_result(answers, lambda found: rollback(found, force=force), as_json=as_json)
     if any(answer.said is None for answer in answers):
         sys.exit(1)
 
@@ -89,19 +86,16 @@ def of_apply(
     **_: Any,
 ) -> None:
     """In place of apply: hosts are asked what they have, and whether anything is in the way."""
-    from intop.cli.running import NO_GAIN, opened_context
+    from intop.cli.running import NO_GAIN, connect_to, stored_context
     from intop.pipeline.applying import plan_rollouts
-    from intop.pipeline.campaigns import latest
-    from intop.report.machine import to_json
     from intop.report.rollout import planned
-    from intop.report.text import show
 
-    with interruptible(UNTOUCHED), opened_context(config, arch, workload, latest) as context:
+    with (
+        interruptible(UNTOUCHED),
+        stored_context(config, arch, workload, connect=connect_to) as context,
+    ):
         plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
-    if as_json:
-        print_result(to_json(plans))
-    else:
-        show(*planned(plans))
+    show_result(plans, planned, as_json=as_json)
     if not plans:
         sys.exit(NO_GAIN)
     if any(host.problem for plan in plans for host in plan.hosts):
@@ -151,8 +145,6 @@ def _measuring(
     from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
     from intop.pipeline.dry_run import Request, dry_run
     from intop.report.dry_run import measuring
-    from intop.report.machine import to_json
-    from intop.report.text import show
     from intop.store import opened_to_read
 
     study = study_of(config)
@@ -165,7 +157,4 @@ def _measuring(
         if arch is None and not pair:
             archs = taking_part(study, archs, lambda name: is_begun(study, store, name), say)
         found = dry_run(study, store, archs, workloads, asked)
-    if as_json:
-        print_result(to_json(found))
-    else:
-        show(*measuring(found))
+    show_result(found, measuring, as_json=as_json)

@@ -14,6 +14,7 @@ from intop.cli.options import (
     examples,
     print_result,
     say,
+    winner_option,
     workload_option,
 )
 from intop.cli.running import NO_GAIN, stored_context
@@ -47,6 +48,7 @@ SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
 )
 @click.option(
     "--output",
+    "-o",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Write this file; of a TuneD profile, this folder, whose name is the profile's.  "
@@ -55,7 +57,7 @@ SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
 @click.option(
     "--include", metavar="PROFILE", help="With tuned: the profile that this one builds on."
 )
-@click.option("--winner", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@winner_option
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
 def command(
     config: Path | None,

@@ -21,8 +21,8 @@ from intop.cli.options import (
     examples,
     interruptible,
     json_option,
-    print_result,
     say,
+    show_result,
     study_of,
 )
 from intop.cli.passwords import connecting
@@ -48,10 +48,12 @@ def host_options(command: F) -> F:
             metavar="[USER@]HOST[:PORT]",
             help="This host in place of a study's; may be said several times.",
         ),
-        click.option("--state-dir", help="With --host: the guard's folder.  [/var/lib/intop]"),
+        click.option(
+            "--state-dir", help="With --host: the guard's folder.  [default: /var/lib/intop]"
+        ),
         click.option(
             "--config-root",
-            help="With --host: the folder that stands for / where its sysctl.d is.  [/]",
+            help="With --host: the folder that stands for / where its sysctl.d is.  [default: /]",
         ),
         click.option(
             "--sudo",
@@ -101,7 +103,7 @@ def status(campaign: bool, as_json: bool, **options: Any) -> None:
             return
         addresses, missing = chosen_hosts(**options)
         found = states(addresses, connecting(addresses))
-    _show([*missing, *found], report.states, as_json=as_json)
+    show_result([*missing, *found], report.states, as_json=as_json)
     if not (as_json or options["words"]):
         campaign_status.beside_hosts(**options)
     if missing or any(answer.said is None for answer in found):
@@ -146,7 +148,7 @@ def rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         if force and not yes:
             _confirm(states(addresses, connect))
         found = roll_back(addresses, connect, force=force)
-    _show([*missing, *found], report.rollbacks, as_json=as_json)
+    show_result([*missing, *found], report.rollbacks, as_json=as_json)
     if missing or not all(answer.said and answer.said.is_as_before for answer in found):
         sys.exit(1)
 
@@ -191,14 +193,3 @@ def _confirm(found: Sequence["Answer[HostState]"]) -> None:
     if not click.confirm("Roll back all the same?", err=True):
         say("nothing was changed")
         sys.exit(1)
-
-
-def _show(answers: Sequence[Any], text: Any, *, as_json: bool) -> None:
-    if as_json:
-        from intop.report.machine import to_json
-
-        print_result(to_json(answers))
-    else:
-        from intop.report.text import show
-
-        show(*text(answers))

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,8 @@ from intop.report.plain import inert
 from intop.resources import shipped
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from intop.config.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,13 +115,18 @@ def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
             return instead(**options) if dry_run else command(**options)
 
         flag = click.option(
-            "--dry-run",
-            is_flag=True,
-            help="Only say what would be done: hosts, trials, time, keys. Writes nothing.",
+            "--dry-run", is_flag=True, help="Only say what would be done where, and write nothing."
         )
         return cast("F", flag(either))
 
     return decorated
+
+
+def winner_option(command: F) -> F:
+    """--winner, as `winner`."""
+    return click.option(
+        "--winner", is_flag=True, help="The whole winner, also where fewer keys will do."
+    )(command)
 
 
 def samples_option(command: F) -> F:
@@ -142,7 +149,7 @@ def models_option(help_text: str) -> Callable[[F], F]:
     """--models, as `models`: a folder or None."""
     return click.option(
         "--models",
-        metavar="DIR",
+        metavar="FOLDER",
         type=click.Path(path_type=Path, file_okay=False),
         help=help_text,
     )
@@ -205,6 +212,20 @@ def study_of(config: Path | None) -> "Study":
 def print_result(text: str) -> None:
     """To stdout: what was asked for."""
     click.echo(inert(text))
+
+
+def show_result(
+    found: Any, text_of: Callable[[Any], Iterable["RenderableType"]], *, as_json: bool
+) -> None:
+    """To stdout: what was found, as JSON or else as text."""
+    if as_json:
+        from intop.report.machine import to_json
+
+        print_result(to_json(found))
+    else:
+        from intop.report.text import show
+
+        show(*text_of(found))
 
 
 def say(text: str) -> None:

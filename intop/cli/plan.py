@@ -1,10 +1,9 @@
 """`intop plan`: what deploying would change on each host. Nothing is written there."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,11 +13,17 @@ from intop.cli.options import (
     examples,
     json_option,
     print_result,
+    show_result,
+    winner_option,
     workload_option,
 )
 from intop.cli.passwords import connecting
-from intop.cli.running import NO_GAIN, opened_context
+from intop.cli.running import NO_GAIN, connect_to, stored_context
 from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+    from intop.hosts.host import Connect
 
 
 @click.command(
@@ -33,7 +38,7 @@ from intop.errors import UsageError
 )
 @host_options
 @workload_option
-@click.option("--winner", is_flag=True, help="The whole winner, also where fewer keys will do.")
+@winner_option
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
 def command(
@@ -53,26 +58,22 @@ def command(
     Nothing is written. The exit code is 3 where there is no gain: keep the defaults; 1 when a host
     can't be asked.
     """
-    from intop.pipeline.campaigns import latest
     from intop.pipeline.planning import plan as stage
     from intop.report import plan as report
-    from intop.report.machine import to_json
-    from intop.report.text import show
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     hosts = named_hosts(words, **options)
-    connect = connecting(hosts) if hosts else None
-    with opened_context(config, arch, workload, latest) as context:
-        if connect is not None:
-            context = replace(context, connect=connect)
+
+    def connect(study: "Study", archs: Iterable[str]) -> "Connect":
+        return connecting(hosts) if hosts else connect_to(study, archs)
+
+    with stored_context(config, arch, workload, connect=connect) as context:
         found = stage(context, whole=winner, hosts=hosts)
-    if as_json:
-        print_result(to_json(found))
-    elif as_markdown:
+    if as_markdown:
         print_result(report.as_markdown(found))
     else:
-        show(*report.as_text(found))
+        show_result(found, report.as_text, as_json=as_json)
     plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
+from intop.errors import ResultMissingError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -54,44 +55,57 @@ def opened_context(
             )
 
 
-@contextmanager
-def stored_context(
-    config: Path | None, arch: str | None, workload: str | None
-) -> Iterator["Context"]:
-    """A study's latest campaign, to be read: no host is reached, and no password asked for.
-
-    Raises ResultMissingError where there is none yet.
-    """
-    from intop.errors import UsageError
-    from intop.pipeline.campaigns import latest
-    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
-    from intop.report.progress import progress
-    from intop.store import opened
-
-    def refuse(address: "HostAddress") -> "Host":
-        raise UsageError(f"{address.name}: this command reads the store only")
-
-    study = study_of(config)
-    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
-    with opened(study.store) as store, progress() as shown:
-        campaign = latest(store, study)
-        yield Context(
-            study=study,
-            store=store,
-            campaign=campaign,
-            connect=refuse,
-            progress=shown,
-            archs=archs,
-            workloads=workloads,
-        )
-
-
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
     """The way to the hosts of these architectures, which asks for passwords where it must."""
     from intop.domain.cluster import LabSpec
 
     clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
     return connecting([host for cluster in clusters for host in cluster.hosts])
+
+
+def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
+    """For what reads the store only: no host is reached, and no password asked for."""
+
+    def refuse(address: "HostAddress") -> "Host":
+        raise UsageError(f"{address.name}: this command reads the store only")
+
+    return refuse
+
+
+@contextmanager
+def stored_context(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    *,
+    connect: "Callable[[Study, Iterable[str]], Connect]" = connect_to_none,
+    writes: bool = False,
+) -> Iterator["Context"]:
+    """A study's latest campaign, to be read, or also written to. None is begun.
+
+    Raises ResultMissingError where there is none yet.
+    """
+    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
+    from intop.report.progress import progress
+    from intop.store import opened, opened_to_read
+
+    study = study_of(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with (opened if writes else opened_to_read)(study.store) as store:
+        campaign = None if store is None else store.latest(study.name)
+        if store is None or campaign is None:
+            raise ResultMissingError(f"{study.store} has no campaign of {study.name}: intop tune")
+        connected = connect(study, archs)
+        with progress() as shown:
+            yield Context(
+                study=study,
+                store=store,
+                campaign=campaign,
+                connect=connected,
+                progress=shown,
+                archs=archs,
+                workloads=workloads,
+            )
 
 
 def run_stage(

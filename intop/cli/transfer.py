@@ -11,8 +11,8 @@ from intop.cli.options import (
     dry_run_option,
     examples,
     json_option,
-    print_result,
     say,
+    show_result,
     workload_option,
 )
 from intop.cli.running import opened_context
@@ -60,8 +60,6 @@ def command(
     """
     from intop.pipeline.context import chosen_archs
     from intop.pipeline.transferring import transfer
-    from intop.report.machine import to_json
-    from intop.report.text import show
     from intop.report.transfer import transfer as text
 
     if one == other:
@@ -87,9 +85,6 @@ def command(
                 missing.append(str(error))
     if not found:
         raise ResultMissingError("\n".join(missing))
-    if as_json:
-        print_result(to_json(found))
-    else:
-        show(*map(text, found.values()))
+    show_result(found, lambda each: map(text, each.values()), as_json=as_json)
     for line in missing:
         say(line)

@@ -48,10 +48,14 @@ class Intended:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """All that a command would do. `campaign` is the one that goes on, None where one begins."""
+    """All that a command would do. `campaign` is the one that goes on, None where one begins.
+
+    It `is_finished` where `tune` has run all of its stages.
+    """
 
     study: str
     store: str
     campaign: int | None
+    is_finished: bool
     hosts: tuple[Touched, ...]
     intended: tuple[Intended, ...]

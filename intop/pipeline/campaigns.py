@@ -2,21 +2,12 @@
 
 from intop import __version__
 from intop.config.study import Study
-from intop.errors import ResultMissingError
 from intop.store import Campaign, Store
 
 
 def latest_or_new(store: Store, study: Study) -> Campaign:
     """The study's latest campaign; the first one when there is none yet."""
     return store.latest(study.name) or new(store, study)
-
-
-def latest(store: Store, study: Study) -> Campaign:
-    """The study's latest campaign. Raises ResultMissingError where there is none yet."""
-    found = store.latest(study.name)
-    if found is None:
-        raise ResultMissingError(f"{study.store} has no campaign of {study.name}: intop tune")
-    return found
 
 
 def new(store: Store, study: Study) -> Campaign:

@@ -60,6 +60,7 @@ def dry_run(
         study=study.name,
         store=study.store,
         campaign=found.campaign,
+        is_finished=found.finished_at is not None,
         hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),
         intended=tuple(_intended(study, store, campaign, one, request) for one in found.subjects),
     )

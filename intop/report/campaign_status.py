@@ -65,7 +65,7 @@ def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
     ended = f", finished {_utc(found.finished_at)}" if found.finished_at else ""
     yield (
         f"campaign {found.campaign} of {found.study} in {found.store}, begun "
-        f"{_utc(found.started_at)}{ended}: {found.trials} trials"
+        f"{_utc(found.started_at)}{ended}: {counted(found.trials, 'trial')}"
     )
     if found.finished_at:
         return
@@ -127,8 +127,8 @@ def _best(best: Best) -> Iterator[str]:
         )
     else:
         yield (
-            f"the lowest of {best.configurations} configurations, which is the luckiest one: it is "
-            f"better than it would be if measured again"
+            f"the lowest of {counted(best.configurations, 'configuration')}, which is the luckiest "
+            f"one: it is better than it would be if measured again"
         )
 
 

@@ -24,7 +24,10 @@ def measuring(found: DryRun) -> list[RenderableType]:
     if found.campaign is None:
         lines.append(f"a new campaign of {found.study} would begin in {found.store}")
     else:
-        lines.append(f"campaign {found.campaign} of {found.study} in {found.store} would go on")
+        ended = ", which is finished," if found.is_finished else ""
+        lines.append(
+            f"campaign {found.campaign} of {found.study} in {found.store}{ended} would go on"
+        )
     lines += [line for touched in found.hosts for line in _touched(touched)]
     parts: list[RenderableType] = [Text("\n".join(lines))]
     for one in found.intended:
@@ -101,7 +104,7 @@ def _line(one: Intended) -> str:
         return f"{one.subject.title}: nothing is left to measure"
     bound = "about" if one.subject.measured_in else "at least"
     time = "" if one.left_s is None else f", {bound} {duration(one.left_s)}"
-    return f"{one.subject.title}: {one.left} trials are left{time} ({pace(one.subject)})"
+    return f"{one.subject.title}: {counted(one.left, 'trial')} left{time} ({pace(one.subject)})"
 
 
 def _details(one: Intended) -> Iterator[str]:

@@ -9,7 +9,7 @@ import click
 from intop.cli import cli
 from scripts.references.markdown import MADE, anchor, table
 
-DEFAULT = re.compile(r"\s*\[(?:default: (?P<value>[^\]]*)|(?P<required>required))\]$")
+DEFAULT = re.compile(r"\s*\[(?:default: (?P<value>[^\]]*)|(?P<required>required))\](?=$|\s+\[)")
 EXAMPLES = "Examples:\n"
 HEAD = """\
 What `intop COMMAND --help` says, for all commands. What a study's file says, the
@@ -64,7 +64,7 @@ def _row(parameter: click.Parameter, context: click.Context) -> list[str] | None
     default = ""
     if match := DEFAULT.search(text):
         default = match["value"] or match["required"]
-        text = text[: match.start()]
+        text = text[: match.start()] + text[match.end() :]
     if parameter.envvar:
         text += f" Or by the variable `{parameter.envvar}`."
     return [f"`{words}`", " ".join(text.split()), default]

@@ -8,7 +8,9 @@ import pytest
 
 from campaigns import begun
 from intop.cli import cli
+from intop.errors import ResultMissingError
 from intop.resources import shipped
+from intop.store import opened
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -29,8 +31,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_whatever_touches_hosts_can_be_run_dry() -> None:
     """A command that is added later has to say on which side it is."""
     dry = {name for name, c in cli.commands.items() if any(p.name == "dry_run" for p in c.params)}
-    assert {*MEASURING, "transfer", "doctor", "apply", "rollback"} <= dry
-    assert not {"train", "search", "compare", "models", "status", "completion"} & dry
+    assert {*MEASURING, "transfer", "doctor", "rollback", "apply"} <= dry
+    assert not {"train", "search", "compare", "models", "status", "plan", "completion"} & dry
 
 
 @pytest.mark.parametrize("command", MEASURING)
@@ -43,10 +45,27 @@ def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, comman
     assert before == files(study.parent)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan"],
+        ["apply", "--dry-run"],
+        ["export", "--format", "json"],
+        ["report"],
+        ["compare", "x86", "arm"],
+    ],
+)
+def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str]) -> None:
+    before = files(study.parent)
+    with pytest.raises(ResultMissingError, match="has no campaign of mine: intop tune"):
+        call(*words, "-c", study)
+    assert before == files(study.parent)
+
+
 def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     study: Path, call: Call
 ) -> None:
-    begun(study.parent, ["ok", "ok", "disturbed"])
+    campaign, _ = begun(study.parent, ["ok", "ok", "disturbed"])
     before = files(study.parent)
     found = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
     assert before == files(study.parent)
@@ -60,11 +79,14 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     )
     _, out, _ = call("screen", "--dry-run", "-c", study)
     assert "campaign 1 of mine" in out
-    assert "x86 slt: 6 trials are left, at least 18 s (a trial takes more than the 3 s" in out
+    assert "x86 slt: 6 trials left, at least 18 s (a trial takes more than the 3 s" in out
     _, out, _ = call("screen", "--dry-run", "--new", "--samples", "20", "-c", study)
     assert "a new campaign of mine would begin" in out
     # The default before all and after every four.
-    assert "x86 slt: 26 trials are left" in out
+    assert "x86 slt: 26 trials left" in out
+    with opened(str(study.parent / "mine.db")) as store:
+        store.finish(campaign)
+    assert "mine.db, which is finished, would go on" in call("tune", "--dry-run", "-c", study)[1]
 
 
 def test_which_hosts_are_written_to_is_told(
@@ -110,7 +132,7 @@ def test_what_has_to_be_done_before_is_told(
 
 def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
     _, out, _ = call("contest", "kernel-6.1", "--rounds", "4", "--dry-run", "-c", study)
-    assert "x86 slt: 12 trials are left" in out  # the host's own values, a baseline, a winner
+    assert "x86 slt: 12 trials left" in out  # the host's own values, a baseline, a winner
 
 
 @pytest.mark.parametrize(
@@ -121,6 +143,7 @@ def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
         (["contest", "nosuch"], "there is no baseline nosuch"),
         (["transfer", "x86", "arm", "--no-measure"], "leave --dry-run out"),
         (["collect", "--arch", "arm"], "has no cluster for arm"),
+        (["tune", "--new", "--resume"], "--new and --resume exclude each other"),
     ],
 )
 def test_bad_usage_is_told_as_without_it(
@@ -134,7 +157,7 @@ def test_a_test_of_writing_names_the_keys(study: Path, call: Call) -> None:
     code, out, _ = call("doctor", "--write-test", "--dry-run", "-c", study)
     assert 0 == code
     assert "keys that may be written" in out
-    assert "trials are left" not in out
+    assert "trials left" not in out
 
 
 def test_a_lab_is_neither_started_nor_removed(study: Path, call: Call) -> None:

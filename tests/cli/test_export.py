@@ -12,7 +12,7 @@ from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
 from intop.domain.results import Verdict
-from intop.errors import ResultMissingError, UsageError
+from intop.errors import UsageError
 from intop.store import Subject, opened
 from samples import VERDICT
 
@@ -131,11 +131,6 @@ def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
     out, told = capsys.readouterr()
     assert "" == out
     assert "keep the defaults" in told
-
-
-def test_without_a_campaign_the_next_step_is_said(export: Export) -> None:
-    with pytest.raises(ResultMissingError, match="has no campaign of mine: intop tune"):
-        export("--format", "json")
 
 
 def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:

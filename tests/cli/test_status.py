@@ -21,7 +21,7 @@ def test_it_is_told_beside_the_hosts(study: Path, call: Call) -> None:
     assert "campaign 1 of mine in " in out
     assert "x86 slt: screen, 3 of 8 trials" in out
     assert "best so far, not a verdict: P99 9.0 ms (1 trial), the default's 10.0 ms (1)" in out
-    assert "the lowest of 1 configurations, which is the luckiest one" in out
+    assert "the lowest of 1 configuration, which is the luckiest one" in out
 
 
 def test_it_can_be_asked_without_any_host(

@@ -141,7 +141,7 @@ def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
     """Neither asked about nor begun."""
     hosts = (HostStep(host="two", problem="two: is gone"),)
     context = nullcontext(fleet.bench.task.context)
-    monkeypatch.setattr(apply, "opened_context", lambda *_: context)
+    monkeypatch.setattr(apply, "stored_context", lambda *_, **__: context)
     plans = [fleet.plan(), fleet.plan(hosts=hosts)]
     monkeypatch.setattr(applying, "plan_rollouts", lambda *_, **__: plans)
     with pytest.raises(IntopError, match="two: is gone"):
