@@ -72,5 +72,11 @@ def _explained(task: Task, verdict: Verdict) -> Explanation | None:
     """Nothing where there is no gain, or the file does without."""
     if verdict.outcome != "gain" or not task.context.study.budget.explain_rounds:
         return None
-    found = task.store.get(task.subject, Explanation) or explain(task)
+    found: Explanation | Verdict | None = task.store.get(task.subject, Explanation)
+    if found is None:
+        # It takes as long as all before, and who waits wants to know now.
+        task.context.progress.say(
+            f"{task.title}: gain: {verdict.gain}; next are the fewest changes that keep it"
+        )
+        found = explain(task)
     return found if isinstance(found, Explanation) else None
