@@ -7,7 +7,7 @@ from intop.domain.trial import PlannedTrial, Status
 from intop.store import Campaign, Store, Subject, opened
 from samples import trial
 
-STUDY = """\
+LOAD = """\
 [study]
 name = "mine"
 store = "{folder}/mine.db"
@@ -18,16 +18,26 @@ connections = 8
 threads = 2
 duration_s = 2
 
+"""
+LAB = (
+    LOAD
+    + """\
 [cluster.x86]
 lab = "t-cli"
 machines = ["x86_64", "aarch64"]
 
+"""
+)
+STUDY = (
+    LAB
+    + """\
 [budget]
 screen_trials = 8
 collect_trials = 8
 refine_trials = 4
 sentinel_every = 4
 """
+)
 
 
 def begun(folder: Path, statuses: list[Status], *, planned: int = 8) -> tuple[Campaign, Subject]:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 
+from campaigns import LAB
 from fakes import probe_of
 from intop import __version__
 from intop.cli import cli, hosts
@@ -32,21 +33,6 @@ HEAVY += ["rich", "catboost", "lightgbm", "xgboost", "deap", "hdrh", "joblib", "
 HEAVY += ["matplotlib"]
 
 SOMAXCONN, RMEM = VERDICT.configuration.values
-STUDY = """\
-[study]
-name = "mine"
-store = "{folder}/mine.db"
-
-[workload.slt]
-rate_rps = 100
-connections = 8
-threads = 2
-duration_s = 2
-
-[cluster.x86]
-lab = "t-cli"
-machines = ["x86_64", "aarch64"]
-"""
 
 
 def commands(
@@ -67,7 +53,7 @@ IDS = [" ".join(path) or "intop" for path, _ in COMMANDS]
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
-    path.write_text(STUDY.format(folder=tmp_path))
+    path.write_text(LAB.format(folder=tmp_path))
     return path
 
 
@@ -637,7 +623,7 @@ def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
 
 
 def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) -> None:
-    text = STUDY.format(folder=study.parent)
+    text = LAB.format(folder=study.parent)
     load = text[text.index("[workload.slt]") : text.index("[cluster")]
     study.write_text(text + load.replace("slt", "dlt"))
     measured(study, "x86", "arm")

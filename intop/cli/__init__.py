@@ -28,8 +28,8 @@ from intop.cli import (
     transfer,
     values,
 )
+from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import (
-    INTERRUPTED,
     Group,
     arch_option,
     config_option,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from intop.cli import dry_run
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
     Command,
     dry_run_option,
@@ -19,7 +20,7 @@ from intop.cli.options import (
     stage_options,
     winner_option,
 )
-from intop.cli.running import NO_GAIN, connect_to, stored_context
+from intop.cli.running import connect_to, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import interruptible, print_result, say, show_result, study_of
 from intop.errors import UsageError
 
@@ -86,7 +87,7 @@ def of_apply(
     **_: Any,
 ) -> None:
     """In place of apply: hosts are asked what they have, and whether anything is in the way."""
-    from intop.cli.running import NO_GAIN, connect_to, stored_context
+    from intop.cli.running import connect_to, stored_context
     from intop.pipeline.applying import plan_rollouts
     from intop.report.rollout import planned
 

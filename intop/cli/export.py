@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
     Command,
     arch_option,
@@ -17,7 +18,7 @@ from intop.cli.options import (
     winner_option,
     workload_option,
 )
-from intop.cli.running import NO_GAIN, stored_context
+from intop.cli.running import stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from intop.cli import campaign_status, dry_run
+from intop.cli.exit_codes import DRIFT
 from intop.cli.options import (
     Command,
     F,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from intop.domain.host_state import HostState
 
 T = TypeVar("T")
-DRIFT = 4
-"""The exit code of a status of hosts of which one is not as it was applied."""
 
 
 def host_options(command: F) -> F:

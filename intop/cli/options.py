@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from intop.cli import values
+from intop.cli.exit_codes import INTERRUPTED
 from intop.errors import UsageError
 from intop.report.plain import inert
 from intop.resources import shipped
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from intop.config.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED = 130
-"""The exit code of what was stopped by a signal, as shells have it."""
 
 
 class Command(click.Command):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.hosts import host_options, named_hosts
 from intop.cli.options import (
     Command,
@@ -18,7 +19,7 @@ from intop.cli.options import (
     workload_option,
 )
 from intop.cli.passwords import connecting
-from intop.cli.running import NO_GAIN, connect_to, stored_context
+from intop.cli.running import connect_to, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

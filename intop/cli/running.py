@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
 from intop.errors import ResultMissingError, UsageError
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from intop.hosts.host import Connect, Host
     from intop.pipeline.context import Context, Task
     from intop.store import Campaign, Store
-
-NO_GAIN = 3
 
 
 @contextmanager

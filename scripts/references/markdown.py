@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from intop.report import markdown
+
 MADE = "<!-- Made by `make docs`: change {source} and make it anew. -->\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; a bar within a cell stays a bar."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(
-        "| " + " | ".join(c.replace("|", r"\|") for c in line) + " |\n" for line in lines
-    )
+    columns = [(name, "left") for name in head]
+    cells = ([cell.replace("|", r"\|") for cell in row] for row in rows)
+    return markdown.table(columns, cells) + "\n"
 
 
 def anchor(title: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from campaigns import LOAD
 from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
@@ -16,17 +17,9 @@ from intop.errors import UsageError
 from intop.store import Subject, opened
 from samples import VERDICT
 
-STUDY = """\
-[study]
-name = "mine"
-store = "{folder}/mine.db"
-
-[workload.slt]
-rate_rps = 100
-connections = 8
-threads = 2
-duration_s = 2
-
+STUDY = (
+    LOAD
+    + """\
 [cluster.x86]
 url = "http://192.0.2.20"
 nginx_restart = "true"
@@ -36,6 +29,7 @@ load_generator = {{ hostname = "192.0.2.10", state_dir = "/tmp/load" }}
 load_balancer = {{ hostname = "192.0.2.20", user = "admin", sudo = "ask" }}
 backends = [{{ hostname = "192.0.2.31" }}]
 """
+)
 DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
 Export = Callable[..., str]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from campaigns import LAB
 from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
@@ -19,27 +20,16 @@ from intop.learn.families import FAMILIES
 from intop.store import Subject, opened
 from samples import METRICS, trial
 
-STUDY = """\
-[study]
-name = "mine"
-store = "{folder}/mine.db"
-
-[workload.slt]
-rate_rps = 100
-connections = 8
-threads = 2
-duration_s = 2
-
-[cluster.x86]
-lab = "t-fronts"
-machines = ["x86_64", "aarch64"]
-
+STUDY = (
+    LAB
+    + """\
 [budget]
 population = 20
 generations = 4
 patience = 2
 folds = 2
 """
+)
 WAIT, QUEUE = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from campaigns import LAB
 from fakes import probe_of
 from intop import __version__, artefacts
 from intop.cli import cli
@@ -22,26 +23,15 @@ from intop.pipeline import modelling
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, trial
 
-STUDY = """\
-[study]
-name = "mine"
-store = "{folder}/mine.db"
-
-[workload.slt]
-rate_rps = 100
-connections = 8
-threads = 2
-duration_s = 2
-
-[cluster.x86]
-lab = "t-models"
-machines = ["x86_64", "aarch64"]
-
+STUDY = (
+    LAB
+    + """\
 [budget]
 population = 20
 generations = 3
 patience = 2
 """
+)
 WAIT, QUEUE = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 TREES = ("RFR", "LightGBM")
 
