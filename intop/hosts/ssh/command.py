@@ -54,11 +54,13 @@ class Exchange:
             while True:
                 # Before reading, so that nothing comes between the last look and the end.
                 is_over = channel.eof_received or channel.closed
-                self._read(channel)
-                self._choose()
-                if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
-                    break
-                is_waiting = self._write(channel)
+                # See `_order`: nothing may come between a look at the channel and what is sent.
+                with channel.lock:
+                    self._read(channel)
+                    self._choose()
+                    if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
+                        break
+                    is_waiting = self._write(channel)
                 patience.check()
                 poller.poll(1000 * (WINDOW_S if is_waiting else WAKE_S))
             while not channel.status_event.wait(WAKE_S):
@@ -127,6 +129,7 @@ def _started(
 ) -> Iterator[paramiko.Channel]:
     """A channel on which the command runs; closed at the end."""
     channel = transport.open_session(timeout=timeout_s)
+    _order(channel)
     try:
         # paramiko waits for the answer for ever, unless the channel is closed meanwhile.
         timer = threading.Timer(timeout_s, channel.close)
@@ -144,3 +147,15 @@ def _started(
     finally:
         with suppress(paramiko.SSHException, OSError, EOFError):
             channel.close()
+
+
+def _order(channel: paramiko.Channel) -> None:
+    """Let whoever sends on the channel hold its lock until that is sent.
+
+    paramiko holds it while it looks at the channel, and sends after it. When the command ends in
+    between, paramiko's own thread answers that the channel is closed, and then comes what was to be
+    sent. Of a channel that is no more, sshd takes neither input nor its end: it says "packet
+    referred to nonexistent channel", and ends the whole connection.
+    """
+    channel.lock = threading.RLock()  # type: ignore[assignment]
+    channel.out_buffer_cv = threading.Condition(channel.lock)

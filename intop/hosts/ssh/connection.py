@@ -19,6 +19,7 @@ from intop.hosts.ssh import command as commands
 from intop.hosts.ssh import config, keys, known_hosts, sudo
 from intop.hosts.ssh.config import Route
 from intop.hosts.ssh.secret import Secret
+from intop.hosts.ssh.transport import Transport
 
 KEEPALIVE_S = 5
 SILENCE_S = 20
@@ -43,7 +44,7 @@ class SshHost:
     def __init__(
         self,
         address: HostAddress,
-        transport: paramiko.Transport,
+        transport: Transport,
         stack: ExitStack,
         password: Secret | None,
     ) -> None:
@@ -108,7 +109,7 @@ class SshHost:
     def _run(self, command: str, stdin: str, timeout_s: float, *, before: str = "") -> Completed:
         name = self._address.name
         if not self._transport.is_active():
-            raise UnreachableError(name, "the SSH connection was lost")
+            raise self._lost()
         _check_text(name, command, stdin)
         short = command if len(command) <= SHOWN else f"{command[:SHOWN]} ..."
         dialogue = sudo.Dialogue(self._password) if self._password else None
@@ -127,16 +128,23 @@ class SshHost:
                 name, f"was stopped after more than {limit} MB of output: `{short}`"
             ) from error
         except LOST as error:
+            if _is_over(self._transport):
+                raise self._lost() from error
             raise UnreachableError(
                 name, f"the SSH connection failed: {str(error) or 'it ended'}"
             ) from error
         if exit_code == NO_EXIT_CODE and _is_over(self._transport):
-            raise UnreachableError(name, "the SSH connection was lost")
+            raise self._lost()
         err = dialogue.heard(exchange.err) if dialogue else exchange.err
         if dialogue and not dialogue.running:
             said = sudo.refusal(self._user, _text(err), asked=dialogue.asked)
             raise CommandError(name, said)
         return Completed(exit_code, _text(exchange.out), _text(err))
+
+    def _lost(self) -> UnreachableError:
+        return UnreachableError(
+            self._address.name, f"the SSH connection was lost: {self._transport.why}"
+        )
 
 
 def _check_text(name: str, command: str, stdin: str) -> None:
@@ -188,7 +196,7 @@ def with_passwords(password_of: Callable[[HostAddress], Secret]) -> Connect:
 # -- the way there -------------------------------------------------------------------------------
 
 
-def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> paramiko.Transport:
+def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> Transport:
     """An authenticated connection, and what it stands on, all closed by `stack`."""
     if jumps > MOST_JUMPS:
         raise UnreachableError(
@@ -197,7 +205,7 @@ def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> paramiko.T
     route = config.route(address)
     try:
         sock = _way(address, route, stack, jumps)
-        transport = paramiko.Transport(sock)
+        transport = Transport(sock)
         stack.callback(transport.close)
         transport.banner_timeout = transport.handshake_timeout = route.timeout_s
         _check_key(address, transport, route)
@@ -282,7 +290,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 # -- who is there, and for how long --------------------------------------------------------------
 
 
-def _check_key(address: HostAddress, transport: paramiko.Transport, route: Route) -> None:
+def _check_key(address: HostAddress, transport: Transport, route: Route) -> None:
     """Greet the host, and see that its key is a known one."""
     try:
         listed = known_hosts.kinds(route.known_hosts, route.known_as, route.port)
@@ -308,7 +316,7 @@ def _family(kind: str) -> str:
     return "ssh-rsa" if kind.startswith("rsa-sha2-") else kind
 
 
-def _watch(transport: paramiko.Transport, over: threading.Event) -> None:
+def _watch(transport: Transport, over: threading.Event) -> None:
     """Ask for a sign of life now and then; close a connection that gives none.
 
     Else a command behind a jump host would be waited for as long as it may take. Seconds are
@@ -322,16 +330,16 @@ def _watch(transport: paramiko.Transport, over: threading.Event) -> None:
             if not asking.is_alive():
                 break
         else:
-            transport.close()
+            transport.give_up(f"no answer for {SILENCE_S} s")
 
 
-def _ask(transport: paramiko.Transport) -> None:
+def _ask(transport: Transport) -> None:
     with suppress(*LOST):
         # No server knows this request, and each of them says so.
         transport.global_request("keepalive@openssh.com", wait=True)
 
 
-def _is_over(transport: paramiko.Transport) -> bool:
+def _is_over(transport: Transport) -> bool:
     """Whether the connection has ended. It closes its channels a moment before it says so."""
     transport.join(timeout=1)
     return not transport.is_active()

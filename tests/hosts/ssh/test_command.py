@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import paramiko
 import pytest
+from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EOF
 
 from intop.errors import CommandError
 from intop.hosts.host import output
@@ -105,6 +107,30 @@ def test_a_command_that_never_reads_its_input_runs_out_of_time(host: SshHost) ->
 def test_a_command_that_ends_without_reading_its_input(host: SshHost) -> None:
     done = host.run("echo enough; exit 3", stdin="x" * (9 * MB))
     assert (3, "enough\n", "") == (done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(("stdin", "late"), [("", MSG_CHANNEL_EOF), ("x", MSG_CHANNEL_DATA)])
+def test_what_is_sent_while_a_command_ends_does_not_cost_the_connection(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, stdin: str, late: int
+) -> None:
+    """sshd ends a connection that names a channel which both sides have closed."""
+    delayed: list[paramiko.Message] = []
+    send = paramiko.Transport._send_user_message  # type: ignore[attr-defined]
+
+    def slow(transport: paramiko.Transport, message: paramiko.Message) -> None:
+        if message.asbytes()[0] == late and not delayed:
+            delayed.append(message)
+            time.sleep(0.3)  # `true` ends, and paramiko would answer to that
+        send(transport, message)
+
+    host = connect(machine.address("plain"))
+    monkeypatch.setattr(paramiko.Transport, "_send_user_message", slow)
+    try:
+        assert 0 == host.run("true", stdin=stdin).exit_code
+        assert 1 == len(delayed)
+        assert "still there\n" == output(host, "echo still there")
+    finally:
+        host.close()
 
 
 def test_a_long_command_is_shortened_in_the_message(host: SshHost) -> None:
