@@ -1,6 +1,5 @@
 """One command over a connection: fed, listened to, limited in time and in what it says."""
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -49,9 +48,13 @@ class Exchange:
         """
         patience = _Patience(timeout_s)
         with _started(transport, words, timeout_s) as channel:
-            poller = select.poll()
-            poller.register(channel.fileno(), select.POLLIN)
+            # No poll of channel.fileno(), a pipe: paramiko's thread may write to it when we have
+            # closed it. That ends the connection, or goes where its number leads by then.
+            woken = threading.Event()
+            channel.in_buffer.set_event(woken)
+            channel.in_stderr_buffer.set_event(woken)
             while True:
+                woken.clear()
                 # Before reading, so that nothing comes between the last look and the end.
                 is_over = channel.eof_received or channel.closed
                 # See `_order`: nothing may come between a look at the channel and what is sent.
@@ -62,7 +65,7 @@ class Exchange:
                         break
                     is_waiting = self._write(channel)
                 patience.check()
-                poller.poll(1000 * (WINDOW_S if is_waiting else WAKE_S))
+                woken.wait(WINDOW_S if is_waiting else WAKE_S)
             while not channel.status_event.wait(WAKE_S):
                 patience.check()
             return channel.recv_exit_status()

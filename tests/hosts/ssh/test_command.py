@@ -1,10 +1,13 @@
 """Commands that say too much, take too long or don't listen, on a real sshd."""
 
+import os
 import shlex
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import paramiko
@@ -128,6 +131,37 @@ def test_what_is_sent_while_a_command_ends_does_not_cost_the_connection(
     try:
         assert 0 == host.run("true", stdin=stdin).exit_code
         assert 1 == len(delayed)
+        assert "still there\n" == output(host, "echo still there")
+    finally:
+        host.close()
+
+
+def test_a_command_that_is_given_up_as_it_speaks_does_not_cost_the_connection(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """paramiko's thread would write to a pipe that we have closed."""
+    begun = threading.Event()
+
+    def slow(pipe: int, said: bytes) -> int:
+        begun.set()
+        with suppress(OSError):
+            for _ in range(100):
+                os.fstat(pipe)
+                time.sleep(0.01)
+        return os.write(pipe, said)
+
+    def check(_: command._Patience) -> None:
+        begun.wait(0.5)
+        raise TimeoutError
+
+    host = connect(machine.address("plain"))
+    slowly = SimpleNamespace(pipe=os.pipe, read=os.read, close=os.close, write=slow)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(paramiko.pipe, "os", slowly)
+            patched.setattr(command._Patience, "check", check)
+            with pytest.raises(CommandError, match="no answer"):
+                host.run("sleep 0.2; echo x; sleep 20")
         assert "still there\n" == output(host, "echo still there")
     finally:
         host.close()
