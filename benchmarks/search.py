@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.models import UnusableError, interval, numbers, positive
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.parameter import Scale
-from intop.learn.active import propose
+from intop.learn.active import Pool, propose
 from intop.learn.parallel import each
 from intop.learn.revision import revision
 from intop.learn.samples import Samples, Vector
@@ -196,7 +196,7 @@ def done(job: Job, table: Table) -> tuple[Job, Outcome]:
         # Rows of a table may be equal in all options that are told apart: the first one is taken.
         step = propose(
             table.samples.rows(known),
-            table.samples.values[left],
+            Pool(values=table.samples.values[left], scattered=np.zeros(len(left), np.bool_)),
             count=min(at_once, table.budget - len(known)),
             seed=len(known),
             replicates=False,

@@ -2,13 +2,16 @@
 
 A Gaussian process says how low each configuration is expected to be, and how sure that is. What is
 measured next is what lowers the target of the best known configuration most, on average over all
-that the process holds possible: docs/refine.md has the formulas and what each of them is worth.
+that the process holds possible. Where trials are noisy a forest has a say, too, and the space is
+filled further: docs/refine.md has the formulas and what each of them is worth.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
@@ -32,8 +35,10 @@ PROMISING = 2.0
 """Standard deviations of a trial within which a row may still be the best one."""
 TOLD = 3
 """Trials of a row after which its median is believed."""
-EXPLORED = 3
-"""Batches of noisy trials that have at least so many places spend one on what is known least."""
+EXPLORED = 2
+"""Of noisy trials one in so many goes anywhere in the space."""
+FORESTS = 2
+"""Of the others one in so many goes where a forest predicts the lowest target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,51 +61,63 @@ class Step:
     improvement: float
 
 
-def pool(space: Space, samples: Samples, *, seed: int) -> Matrix:
-    """Feasible values (n, columns) of a space that are worth asking the models about.
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """Different, feasible values (n, columns) of a space, none of them measured.
+
+    Those that are `scattered` (n,) fill the space.
+    """
+
+    values: Matrix
+    scattered: NDArray[np.bool_]
+
+    def without(self, rows: Matrix) -> "Pool":
+        """The same less these rows (m, columns)."""
+        out = {row.tobytes() for row in rows + 0.0}
+        kept = np.array([row.tobytes() not in out for row in self.values], dtype=np.bool_)
+        return Pool(values=self.values[kept], scattered=self.scattered[kept])
+
+
+def pool(space: Space, samples: Samples, *, seed: int) -> Pool:
+    """What is worth asking the models about.
 
     A design that fills the space, and some rounds of descendants of what was measured and of what
-    the model expects most of. None of the measured rows is among them.
+    either model expects most of.
     """
     from intop.learn.posterior import log_gain
 
     rng = np.random.default_rng(seed)
-    found = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
-    model = _model(samples, seed)
+    scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
+    model, forest = _model(samples, seed), _forest(samples, seed)
     mean, _ = model(samples.values)
-    parents = samples.values[np.argsort(mean, kind="stable")[:PARENTS]]
-    gains = log_gain(float(mean.min()), *model(found))
-    for _ in range(ROUNDS):
-        children = _decoded(space, _children(space.genes(parents), rng))
-        found = np.vstack([found, children])
-        gains = np.append(gains, log_gain(float(mean.min()), *model(children)))
-        parents = found[np.argsort(-gains, kind="stable")[:PARENTS]]
-    found = np.unique(found, axis=0)
-    known = {row.tobytes() for row in samples.values + 0.0}
-    return found[[row.tobytes() not in known for row in found]]
+    best = float(mean.min())
+    found = [
+        scattered,
+        _descendants(space, samples, mean, scattered, lambda v: -log_gain(best, *model(v)), rng),
+        _descendants(space, samples, forest(samples.values), scattered, forest, rng),
+    ]
+    values, first = np.unique(np.vstack(found), axis=0, return_index=True)
+    return Pool(values=values, scattered=first < SCATTERED).without(samples.values)
 
 
 def propose(
-    samples: Samples, pool: Matrix, *, count: int, seed: int, replicates: bool = True
+    samples: Samples, pool: Pool, *, count: int, seed: int, replicates: bool = True
 ) -> Step:
     """At most `count` rows of the pool, or measured ones again, to measure next.
 
-    `pool` (n, variables) has none of the measured rows. Each row is proposed once. Without
-    `replicates` no row is measured again, as where every measurement is exact. A function of its
-    arguments alone.
+    Each row is proposed once. Without `replicates` every measurement is exact: no row is measured
+    again, and the process alone decides. A function of its arguments alone.
     """
     outlook = _Outlook(_model(samples, seed), samples, pool, replicates=replicates)
-    chosen: list[Proposal] = []
-    improvement = 0.0
-    if replicates and count > 1:
-        chosen += outlook.doubtful()
-    explored = int(replicates and count >= EXPLORED and len(pool) > 0)
-    while len(chosen) < count - explored and outlook.allowed.any():
-        proposal, gain = outlook.next()
-        chosen.append(proposal)
-        improvement = max(improvement, gain)
-    if explored:
-        chosen += outlook.unknown()
+    explored = count // EXPLORED if replicates else 0
+    by_forest = (count - explored) // FORESTS if replicates else 0
+    improvement = outlook.improvement
+    chosen = outlook.doubtful() if replicates and count > 1 else []
+    while len(chosen) < count - explored - by_forest and outlook.allowed.any():
+        chosen.append(outlook.next())
+    for number in range(by_forest):
+        chosen += outlook.lowest(_forest(samples, seed + number))
+    chosen += outlook.anywhere(explored, np.random.default_rng(seed))
     return Step(proposals=tuple(chosen), improvement=improvement)
 
 
@@ -119,13 +136,13 @@ class _Outlook:
     """
 
     def __init__(
-        self, model: "Posterior", samples: Samples, pool: Matrix, *, replicates: bool
+        self, model: "Posterior", samples: Samples, pool: Pool, *, replicates: bool
     ) -> None:
         self.model = model
         self.known = len(samples)
         self.measured = samples.log_target
         self.counts = np.array([len(trials) for trials in samples.measured])
-        self.rows = np.vstack([samples.values, pool])
+        self.rows = np.vstack([samples.values, pool.values])
         self.mean, spread = model(self.rows)
         self.variance = spread**2
         self.noise = np.full(len(self.rows), model.noise)
@@ -133,6 +150,7 @@ class _Outlook:
         self.allowed = np.full(len(self.rows), fill_value=True)
         self.allowed[: self.known] = replicates
         self.believed = np.arange(len(self.rows)) < self.known
+        self.scattered = np.concatenate([np.zeros(self.known, dtype=np.bool_), pool.scattered])
         self.learned: list[Vector] = []
 
     @property
@@ -140,8 +158,9 @@ class _Outlook:
         """The row with the lowest mean of those that are measured, or will be."""
         return int(np.argmin(np.where(self.believed, self.mean, np.inf)))
 
-    def next(self) -> tuple[Proposal, float]:
-        """The row that is worth most, and by how much it is expected to lower the log target."""
+    @property
+    def worth(self) -> Vector:
+        """By how much a trial of each row is expected to lower the log target: its logarithm."""
         from intop.learn.posterior import log_gain
 
         best = self.best
@@ -153,10 +172,17 @@ class _Outlook:
         if np.isfinite(rival := others.min()):
             # To learn that the best one is not as good is worth as much as what is then taken.
             worth[best] = log_gain(self.mean[best], rival, moves[best])
-        row = int(np.argmax(np.where(self.allowed, worth, -np.inf)))
-        reason: Reason = "promise" if self.mean[row] < self.mean[best] else "uncertainty"
-        gain = float(np.exp(worth[row]))
-        return self.take(row, "replicate" if row < self.known else reason), gain
+        return np.where(self.allowed, worth, -np.inf)
+
+    @property
+    def improvement(self) -> float:
+        """By how much the row that is worth most is expected to lower the log target."""
+        return float(np.exp(self.worth.max()))
+
+    def next(self) -> Proposal:
+        """The row that is worth most."""
+        row = int(np.argmax(self.worth))
+        return self.take(row, "promise" if self.mean[row] < self.mean[self.best] else "uncertainty")
 
     def doubtful(self) -> list[Proposal]:
         """The measured row, if any, that has to be measured again whatever it tells about others.
@@ -166,24 +192,38 @@ class _Outlook:
         """
         best = self.best
         if self.counts[best] < TOLD:
-            return [self.take(best, "replicate")]
+            return [self.take(best)]
         limit = self.mean[best] + PROMISING * np.sqrt(self.model.noise)
         low = np.minimum(self.mean[: self.known], self.measured) < limit
         surprise = np.abs(self.model.misses) * (low & (self.counts < TOLD))
         row = int(np.argmax(surprise))
-        return [self.take(row, "replicate")] if surprise[row] > CONTRADICTORY else []
+        return [self.take(row)] if surprise[row] > CONTRADICTORY else []
 
-    def unknown(self) -> list[Proposal]:
-        """The row, if any, of which least is known among those that were never measured.
+    def lowest(self, forest: "Callable[[Matrix], Vector]") -> list[Proposal]:
+        """The row, if any, of which a forest expects most among those that were never measured.
 
-        What is expected of it does not count: where trials scatter, a few that had bad luck make
-        the model sure that a good region is a bad one, and improvement is never expected there.
+        Trees find the edges of a region that is good, which a process draws as a slope, and take
+        no trial's word for what its neighbours deny.
         """
-        variance = np.where(self.allowed & ~self.believed, self.variance, -np.inf)
-        row = int(np.argmax(variance))
-        return [self.take(row, "uncertainty")] if np.isfinite(variance[row]) else []
+        return self._first(forest(self.rows), "promise")
 
-    def take(self, row: int, reason: Reason) -> Proposal:
+    def anywhere(self, count: int, rng: np.random.Generator) -> list[Proposal]:
+        """At most `count` rows that fill the space, whatever is expected of them.
+
+        A few trials of bad luck make any model sure that a good region is a bad one, and
+        improvement is never expected there.
+        """
+        order = rng.permutation(len(self.rows)).astype(np.float64)
+        order[~self.scattered] = np.inf
+        return [p for _ in range(count) for p in self._first(order, "uncertainty")]
+
+    def _first(self, order: Vector, reason: Reason) -> list[Proposal]:
+        """The lowest in an order (n,), if any, among those that were never measured."""
+        order = np.where(self.allowed & ~self.believed, order, np.inf)
+        row = int(np.argmin(order))
+        return [self.take(row, reason)] if np.isfinite(order[row]) else []
+
+    def take(self, row: int, reason: Reason = "replicate") -> Proposal:
         """Chooses a row: what it will tell is known from now on."""
         with_it = self.model.together(self.rows, self.rows[row : row + 1])[:, 0]
         for told in self.learned:
@@ -193,7 +233,7 @@ class _Outlook:
         self.variance = np.maximum(self.variance - told**2, 1e-24)
         self.allowed[row] = False
         self.believed[row] = True
-        return Proposal(values=self.rows[row], reason=reason)
+        return Proposal(values=self.rows[row], reason="replicate" if row < self.known else reason)
 
 
 def _model(samples: Samples, seed: int) -> "Posterior":
@@ -201,6 +241,37 @@ def _model(samples: Samples, seed: int) -> "Posterior":
 
     with one_thread():
         return posterior(samples, seed)
+
+
+def _forest(samples: Samples, seed: int) -> Callable[[Matrix], Vector]:
+    """What a random forest says of values (n, columns): their log target (n,)."""
+    from intop.learn.families import FAMILIES
+    from intop.learn.surrogate import Predictor, fit
+
+    family = FAMILIES["RFR"]
+    with one_thread():
+        model = fit(family.build(samples.variables, dict(family.defaults), seed), samples)
+    return Predictor({family.name: model})
+
+
+def _descendants(
+    space: Space,
+    samples: Samples,
+    order: Vector,
+    rows: Matrix,
+    order_of: Callable[[Matrix], Vector],
+    rng: np.random.Generator,
+) -> Matrix:
+    """Values like those of the samples that come first by an order, and then like the best found.
+
+    The lowest come first; `order_of` says it of rows, of which there are some to begin with.
+    """
+    parents = samples.values[np.argsort(order, kind="stable")[:PARENTS]]
+    found = rows
+    for _ in range(ROUNDS):
+        found = np.vstack([found, _decoded(space, _children(space.genes(parents), rng))])
+        parents = found[np.argsort(order_of(found), kind="stable")[:PARENTS]]
+    return found[len(rows) :]
 
 
 def _children(genes: Matrix, rng: np.random.Generator) -> Matrix:

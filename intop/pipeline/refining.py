@@ -185,11 +185,9 @@ class _Refinement:
         sound = [m for m in measured if m.configuration.is_default or not m.failures]
         samples = samples_of(self.space, sound)
         failed = [t.configuration for t in everything if t.status == "failed"]
-        out = {row.tobytes() for row in self.space.values(failed) + 0.0}
         seed = self.task.seed("refine", number)
-        rows = pool(self.space, samples, seed=seed)
-        rows = rows[[row.tobytes() not in out for row in rows]]
-        step = propose(samples, rows, count=count, seed=seed)
+        left = pool(self.space, samples, seed=seed).without(self.space.values(failed))
+        step = propose(samples, left, count=count, seed=seed)
         names = {
             row.tobytes(): m.configuration
             for row, m in zip(samples.values + 0.0, sound, strict=True)

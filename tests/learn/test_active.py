@@ -6,7 +6,7 @@ import pytest
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
-from intop.learn.active import best_known, pool, propose
+from intop.learn.active import Pool, best_known, pool, propose
 from intop.learn.samples import Samples
 from samples import table
 
@@ -18,6 +18,10 @@ def bowl(values: Matrix) -> Matrix:
     return np.asarray(4 * (values[:, 0] - 0.3) ** 2 + 6 * (values[:, 1] - 0.7) ** 2)
 
 
+def whole(values: Matrix, scattered: bool = True) -> Pool:
+    return Pool(values=values, scattered=np.full(len(values), scattered))
+
+
 def start(count: int, seed: int = 1) -> tuple[Samples, Matrix]:
     order = np.random.default_rng(seed).permutation(len(GRID))
     return table(GRID[order[:count]], bowl(GRID[order[:count]])), GRID[order[count:]]
@@ -27,7 +31,7 @@ def searched(at_once: int, budget: int) -> float:
     """The lowest log target after so many measurements."""
     samples, left = start(6)
     while len(samples) < budget:
-        step = propose(samples, left, count=at_once, seed=len(samples), replicates=False)
+        step = propose(samples, whole(left), count=at_once, seed=len(samples), replicates=False)
         taken = np.array([p.values for p in step.proposals])
         values = np.vstack([samples.values, taken])
         left = left[~(left[:, None] == taken).all(axis=2).any(axis=1)]
@@ -42,7 +46,7 @@ def test_finds_the_lowest_of_225_with_few_measurements(at_once: int, budget: int
 
 def test_is_a_function_of_its_arguments() -> None:
     samples, left = start(10)
-    one, other = (propose(samples, left, count=3, seed=1) for _ in range(2))
+    one, other = (propose(samples, whole(left), count=3, seed=1) for _ in range(2))
     assert one.improvement == other.improvement > 0
     assert [p.values.tolist() for p in one.proposals] == [
         p.values.tolist() for p in other.proposals
@@ -51,7 +55,7 @@ def test_is_a_function_of_its_arguments() -> None:
 
 def test_a_batch_has_each_row_once_and_spreads() -> None:
     samples, left = start(4)
-    step = propose(samples, left, count=4, seed=1, replicates=False)
+    step = propose(samples, whole(left), count=4, seed=1, replicates=False)
     rows = np.array([p.values for p in step.proposals])
     assert 4 == len(np.unique(rows, axis=0))
     assert (rows[:, None] == left).all(axis=2).any(axis=1).all()
@@ -60,15 +64,17 @@ def test_a_batch_has_each_row_once_and_spreads() -> None:
 
 def test_what_is_known_offers_little() -> None:
     samples, left = start(10)
-    much = propose(samples, left, count=1, seed=1).improvement
+    much = propose(samples, whole(left), count=1, seed=1).improvement
     samples, left = start(100)
-    assert propose(samples, left, count=1, seed=1, replicates=False).improvement < 0.01 < much
+    assert (
+        propose(samples, whole(left), count=1, seed=1, replicates=False).improvement < 0.01 < much
+    )
 
 
 def test_a_short_pool_is_proposed_as_a_whole_and_an_empty_one_not() -> None:
     samples, left = start(10)
-    assert 2 == len(propose(samples, left[:2], count=4, seed=1, replicates=False).proposals)
-    step = propose(samples, left[:0], count=4, seed=1, replicates=False)
+    assert 2 == len(propose(samples, whole(left[:2]), count=4, seed=1, replicates=False).proposals)
+    step = propose(samples, whole(left[:0]), count=4, seed=1, replicates=False)
     assert ((), 0.0) == (step.proposals, step.improvement)
 
 
@@ -92,33 +98,53 @@ def test_the_best_known_is_not_the_luckiest() -> None:
 
 def test_where_trials_are_noisy_the_promising_are_measured_again() -> None:
     samples = noisy(100, 2, 1)
-    step = propose(samples, np.array([[0.0, 0.01]]), count=3, seed=1)
+    step = propose(samples, whole(np.array([[0.0, 0.01]])), count=8, seed=1)
     again = [p.values for p in step.proposals if p.reason == "replicate"]
     assert len(again) >= 2
     assert bowl(np.array(again)).max() < np.median(bowl(samples.values))
-    exact = propose(samples, np.array([[0.0, 0.01]]), count=3, seed=1, replicates=False)
+    exact = propose(samples, whole(np.array([[0.0, 0.01]])), count=3, seed=1, replicates=False)
     assert ["uncertainty"] == [p.reason for p in exact.proposals]
 
 
 def test_the_best_known_is_measured_until_it_is_believed() -> None:
     samples, left = start(20)
     best = best_known(samples, seed=1)
-    step = propose(samples, left, count=2, seed=1)
+    step = propose(samples, whole(left), count=2, seed=1)
     assert "replicate" == step.proposals[0].reason
     assert samples.values[best].tolist() == step.proposals[0].values.tolist()
     assert "replicate" != step.proposals[1].reason
 
 
-def test_a_batch_of_noisy_trials_goes_also_where_least_is_known() -> None:
-    samples = noisy(20, 2, 1)
-    left = GRID[[int(np.argmin(bowl(GRID))), int(np.argmax(bowl(GRID)))]]
-    # Far outside of all that was measured, and nothing good is expected there.
-    pool = np.vstack([samples.values.mean(0) + 0.01, left, left + 40.0])
-    for count, reached in ((2, False), (3, True)):
-        step = propose(samples, pool, count=count, seed=1)
-        assert reached == any((p.values > 20).any() for p in step.proposals)
-        exact = propose(samples, pool, count=count, seed=1, replicates=False)
-        assert count == len(exact.proposals)
+def test_half_of_a_batch_of_noisy_trials_goes_anywhere() -> None:
+    samples = noisy(100, 2, 1)
+    # Beside the worst that were measured: nothing is to be gained or learned there.
+    bad = samples.values[np.argsort(-bowl(samples.values))[:9]] + 1e-3
+    for count, reached in ((1, 0), (2, 1), (4, 2), (8, 4)):
+        pools = (whole(GRID, scattered=False), whole(bad))
+        both = Pool(
+            values=np.vstack([p.values for p in pools]),
+            scattered=np.concatenate([p.scattered for p in pools]),
+        )
+        step = propose(samples, both, count=count, seed=1)
+        assert count == len(step.proposals)
+        assert reached == sum((p.values == bad).all(axis=1).any() for p in step.proposals)
+    # Nothing is scattered: what is left of the batch is not forced.
+    short = propose(samples, whole(GRID, scattered=False), count=4, seed=1)
+    assert 2 == len(short.proposals)
+
+
+def test_a_forest_sees_a_box_among_noisy_trials() -> None:
+    def box(values: Matrix) -> Matrix:
+        return np.where((values[:, 0] < 0.3) & (values[:, 1] > 0.5), 3.0, 5.0)
+
+    samples, left = start(60)
+    noise = np.random.default_rng(2).normal(0, 0.3, len(samples))
+    samples = replace(
+        samples, measured=tuple((v,) for v in np.exp(box(samples.values) + noise).tolist())
+    )
+    step = propose(samples, whole(left, scattered=False), count=4, seed=1)
+    assert [3.0] == box(step.proposals[-1].values[None]).tolist()
+    assert "promise" == step.proposals[-1].reason
 
 
 def test_a_contradictory_row_is_measured_again() -> None:
@@ -126,7 +152,7 @@ def test_a_contradictory_row_is_measured_again() -> None:
     odd = int(np.argmin(np.abs(bowl(samples.values) - 1)))
     measured = [trials * 3 for trials in samples.measured]
     measured[odd] = (float(np.exp(-1.0)),)
-    step = propose(replace(samples, measured=tuple(measured)), left, count=2, seed=1)
+    step = propose(replace(samples, measured=tuple(measured)), whole(left), count=2, seed=1)
     assert "replicate" == step.proposals[0].reason
     assert samples.values[odd].tolist() == step.proposals[0].values.tolist()
 
@@ -142,7 +168,14 @@ def test_a_pool_is_feasible_and_has_nothing_measured(
         measured=tuple((float(v),) for v in np.exp(log_p99(space.encode(values)))),
     )
     found = pool(space, samples, seed=1)
-    assert np.array_equal(found, space.decode(space.genes(found)))
-    assert not {row.tobytes() for row in found} & {row.tobytes() for row in values + 0.0}
-    assert len(found) == len(np.unique(found, axis=0)) > 1000
-    assert np.array_equal(found, pool(space, samples, seed=1))
+    rows = found.values
+    assert np.array_equal(rows, space.decode(space.genes(rows)))
+    assert not {row.tobytes() for row in rows} & {row.tobytes() for row in values + 0.0}
+    assert len(rows) == len(np.unique(rows, axis=0)) > 1000
+    assert 500 < found.scattered.sum() <= 1000 < len(rows)
+    again = pool(space, samples, seed=1)
+    assert np.array_equal(rows, again.values)
+    assert np.array_equal(found.scattered, again.scattered)
+    fewer = found.without(rows[:10])
+    assert np.array_equal(fewer.values, rows[10:])
+    assert np.array_equal(fewer.scattered, found.scattered[10:])

@@ -13,14 +13,13 @@ import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import Configuration
-from intop.domain.encoding import Matrix
 from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Search, Training
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn import active
-from intop.learn.active import Proposal, Step
+from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.pipeline import measuring, refining, sampling, tuning
 from intop.pipeline.campaigns import new
@@ -58,14 +57,16 @@ class Models:
     seen: list[Samples] = field(default_factory=list)
     most: int = 100
 
-    def pool(self, space: Space, samples: Samples, *, seed: int) -> Matrix:
+    def pool(self, space: Space, samples: Samples, *, seed: int) -> Pool:
         genes = np.random.default_rng(seed).random((50, len(space.columns)))
-        return space.decode(genes)[: self.most]
+        values = space.decode(genes)[: self.most]
+        return Pool(values=values, scattered=np.full(len(values), fill_value=True))
 
-    def propose(self, samples: Samples, pool: Matrix, *, count: int, seed: int) -> Step:
+    def propose(self, samples: Samples, pool: Pool, *, count: int, seed: int) -> Step:
+        left = pool.values
         self.seen.append(samples)
         rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])
-        rows = [Proposal(values=pool[n], reason="promise") for n in rng.permutation(len(pool))]
+        rows = [Proposal(values=left[n], reason="promise") for n in rng.permutation(len(left))]
         again = samples.values[int(np.argmin(samples.log_target))]
         proposals = (Proposal(values=again, reason="replicate"), *rows)[: count if rows else 0]
         improvement = self.improvements.pop(0) if self.improvements else 0.1 + rng.random()
@@ -234,10 +235,10 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
         return make(planned, *args)
 
     ready.trial = trial  # type: ignore[method-assign]
-    pools: list[Matrix] = []
+    pools: list[Pool] = []
     propose = models.propose
 
-    def noted(samples: Samples, pool: Matrix, **kwargs: Any) -> Step:
+    def noted(samples: Samples, pool: Pool, **kwargs: Any) -> Step:
         pools.append(pool)
         return propose(samples, pool, **kwargs)
 
@@ -249,7 +250,7 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
     (failing,) = bad
     assert 1 == [p.configuration for p in plan(ready)].count(failing)
     assert 1 == [p.configuration for p in plan(ready)].count(DESIGN[0])
-    assert [50, 49, 49] == [len(pool) for pool in pools]
+    assert [50, 49, 49] == [len(pool.values) for pool in pools]
     assert 2 == found.steps[0].failures
     assert DESIGN[0] != found.steps[0].best.configuration
 
