@@ -32,9 +32,8 @@ The claim: with n trials ours reaches SHARE of the best gain (its logarithm) tha
 after any number of trials, and offline needs at least 2 n for that.
 
 All is kept in `--store`, and goes on where it was interrupted; an interrupted verification may go
-on with fewer `--rounds`. The emulator is the mean of a
-forest, of CatBoost and of Blend that learned the table; its noise is that of replicates of about
-the same P99, and winners are judged without any noise.
+on with fewer `--rounds`. `--table` keeps all trials as a table; the emulator draws its trials from
+such a one (benchmarks/beds.py), and judges winners without any noise.
 
 Optuna's GP needs torch, which nothing else here does: pip install torch (one for CPUs will do).
 """
@@ -46,57 +45,22 @@ import math
 import random
 import sys
 import time
-import warnings
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Protocol
 
-import numpy as np
-
-from benchmarks.datasets import context_of
-from benchmarks.screening import as_samples, read
-from intop.config.catalogue import load_catalogue
-from intop.config.study import load_study
+from benchmarks.beds import BUFFERS, Bed, ByRound, Emulator, the_lab
+from benchmarks.contenders import BEGUN, MOST, TUNERS, Arm, Shared, Shots
 from intop.domain.baseline import HOST
-from intop.domain.cluster import LabSpec, native_arch
-from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.encoding import Matrix
+from intop.domain.configuration import Configuration
 from intop.domain.space import Space
 from intop.domain.stats import paired_ratio
-from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError
-from intop.lab import cluster as lab
-from intop.learn.active import pool, propose
-from intop.learn.design import latin_hypercube
-from intop.learn.families import FAMILIES
-from intop.learn.fitness import Fitness
-from intop.learn.parallel import each, one_thread
-from intop.learn.samples import Samples
-from intop.learn.searching.run import Predict
-from intop.learn.searching.search import search
-from intop.learn.surrogate import Predictor, fit, fit_trees
-from intop.learn.tuning import tune
-from intop.pipeline.blocks import blocks, p99_by_round
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan
-from intop.pipeline.sampling import required_space
-from intop.resources import shipped
-from intop.store import opened
+from intop.learn.parallel import each
 
-TABLE = Path(__file__).parent / "data" / "slt-collect.csv.gz"
 BATCH = 4
-MOST = 100
-ALIKE = 8
-"""Optuna's samplers have ten random trials before their first model."""
-TRIES = 3
-"""Hyper-parameters tried by family, the defaults first."""
-TREES = tuple(name for name, family in FAMILIES.items() if family.is_tree and name != "Blend")
 LEVEL = 0.95
 SHARE = 0.95
 EVERYBODYS = (40, 100)
@@ -111,160 +75,6 @@ class Schedule:
     first: int = 20
     checkpoints: tuple[int, ...] = (20, 40, 50, 100)
 
-
-@dataclass(frozen=True)
-class Arm:
-    """A tuner with a seed."""
-
-    method: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.seed}"
-
-
-@dataclass(frozen=True)
-class Shot:
-    """A trial as a tuner sees it."""
-
-    configuration: Configuration
-    p99_ms: float
-
-
-Shots = Sequence[Shot]
-Shared = Mapping[Arm, Shots]
-"""What was measured for each arm, in the order in which it asked."""
-
-# The tuners: functions of what was measured for them so far, and of the seed ----------------------
-
-
-def samples_of(space: Space, shots: Shots) -> Samples:
-    """One row for each configuration, with all of its trials."""
-    found: dict[str, list[Shot]] = defaultdict(list)
-    for shot in shots:
-        found[shot.configuration.digest].append(shot)
-    return Samples(
-        variables=space.variables,
-        values=space.values([same[0].configuration for same in found.values()]) + 0.0,
-        measured=tuple(tuple(s.p99_ms for s in same) for same in found.values()),
-    )
-
-
-def ours(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
-    if len(shots) < first:
-        return offline(space, shots, min(count, first - len(shots)), seed, first)
-    samples, step_seed = samples_of(space, shots), _seed(seed, shots)
-    with one_thread():
-        rows = pool(space, samples, seed=step_seed)
-        step = propose(samples, rows, count=count, seed=step_seed)
-    return space.configurations(np.array([p.values for p in step.proposals]))
-
-
-def at_random(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
-    rng = np.random.default_rng(_seed(seed, shots))
-    return space.configurations(space.decode(rng.random((count, len(space.columns)))))
-
-
-def tpe(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
-    from optuna.samplers import TPESampler
-
-    return _optunas(TPESampler(seed=_seed(seed, shots), constant_liar=True), space, shots, count)
-
-
-def gp(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
-    import torch
-    from optuna.samplers import GPSampler
-
-    torch.set_num_threads(1)
-    return _optunas(GPSampler(seed=_seed(seed, shots)), space, shots, count)
-
-
-def _optunas(sampler: object, space: Space, shots: Shots, count: int) -> list[Configuration]:
-    """What a sampler asks for after these trials: as many at once, each aware of the others.
-
-    The study is told of what was measured, where constraints may have moved what was asked for.
-    Numbers are floats, rounded by us: of integers up to a million the GP makes a grid.
-    """
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    known: dict[str, optuna.distributions.BaseDistribution] = {
-        v.name: optuna.distributions.CategoricalDistribution(v.choices)
-        if v.choices
-        else optuna.distributions.FloatDistribution(v.low, v.high, log=v.scale == "log")
-        for v in space.variables
-    }
-    with warnings.catch_warnings(), one_thread():
-        warnings.simplefilter("ignore")
-        study = optuna.create_study(sampler=sampler)  # type: ignore[arg-type]
-        for row, shot in zip(space.values([s.configuration for s in shots]), shots, strict=True):
-            told = {
-                v.name: v.choices[int(n)] if v.choices else float(n)
-                for v, n in zip(space.variables, row, strict=True)
-            }
-            study.add_trial(
-                optuna.trial.create_trial(
-                    params=told, distributions=known, value=math.log(shot.p99_ms)
-                )
-            )
-        asked = [study.ask(known).params for _ in range(count)]
-    values = [
-        [float(v.choices.index(p[v.name]) if v.choices else p[v.name]) for v in space.variables]
-        for p in asked
-    ]
-    return space.configurations(space.decode(space.genes(np.array(values))))
-
-
-def offline(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
-    design = latin_hypercube(space, MOST, seed=seed, batch=first)
-    return design[len(shots) :][:count]
-
-
-def _seed(seed: int, shots: Shots) -> int:
-    return 1_000 * seed + len(shots)
-
-
-def luckiest(_space: Space, shots: Shots, _seed: int) -> Configuration:
-    return min(shots, key=lambda s: s.p99_ms).configuration
-
-
-def searched(space: Space, shots: Shots, seed: int) -> Configuration:
-    return _candidate(space, shots, seed, lambda predictor: predictor)
-
-
-def penalised(space: Space, shots: Shots, seed: int) -> Configuration:
-    return _candidate(space, shots, seed, Fitness)
-
-
-def _candidate(
-    space: Space, shots: Shots, seed: int, scored: Callable[[Predictor], Predict]
-) -> Configuration:
-    samples = samples_of(space, shots)
-    fitted = [tune(f, samples, trials=TRIES, timeout_s=None, seed=seed) for f in TREES]
-    predictor = scored(fit_trees(fitted, samples, seed))
-    start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
-    with one_thread():
-        found = search(space, predictor, seed=seed, start=start)
-    return found.candidates[0].configuration
-
-
-Ask = Callable[[Space, Shots, int, int, int], list[Configuration]]
-Win = Callable[[Space, Shots, int], Configuration]
-TUNERS: Mapping[str, tuple[Ask, Win]] = {
-    "ours": (ours, penalised),
-    "random": (at_random, luckiest),
-    "tpe": (tpe, luckiest),
-    "gp": (gp, luckiest),
-    "offline": (offline, searched),
-}
-
-BEGUN: Mapping[str, tuple[str, int | None]] = {
-    "offline": ("ours", None),
-    "tpe": ("random", ALIKE),
-    "gp": ("random", ALIKE),
-}
-"""Whose first trials they share, and how many; None: as many as the schedule begins with."""
 
 # The race -----------------------------------------------------------------------------------------
 
@@ -325,183 +135,6 @@ def _asked(
 
 def _won(arm: Arm, n: int, space: Space, shots: Shots) -> tuple[tuple[Arm, int], Configuration]:
     return (arm, n), TUNERS[arm.method][1](space, shots, arm.seed)
-
-
-Round = Callable[[Space, Shared], list[tuple[Arm, Configuration]]]
-ByRound = Mapping[str, float]
-"""P99 (ms) by the number of the round."""
-
-
-class Bed(Protocol):
-    """Where it is measured."""
-
-    def race(self, following: Round) -> Shared:
-        """Measure round after round, until there is none."""
-
-    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
-        """P99 of the default (as HOST) and of each configuration, by its digest."""
-
-    @property
-    def space(self) -> Space:
-        """Known once a round was measured."""
-
-
-class Emulator:
-    """Models of the table in place of the lab, with the noise of its replicates."""
-
-    def __init__(self) -> None:
-        rows = read(TABLE)
-        self._samples = as_samples(rows)
-        self.space = _tables_space(rows)
-        with one_thread():
-            models = {
-                name: fit(
-                    FAMILIES[name].build(self._samples.variables, dict(FAMILIES[name].defaults), 1),
-                    self._samples,
-                )
-                for name in ("RFR", "CatBoost", "Blend")
-            }
-        self._predictor = Predictor(models)
-
-    @cached_property
-    def _scatter(self) -> list[Matrix]:
-        """Deviations of trials from their configuration's mean, by that mean."""
-        several = [np.log(m) for m in self._samples.measured if len(m) > 1]
-        several.sort(key=lambda logs: float(logs.mean()))
-        self._means = np.array([logs.mean() for logs in several])
-        return [(v - v.mean()) * math.sqrt(len(v) / (len(v) - 1)) for v in several]
-
-    def truth(self, configurations: Sequence[Configuration]) -> Matrix:
-        """Log P99 (n,) without noise."""
-        with one_thread():
-            return self._predictor(self.space.values(configurations))
-
-    def race(self, following: Round) -> Shared:
-        so_far: dict[Arm, list[Shot]] = defaultdict(list)
-        while places := following(self.space, so_far):
-            truth = self.truth([c for _, c in places])
-            for (arm, configuration), log_p99 in zip(places, truth.tolist(), strict=True):
-                # The same whoever else takes part.
-                rng = np.random.default_rng([zlib.crc32(arm.name.encode()), len(so_far[arm])])
-                noisy = math.exp(log_p99 + self._noise(log_p99, rng))
-                so_far[arm].append(Shot(configuration, noisy))
-        return so_far
-
-    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
-        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        found = np.exp(self.truth(list(sides.values()))).tolist()
-        return {
-            side: {str(n): p99 for n in range(1, rounds + 1)}
-            for side, p99 in zip(sides, found, strict=True)
-        }
-
-    def _noise(self, log_p99: float, rng: np.random.Generator) -> float:
-        """A deviation of one of the ten configurations whose P99 is nearest."""
-        scatter = self._scatter
-        nearest = np.argsort(np.abs(self._means - log_p99))[:10]
-        return float(rng.choice(scatter[int(rng.choice(nearest))]))
-
-
-def _tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
-    """The space of the table's columns, with the defaults of its first row, which is the default.
-
-    Ranges are the catalogue's: a host's may be narrower.
-    """
-    catalogue = load_catalogue(shipped("configs") / "parameters.toml")
-    keys = _keys(rows)
-    chosen = tuple(p for p in catalogue.parameters if p.key in keys)
-    defaults = {
-        p.key: " ".join(v for name, v in rows[0].items() if name.partition("[")[0] == p.key)
-        for p in chosen
-    }
-    return Space(chosen, catalogue.constraints, defaults)
-
-
-def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
-    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "side", "p99_ms"}
-
-
-class Lab:
-    """Replicas of the lab, under a guard of the pipeline's."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    @property
-    def space(self) -> Space:
-        return required_space(self._task).restricted(_keys(read(TABLE)))
-
-    def race(self, following: Round) -> Shared:
-        def more(trials: Sequence[Trial]) -> list[PlannedTrial]:
-            return [
-                PlannedTrial(
-                    index=index,
-                    role="proposal",
-                    configuration=configuration,
-                    # Of no round: all trials take turns on the replicas.
-                    label=f": {arm.name}",
-                )
-                for index, (arm, configuration) in enumerate(
-                    following(self.space, self._shared(trials)), start=len(trials)
-                )
-            ]
-
-        trials = measure_plan(
-            self._task, "collect", lambda _: more([]), failures_count=False, more=more
-        )
-        return self._shared(trials)
-
-    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
-        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        plan = blocks(self._task, "contest", sides, rounds)
-        trials = measure_plan(
-            self._task,
-            "contest",
-            lambda _: plan,
-            failures_count=False,
-            # What was planned with more rounds, and interrupted, may end with fewer.
-            looks=lambda _: [rounds * len(sides)],
-            enough=lambda _: True,
-        )
-        return p99_by_round(trials)
-
-    def _shared(self, trials: Sequence[Trial]) -> Shared:
-        found: dict[Arm, list[Shot]] = defaultdict(list)
-        worst = 1_000.0 * self._task.workload.timeout_s
-        for trial in trials:
-            method, _, seed = trial.planned.side.partition(" ")
-            p99_ms = worst if trial.histogram is None else trial.p99_ms
-            found[Arm(method, int(seed))].append(Shot(trial.configuration, p99_ms))
-        return found
-
-
-@contextmanager
-def the_lab(store_path: Path, replicas: int, buffer_kb: int | None) -> Iterator[Lab]:
-    """Labs of our own, up as long as it lasts; a `buffer_kb` is that of their link."""
-    whole = load_study(shipped("configs") / "lab.toml")
-    arch = native_arch()
-    (cluster, *_) = whole.clusters[arch]
-    link = cluster.link
-    if link is not None and buffer_kb is not None:
-        link = replace(link, limit_kb=buffer_kb)
-    specs = tuple(LabSpec(name=f"tuners-{n}", arch=arch, link=link) for n in range(1, replicas + 1))
-    study = replace(
-        whole,
-        name="tuners",
-        clusters={arch: specs},
-        wanted=tuple(sorted(_keys(read(TABLE)))),
-        workloads={"slt": whole.workloads["slt"]},
-        budget=replace(whole.budget, hopeless=0.0),
-    )
-    try:
-        for spec in specs:
-            lab.up(spec)
-        with opened(str(store_path)) as store:
-            (task,) = context_of(store, study).subjects()
-            yield Lab(task)
-    finally:
-        for spec in specs:
-            lab.down(spec.name)
 
 
 # What it came to ----------------------------------------------------------------------------------
@@ -667,6 +300,19 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--buffer", type=int, metavar="KB", help="of the lab's link (that of configs/lab.toml)"
     )
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="keep all trials there (.csv.gz)"
+    )
+    parser.add_argument(
+        "--delay",
+        type=float,
+        default=0.0,
+        metavar="MS",
+        help="of its packets (0); its load balancers are virtual machines then",
+    )
+    parser.add_argument(
+        "--keys", nargs="+", default=(), metavar="KEY", help="to tune (those of the table)"
+    )
     parser.add_argument("--store", type=Path, default=Path("tuners.db"), help="(tuners.db)")
     parser.add_argument("--out", type=Path, default=Path("tuners.json"), help="(tuners.json)")
     arguments = parser.parse_args(words)
@@ -680,6 +326,9 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"--trials must be from {min(EVERYBODYS)} to {MOST}")
     if not 2 <= arguments.first <= min(arguments.checkpoints):
         parser.error("--first must be at least 2 and at most the first of --checkpoints")
+    if arguments.dry and (arguments.buffer not in BUFFERS or arguments.delay or arguments.keys):
+        known = ", ".join(f"--buffer {kb}" for kb in BUFFERS if kb is not None)
+        parser.error(f"there is no table to emulate that with, only for {known} or none")
     if arguments.rounds < 2:
         parser.error("--rounds must be at least 2: an interval needs two rounds")
     return arguments
@@ -692,10 +341,18 @@ def main(words: Sequence[str] | None = None) -> None:
     race = Race(arms, arguments.trials, arguments.jobs, schedule)
     try:
         if arguments.dry:
-            outcome = run(Emulator(), race, arguments.rounds)
+            outcome = run(Emulator(BUFFERS[arguments.buffer]), race, arguments.rounds)
         else:
-            with the_lab(arguments.store, arguments.replicas, arguments.buffer) as bed:
+            with the_lab(
+                arguments.store,
+                arguments.replicas,
+                buffer_kb=arguments.buffer,
+                delay_ms=arguments.delay,
+                keys=arguments.keys,
+            ) as bed:
                 outcome = run(bed, race, arguments.rounds)
+                if arguments.table is not None:
+                    bed.keep(arguments.table)
     except KeyboardInterrupt:
         sys.exit(f"stopped; the same command goes on with {arguments.store}")
     except IntopError as error:

@@ -2,17 +2,17 @@
 
 import importlib.util
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import tuners
-from benchmarks.tuners import Arm, Race, Schedule, Shot
+from benchmarks import beds, contenders, tuners
+from benchmarks.contenders import Arm, Shot
+from benchmarks.tuners import Race, Schedule
 from intop.domain.baseline import HOST
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import DEFAULT, Configuration
 
-SPACE = tuners._tables_space(tuners.read(tuners.TABLE))
+SPACE = beds.tables_space(beds.read(beds.TABLE))
 
 
 def p99_ms(configuration: Configuration) -> float:
@@ -44,10 +44,10 @@ class Bed:
 def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monkeypatch) -> None:
     monkeypatch.setattr(tuners, "EVERYBODYS", (8,))
     monkeypatch.setattr(tuners, "BEGUN", {"offline": ("ours", None), "tpe": ("random", 4)})
-    monkeypatch.setattr(tuners, "TREES", ("LightGBM",))
-    monkeypatch.setattr(tuners, "TRIES", 1)
+    monkeypatch.setattr(contenders, "TREES", ("LightGBM",))
+    monkeypatch.setattr(contenders, "TRIES", 1)
     # Optuna's GP needs torch, which CI has not.
-    methods = [name for name in tuners.TUNERS if name != "gp"]
+    methods = [name for name in contenders.TUNERS if name != "gp"]
     arms = tuple(Arm(method, 1) for method in methods)
     bed, race = Bed(), Race(arms, 8, jobs=1, schedule=Schedule(4, (4, 8)))
     measured, winners, verified = tuners.run(bed, race, 2)
@@ -77,8 +77,8 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monk
 
 
 def test_a_tuner_goes_on_as_it_would_have() -> None:
-    shots = [Shot(c, p99_ms(c)) for c in tuners.at_random(SPACE, (), 12, 3, 4)]
-    for ask in (tuners.at_random, tuners.tpe, tuners.offline):
+    shots = [Shot(c, p99_ms(c)) for c in contenders.at_random(SPACE, (), 12, 3, 4)]
+    for ask in (contenders.at_random, contenders.tpe, contenders.offline):
         assert ask(SPACE, shots, 2, 1, 4) == ask(SPACE, shots, 2, 1, 4)
         assert ask(SPACE, shots, 2, 1, 4) != ask(SPACE, shots[:8], 2, 1, 4)
 
@@ -104,13 +104,15 @@ def test_the_claim_is_of_half_of_the_trials() -> None:
         assert holds == told.endswith("the claim holds.")
 
 
-def test_the_emulator_has_the_tables_noise() -> None:
-    emulator = tuners.Emulator.__new__(tuners.Emulator)
-    emulator._samples = SimpleNamespace(measured=((9.0, 10.0, 11.0), (100.0, 100.0), (90.0,)))
+def test_the_emulator_draws_the_tables_trials() -> None:
+    emulator = beds.Emulator(beds.TABLE)
+    measured = {float(row["p99_ms"]) for row in beds.read(beds.TABLE)}
     rng = np.random.default_rng(1)
-    drawn = {round(emulator._noise(math.log(50), rng), 6) for _ in range(200)}
-    assert 4 == len(drawn)
-    assert 0.0 in drawn
+    for configuration in (DEFAULT, *contenders.at_random(emulator.space, (), 3, 1, 4)):
+        drawn = [emulator.trial(configuration, rng) for _ in range(60)]
+        assert all(min(abs(math.exp(v) - m) for m in measured) < 1e-9 for v in drawn)
+        error = np.std(drawn) / math.sqrt(len(drawn))
+        assert abs(np.mean(drawn) - emulator.truth([configuration])[0]) < 4 * error
 
 
 def test_what_is_missing_is_said(monkeypatch, capsys) -> None:
@@ -118,4 +120,7 @@ def test_what_is_missing_is_said(monkeypatch, capsys) -> None:
     with pytest.raises(SystemExit):
         tuners.parsed(["--dry"])
     assert "pip install torch" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        tuners.parsed(["--dry", "--tuners", "ours", "--buffer", "30"])
+    assert "only for --buffer 40 or none" in capsys.readouterr().err
     assert 40 == tuners.parsed(["--tuners", "ours", "--trials", "40"]).trials

@@ -1,0 +1,243 @@
+"""Where benchmarks/tuners.py measures: the lab, or an emulator of it."""
+
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.contenders import Arm, Shared, Shot
+from benchmarks.datasets import context_of, write
+from benchmarks.screening import as_samples, read
+from intop.config.catalogue import load_catalogue
+from intop.config.study import load_study
+from intop.domain.baseline import HOST
+from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.encoding import Matrix, encode
+from intop.domain.space import Space
+from intop.domain.trial import PlannedTrial, Trial
+from intop.lab import cluster as lab
+from intop.pipeline.blocks import blocks, p99_by_round
+from intop.pipeline.context import Task
+from intop.pipeline.measuring import measure_plan
+from intop.pipeline.sampling import required_space
+from intop.resources import shipped
+from intop.store import opened
+
+DATA = Path(__file__).parent / "data"
+TABLE = DATA / "slt-collect.csv.gz"
+BUFFERS: Mapping[int | None, Path] = {None: TABLE, 40: DATA / "slt-buffer-40.csv.gz"}
+"""Tables of the lab's own link, and of one with so short a buffer (KB)."""
+LEAF = 15
+"""Trials at least in a leaf of the emulator."""
+
+Leaves = NDArray[np.intp]
+Round = Callable[[Space, Shared], list[tuple[Arm, Configuration]]]
+ByRound = Mapping[str, float]
+"""P99 (ms) by the number of the round."""
+
+
+class Bed(Protocol):
+    """Where it is measured."""
+
+    def race(self, following: Round) -> Shared:
+        """Measure round after round, until there is none."""
+
+    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
+        """P99 of the default (as HOST) and of each configuration, by its digest."""
+
+    @property
+    def space(self) -> Space:
+        """Known once a round was measured."""
+
+
+class Emulator:
+    """A table of trials in place of the lab: a trial is one of a configuration that was alike.
+
+    A forest with large leaves learned the table. A trial of any configuration is drawn from those
+    that share its leaf in one of the trees, so that what has two modes on the lab has them here.
+    The truth is what trials have on average.
+    """
+
+    def __init__(self, table: Path) -> None:
+        from sklearn.ensemble import RandomForestRegressor
+
+        rows = read(table)
+        samples = as_samples(rows)
+        self.space = tables_space(rows)
+        self._variables = samples.variables
+        self._trials = np.log(np.concatenate(samples.measured))
+        values = np.repeat(samples.values, [len(m) for m in samples.measured], axis=0)
+        self._forest = RandomForestRegressor(
+            n_estimators=100, min_samples_leaf=LEAF, max_features=0.6, n_jobs=1, random_state=1
+        ).fit(encode(self._variables, values), self._trials)
+        self._leaves = self._of(values)
+
+    def truth(self, configurations: Sequence[Configuration]) -> Matrix:
+        """Mean log P99 (n,) of their trials."""
+        means = []
+        for known, asked in zip(self._leaves.T, self._leaves_of(configurations).T, strict=True):
+            sums = np.bincount(known, weights=self._trials)
+            means.append(sums[asked] / np.bincount(known)[asked])
+        return np.asarray(np.mean(means, axis=0))
+
+    def trial(self, configuration: Configuration, rng: np.random.Generator) -> float:
+        """The log P99 of one more trial."""
+        tree = int(rng.integers(self._leaves.shape[1]))
+        leaf = self._leaves_of([configuration])[0, tree]
+        return float(rng.choice(self._trials[self._leaves[:, tree] == leaf]))
+
+    def race(self, following: Round) -> Shared:
+        so_far: dict[Arm, list[Shot]] = defaultdict(list)
+        while places := following(self.space, so_far):
+            for arm, configuration in places:
+                # The same whoever else takes part.
+                rng = np.random.default_rng([zlib.crc32(arm.name.encode()), len(so_far[arm])])
+                so_far[arm].append(Shot(configuration, math.exp(self.trial(configuration, rng))))
+        return so_far
+
+    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
+        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
+        found = np.exp(self.truth(list(sides.values()))).tolist()
+        return {
+            side: {str(n): p99 for n in range(1, rounds + 1)}
+            for side, p99 in zip(sides, found, strict=True)
+        }
+
+    def _leaves_of(self, configurations: Sequence[Configuration]) -> Leaves:
+        return self._of(self.space.values(configurations))
+
+    def _of(self, values: Matrix) -> Leaves:
+        """The leaf (n, trees) of each row of values (n, variables)."""
+        return np.asarray(self._forest.apply(encode(self._variables, values)))
+
+
+def tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
+    """The space of the table's columns, with the defaults of its first row, which is the default.
+
+    Ranges are the catalogue's: a host's may be narrower.
+    """
+    catalogue = load_catalogue(shipped("configs") / "parameters.toml")
+    keys = _keys(rows)
+    chosen = tuple(p for p in catalogue.parameters if p.key in keys)
+    defaults = {
+        p.key: " ".join(v for name, v in rows[0].items() if name.partition("[")[0] == p.key)
+        for p in chosen
+    }
+    return Space(chosen, catalogue.constraints, defaults)
+
+
+def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
+    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "side", "p99_ms"}
+
+
+class Lab:
+    """Replicas of the lab, under a guard of the pipeline's."""
+
+    def __init__(self, task: Task, keys: Collection[str]) -> None:
+        self._task = task
+        self._keys = keys
+
+    @property
+    def space(self) -> Space:
+        return required_space(self._task).restricted(self._keys)
+
+    def race(self, following: Round) -> Shared:
+        def more(trials: Sequence[Trial]) -> list[PlannedTrial]:
+            return [
+                PlannedTrial(
+                    index=index,
+                    role="proposal",
+                    configuration=configuration,
+                    # Of no round: all trials take turns on the replicas.
+                    label=f": {arm.name}",
+                )
+                for index, (arm, configuration) in enumerate(
+                    following(self.space, self._shared(trials)), start=len(trials)
+                )
+            ]
+
+        trials = measure_plan(
+            self._task, "collect", lambda _: more([]), failures_count=False, more=more
+        )
+        return self._shared(trials)
+
+    def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
+        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
+        plan = blocks(self._task, "contest", sides, rounds)
+        trials = measure_plan(
+            self._task,
+            "contest",
+            lambda _: plan,
+            failures_count=False,
+            # What was planned with more rounds, and interrupted, may end with fewer.
+            looks=lambda _: [rounds * len(sides)],
+            enough=lambda _: True,
+        )
+        return p99_by_round(trials)
+
+    def keep(self, path: Path) -> None:
+        """Write a table of all trials, the default's first."""
+        trials = [t for stage in ("contest", "collect") for t in self._task.trials(stage)]
+        trials.sort(key=lambda t: not t.configuration.is_default)
+        write(path, self.space, trials)
+
+    def _shared(self, trials: Sequence[Trial]) -> Shared:
+        found: dict[Arm, list[Shot]] = defaultdict(list)
+        worst = 1_000.0 * self._task.workload.timeout_s
+        for trial in trials:
+            method, _, seed = trial.planned.side.partition(" ")
+            p99_ms = worst if trial.histogram is None else trial.p99_ms
+            found[Arm(method, int(seed))].append(Shot(trial.configuration, p99_ms))
+        return found
+
+
+@contextmanager
+def the_lab(
+    store_path: Path,
+    replicas: int,
+    *,
+    buffer_kb: int | None = None,
+    delay_ms: float = 0.0,
+    keys: Collection[str] = (),
+) -> Iterator[Lab]:
+    """Labs of our own, up as long as it lasts; buffer and delay are those of their links.
+
+    With a delay their load balancers are virtual machines. Without `keys`, those of the table.
+    """
+    whole = load_study(shipped("configs") / "lab.toml")
+    arch = native_arch()
+    (cluster, *_) = whole.clusters[arch]
+    assert cluster.link is not None
+    link = replace(cluster.link, delay_ms=delay_ms)
+    if buffer_kb is not None:
+        link = replace(link, limit_kb=buffer_kb)
+    specs = tuple(
+        LabSpec(name=f"tuners-{n}", arch=arch, link=link, kind="vm" if delay_ms else cluster.kind)
+        for n in range(1, replicas + 1)
+    )
+    chosen = tuple(sorted(keys or _keys(read(TABLE))))
+    study = replace(
+        whole,
+        name="tuners",
+        clusters={arch: specs},
+        wanted=chosen,
+        workloads={"slt": whole.workloads["slt"]},
+        budget=replace(whole.budget, hopeless=0.0),
+    )
+    try:
+        for spec in specs:
+            lab.up(spec)
+        with opened(str(store_path)) as store:
+            (task,) = context_of(store, study).subjects()
+            yield Lab(task, chosen)
+    finally:
+        for spec in specs:
+            lab.down(spec.name)
