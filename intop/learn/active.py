@@ -35,8 +35,8 @@ PROMISING = 2.0
 """Standard deviations of a trial within which a row may still be the best one."""
 TOLD = 3
 """Trials of a row after which its median is believed."""
-EXPLORED = 2
-"""Of noisy trials one in so many goes anywhere in the space."""
+EXPLORED = 4
+"""Of noisy trials one in so many goes anywhere in the space, and one of three does."""
 FORESTS = 2
 """Of the others one in so many goes where a forest predicts the lowest target."""
 
@@ -109,7 +109,7 @@ def propose(
     again, and the process alone decides. A function of its arguments alone.
     """
     outlook = _Outlook(_model(samples, seed), samples, pool, replicates=replicates)
-    explored = count // EXPLORED if replicates else 0
+    explored = (count + 1) // EXPLORED if replicates else 0
     by_forest = (count - explored) // FORESTS if replicates else 0
     improvement = outlook.improvement
     chosen = outlook.doubtful() if replicates and count > 1 else []
