@@ -3,7 +3,7 @@
     python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
     python -m benchmarks.tuners --buffer 40     behind a shorter buffer, where the good is rare
     python -m benchmarks.tuners --tuners ours offline --first 8 --checkpoints 8 12 16 20 40
-    python -m benchmarks.tuners --dry           on an emulator of it: two minutes
+    python -m benchmarks.tuners --dry           on an emulator of it
 
 All minimise log P99 over the parameters of benchmarks/data/slt-collect.csv.gz with the same number
 of trials, from several seeds, in rounds: in each of them every tuner with every seed gets its next

@@ -128,6 +128,9 @@ def test_a_quarter_of_the_noisy_trials_goes_anywhere() -> None:
         step = propose(samples, both, count=count, seed=1)
         assert count == len(step.proposals)
         assert reached == sum((p.values == bad).all(axis=1).any() for p in step.proposals)
+    exact = propose(samples, both, count=4, seed=1, replicates=False)
+    assert 4 == len(exact.proposals)
+    assert not any((p.values == bad).all(axis=1).any() for p in exact.proposals)
     # Nothing is scattered: what is left of the batch is not forced.
     short = propose(samples, whole(GRID, scattered=False), count=4, seed=1)
     assert 3 == len(short.proposals)
