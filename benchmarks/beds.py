@@ -71,13 +71,16 @@ class Emulator:
 
         rows = read(table)
         samples = as_samples(rows)
+        # A table of before there were tails has P99 alone.
+        tails = as_samples(rows, "tail_ms" if "tail_ms" in rows[0] else "p99_ms")
         self.space = tables_space(rows)
         self._variables = samples.variables
         self._trials = np.log(np.concatenate(samples.measured))
+        self._tails = np.log(np.concatenate(tails.measured))
         values = np.repeat(samples.values, [len(m) for m in samples.measured], axis=0)
         self._forest = RandomForestRegressor(
             n_estimators=100, min_samples_leaf=LEAF, max_features=0.6, n_jobs=1, random_state=1
-        ).fit(encode(self._variables, values), self._trials)
+        ).fit(encode(self._variables, values), np.column_stack([self._trials, self._tails]))
         self._leaves = self._of(values)
 
     def truth(self, configurations: Sequence[Configuration]) -> Matrix:
@@ -88,11 +91,12 @@ class Emulator:
             means.append(sums[asked] / np.bincount(known)[asked])
         return np.asarray(np.mean(means, axis=0))
 
-    def trial(self, configuration: Configuration, rng: np.random.Generator) -> float:
-        """The log P99 of one more trial."""
+    def trial(self, configuration: Configuration, rng: np.random.Generator) -> Shot:
+        """One more trial of it."""
         tree = int(rng.integers(self._leaves.shape[1]))
         leaf = self._leaves_of([configuration])[0, tree]
-        return float(rng.choice(self._trials[self._leaves[:, tree] == leaf]))
+        row = int(rng.choice(np.flatnonzero(self._leaves[:, tree] == leaf)))
+        return Shot(configuration, math.exp(self._trials[row]), math.exp(self._tails[row]))
 
     def race(self, following: Round) -> Shared:
         so_far: dict[Arm, list[Shot]] = defaultdict(list)
@@ -100,7 +104,7 @@ class Emulator:
             for arm, configuration in places:
                 # The same whoever else takes part.
                 rng = np.random.default_rng([zlib.crc32(arm.name.encode()), len(so_far[arm])])
-                so_far[arm].append(Shot(configuration, math.exp(self.trial(configuration, rng))))
+                so_far[arm].append(self.trial(configuration, rng))
         return so_far
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
@@ -135,7 +139,7 @@ def tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
 
 
 def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
-    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "side", "p99_ms"}
+    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "side", "p99_ms", "tail_ms"}
 
 
 class Lab:
@@ -187,15 +191,21 @@ class Lab:
         """Write a table of all trials, the default's first."""
         trials = [t for stage in ("contest", "collect") for t in self._task.trials(stage)]
         trials.sort(key=lambda t: not t.configuration.is_default)
-        write(path, self.space, trials)
+        write(path, self.space, trials, tails=True)
 
     def _shared(self, trials: Sequence[Trial]) -> Shared:
         found: dict[Arm, list[Shot]] = defaultdict(list)
         worst = 1_000.0 * self._task.workload.timeout_s
         for trial in trials:
             method, _, seed = trial.planned.side.partition(" ")
-            p99_ms = worst if trial.histogram is None else trial.p99_ms
-            found[Arm(method, int(seed))].append(Shot(trial.configuration, p99_ms))
+            failed = trial.histogram is None
+            found[Arm(method, int(seed))].append(
+                Shot(
+                    trial.configuration,
+                    p99_ms=worst if failed else trial.p99_ms,
+                    tail_ms=worst if failed else trial.tail_ms,
+                )
+            )
         return found
 
 

@@ -51,6 +51,7 @@ class Shot:
 
     configuration: Configuration
     p99_ms: float
+    tail_ms: float
 
 
 Shots = Sequence[Shot]
@@ -58,7 +59,9 @@ Shared = Mapping[Arm, Shots]
 """What was measured for each arm, in the order in which it asked."""
 
 
-def samples_of(space: Space, shots: Shots) -> Samples:
+def samples_of(
+    space: Space, shots: Shots, target: Callable[[Shot], float] = lambda shot: shot.p99_ms
+) -> Samples:
     """One row for each configuration, with all of its trials."""
     found: dict[str, list[Shot]] = defaultdict(list)
     for shot in shots:
@@ -66,7 +69,7 @@ def samples_of(space: Space, shots: Shots) -> Samples:
     return Samples(
         variables=space.variables,
         values=space.values([same[0].configuration for same in found.values()]) + 0.0,
-        measured=tuple(tuple(s.p99_ms for s in same) for same in found.values()),
+        measured=tuple(tuple(target(s) for s in same) for same in found.values()),
     )
 
 
@@ -74,9 +77,10 @@ def ours(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[
     if len(shots) < first:
         return offline(space, shots, min(count, first - len(shots)), seed, first)
     samples, step_seed = samples_of(space, shots), _seed(seed, shots)
+    tails = samples_of(space, shots, lambda shot: shot.tail_ms)
     with one_thread():
-        rows = pool(space, samples, seed=step_seed)
-        step = propose(samples, rows, count=count, seed=step_seed)
+        rows = pool(space, samples, tails=tails, seed=step_seed)
+        step = propose(samples, rows, tails=tails, count=count, seed=step_seed)
     return space.configurations(np.array([p.values for p in step.proposals]))
 
 

@@ -209,13 +209,14 @@ def alone(space: Space, base: Configuration) -> Sides:
     return sides
 
 
-def write(path: Path, space: Space, trials: Sequence[Trial]) -> None:
-    """A row for each usable trial: its configuration, side, values and P99."""
+def write(path: Path, space: Space, trials: Sequence[Trial], *, tails: bool = False) -> None:
+    """A row for each usable trial: its configuration, side, values and P99, and maybe its tail."""
+    targets = {"p99_ms": lambda t: t.p99_ms} | ({"tail_ms": lambda t: t.tail_ms} if tails else {})
     columns = [c for c in space.columns if varies(c.parameter.key, trials)]
     # Without a date in it, equal tables are equal files.
     with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["configuration", "side", *(c.name for c in columns), "p99_ms"])
+        rows.writerow(["configuration", "side", *(c.name for c in columns), *targets])
         for trial in trials:
             if trial.usable:
                 (numbers,) = space.values([trial.configuration])
@@ -228,7 +229,7 @@ def write(path: Path, space: Space, trials: Sequence[Trial]) -> None:
                             for c, v in zip(space.columns, numbers, strict=True)
                             if c in columns
                         ),
-                        f"{trial.p99_ms:.3f}",
+                        *(f"{of(trial):.3f}" for of in targets.values()),
                     ]
                 )
 

@@ -194,7 +194,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def as_samples(rows: Sequence[dict[str, str]]) -> Samples:
+def as_samples(rows: Sequence[dict[str, str]], target: str = "p99_ms") -> Samples:
     """A table of `datasets.py`: each configuration with all of its trials."""
     catalogue = load_catalogue(shipped("configs") / "parameters.toml")
     known = {c.name: c.variable for p in catalogue.parameters for c in parameter_columns(p)}
@@ -206,10 +206,10 @@ def as_samples(rows: Sequence[dict[str, str]]) -> Samples:
             said = tuple(sorted({row[variable.name] for row in rows}))
             variables[n] = Variable(name=variable.name, key=variable.key, choices=said)
     first: dict[str, list[float]] = {}
-    p99: dict[str, list[float]] = defaultdict(list)
+    measured: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         digest = row["configuration"]
-        p99[digest].append(float(row["p99_ms"]))
+        measured[digest].append(float(row[target]))
         first.setdefault(
             digest,
             [float(v.choices.index(row[v.name]) if v.choices else row[v.name]) for v in variables],
@@ -217,7 +217,7 @@ def as_samples(rows: Sequence[dict[str, str]]) -> Samples:
     return Samples(
         variables=tuple(variables),
         values=np.array(list(first.values())),
-        measured=tuple(tuple(p99[digest]) for digest in first),
+        measured=tuple(tuple(measured[digest]) for digest in first),
     )
 
 

@@ -100,6 +100,24 @@ class Histogram:
         rank = max(1, math.ceil(round(q * self.total / 100, 6)))
         return self.values_us[bisect_left(self._cumulative, rank)] / 1000
 
+    def slowest_ms(self, share: float) -> float:
+        """The geometric mean (ms) of the slowest `share` (0 to 1) of all latencies, one at least.
+
+        Of the last bucket that belongs to them, only as many count as belong. No latency counts as
+        less than 1 us. ValueError for another share, or if nothing was recorded.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"a share of {share} is not above 0 and at most 1")
+        self._require_counts()
+        count = left = max(1, round(share * self.total))
+        logs = []
+        for value, there in reversed(list(self.pairs())):
+            logs.append(min(there, left) * math.log(max(value, 1)))
+            left -= there
+            if left <= 0:
+                break
+        return math.exp(math.fsum(logs) / count) / 1000
+
     @property
     def max_ms(self) -> float:
         """The highest latency (ms), rounded up to its bucket. ValueError if there is none."""

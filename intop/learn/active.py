@@ -78,17 +78,17 @@ class Pool:
         return Pool(values=self.values[kept], scattered=self.scattered[kept])
 
 
-def pool(space: Space, samples: Samples, *, seed: int) -> Pool:
+def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: int) -> Pool:
     """What is worth asking the models about.
 
     A design that fills the space, and some rounds of descendants of what was measured and of what
-    either model expects most of.
+    either model expects most of: the process of `tails`, as in `propose`.
     """
     from intop.learn.posterior import log_gain
 
     rng = np.random.default_rng(seed)
     scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
-    model, forest = _model(samples, seed), _forest(samples, seed)
+    model, forest = _model(tails or samples, seed), _forest(samples, seed)
     mean, _ = model(samples.values)
     best = float(mean.min())
     found = [
@@ -101,14 +101,26 @@ def pool(space: Space, samples: Samples, *, seed: int) -> Pool:
 
 
 def propose(
-    samples: Samples, pool: Pool, *, count: int, seed: int, replicates: bool = True
+    samples: Samples,
+    pool: Pool,
+    *,
+    tails: Samples | None = None,
+    count: int,
+    seed: int,
+    replicates: bool = True,
 ) -> Step:
     """At most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. Without `replicates` every measurement is exact: no row is measured
-    again, and the process alone decides. A function of its arguments alone.
+    Each row is proposed once. The process goes by `tails`, which are the same rows with another
+    target that falls where that of the samples does, and before it: what it says of improvement is
+    said of that. Without `replicates` every measurement is exact: no row is measured again, and the
+    process alone decides. A function of its arguments alone. Raises ValueError for tails of other
+    rows.
     """
-    outlook = _Outlook(_model(samples, seed), samples, pool, replicates=replicates)
+    tails = tails or samples
+    if not np.array_equal(tails.values, samples.values):
+        raise ValueError("the tails are of other rows than the samples")
+    outlook = _Outlook(_model(tails, seed), tails, pool, replicates=replicates)
     explored = (count + 1) // EXPLORED if replicates else 0
     by_forest = (count - explored) // FORESTS if replicates else 0
     improvement = outlook.improvement

@@ -29,7 +29,13 @@ from intop.pipeline.earlier import Earlier, earlier_trials
 from intop.pipeline.measuring import measure_plan
 from intop.pipeline.pilot import timed
 from intop.pipeline.replicas import replicas_in_use
-from intop.pipeline.sampling import best_measured, collected_space, samples_of, stage_trials
+from intop.pipeline.sampling import (
+    best_measured,
+    collected_space,
+    samples_of,
+    stage_trials,
+    tails_of,
+)
 
 LEAST = 0.01
 """A step that is expected to lower log P99 by less is not worth its trials: a verdict of some ten
@@ -181,13 +187,17 @@ class _Refinement:
         What has failed is proposed neither again nor for the first time, here or earlier.
         """
         everything = [*self._earlier.trials, *self.design, *trials]
-        measured = by_configuration(everything)
-        sound = [m for m in measured if m.configuration.is_default or not m.failures]
+        sound, theirs = (
+            [m for m in measured if m.configuration.is_default or not m.failures]
+            for measured in (by_configuration(everything), tails_of(everything))
+        )
         samples = samples_of(self.space, sound)
+        tails = samples_of(self.space, theirs)
         failed = [t.configuration for t in everything if t.status == "failed"]
         seed = self.task.seed("refine", number)
-        left = pool(self.space, samples, seed=seed).without(self.space.values(failed))
-        step = propose(samples, left, count=count, seed=seed)
+        left = pool(self.space, samples, tails=tails, seed=seed)
+        left = left.without(self.space.values(failed))
+        step = propose(samples, left, tails=tails, count=count, seed=seed)
         names = {
             row.tobytes(): m.configuration
             for row, m in zip(samples.values + 0.0, sound, strict=True)
@@ -240,7 +250,7 @@ class _Refinement:
             return decisions[number].best
         if number not in self.known:
             so_far = [*self.design, *(t for t in trials if 0 < step_of(t.planned) <= number)]
-            best = best_measured(self.task, by_configuration(so_far))
+            best = best_measured(self.task, so_far)
             if best is None:
                 raise ResultMissingError(
                     f"{self.task.title}: no configuration could be measured but the default, so "

@@ -216,14 +216,6 @@ def collected_space(task: Task) -> Space:
     return required_space(task).restricted(varied)
 
 
-def collected(task: Task) -> list[Measured]:
-    """The configurations of collect and refine, each with all of its usable trials.
-
-    Raises ResultMissingError while the plan is not carried out.
-    """
-    return by_configuration(collected_trials(task))
-
-
 def collected_trials(task: Task) -> list[Trial]:
     """The last attempt at each trial of `collect` and of `refine`, if that has begun.
 
@@ -250,16 +242,27 @@ def stage_trials(task: Task, stage: Stage) -> list[Trial]:
     return trials
 
 
-def best_measured(task: Task, measured: Sequence[Measured]) -> Measured | None:
-    """The one that is believed to be best among those that never failed, without the default.
+def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
+    """The configuration that is believed to have the shortest tail, without the default.
 
-    The lowest of many that were measured once would be the luckiest. None where there is none.
+    Of those that never failed. The lowest of many that were measured once would be the luckiest.
+    None where there is none.
     """
-    sound = [m for m in measured if not m.configuration.is_default and not m.failures]
-    if not sound:
+    measured = [
+        (one, tail)
+        for one, tail in zip(by_configuration(trials), tails_of(trials), strict=True)
+        if not one.configuration.is_default and not one.failures
+    ]
+    if not measured:
         return None
-    samples = samples_of(collected_space(task), sound)
-    return sound[best_known(samples, seed=task.seed("best"))]
+    tails = samples_of(collected_space(task), [tail for _, tail in measured])
+    best, _ = measured[best_known(tails, seed=task.seed("best"))]
+    return best
+
+
+def tails_of(trials: Sequence[Trial]) -> list[Measured]:
+    """The trials by configuration, as `by_configuration` has them, with tails in place of P99."""
+    return by_configuration(trials, lambda trial: trial.tail_ms)
 
 
 def required_space(task: Task) -> Space:

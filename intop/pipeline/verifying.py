@@ -27,7 +27,7 @@ from intop.pipeline.blocks import (
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
 from intop.pipeline.pilot import timed
-from intop.pipeline.sampling import best_measured, collected
+from intop.pipeline.sampling import best_measured, collected_trials
 
 MEASURED_BEST = "best measured"
 
@@ -174,7 +174,7 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
             f"{task.title}: no candidates yet: intop search --arch {task.subject.arch} "
             f"--workload {task.workload.name}"
         )
-    best = best_measured(task, collected(task))
+    best = best_measured(task, collected_trials(task))
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
     finalists = {f"candidate {n}": c for n, c in enumerate(predicted[:room], start=1)}

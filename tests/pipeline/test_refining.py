@@ -57,12 +57,14 @@ class Models:
     seen: list[Samples] = field(default_factory=list)
     most: int = 100
 
-    def pool(self, space: Space, samples: Samples, *, seed: int) -> Pool:
+    def pool(self, space: Space, samples: Samples, *, tails: Samples, seed: int) -> Pool:
         genes = np.random.default_rng(seed).random((50, len(space.columns)))
         values = space.decode(genes)[: self.most]
         return Pool(values=values, scattered=np.full(len(values), fill_value=True))
 
-    def propose(self, samples: Samples, pool: Pool, *, count: int, seed: int) -> Step:
+    def propose(
+        self, samples: Samples, pool: Pool, *, tails: Samples, count: int, seed: int
+    ) -> Step:
         left = pool.values
         self.seen.append(samples)
         rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])
@@ -243,7 +245,8 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
         return propose(samples, pool, **kwargs)
 
     # The same rows in each step, so that only the failures keep them from coming back.
-    fixed = models.pool(sampling.collected_space(ready.task), None, seed=1)  # type: ignore[arg-type]
+    nothing: Any = None
+    fixed = models.pool(sampling.collected_space(ready.task), nothing, tails=nothing, seed=1)
     models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
     refining.pool, refining.propose = models.pool, noted  # put back by the fixture
     found = refine(ready.task)
