@@ -74,10 +74,27 @@ def samples_of(
 
 
 def ours(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
+    return _refined(space, shots, count, seed, first, lambda shot: shot.tail_ms)
+
+
+def without_tails(
+    space: Space, shots: Shots, count: int, seed: int, first: int
+) -> list[Configuration]:
+    return _refined(space, shots, count, seed, first, lambda shot: shot.p99_ms)
+
+
+def _refined(
+    space: Space,
+    shots: Shots,
+    count: int,
+    seed: int,
+    first: int,
+    leads: Callable[[Shot], float],
+) -> list[Configuration]:
     if len(shots) < first:
         return offline(space, shots, min(count, first - len(shots)), seed, first)
     samples, step_seed = samples_of(space, shots), _seed(seed, shots)
-    tails = samples_of(space, shots, lambda shot: shot.tail_ms)
+    tails = samples_of(space, shots, leads)
     with one_thread():
         rows = pool(space, samples, tails=tails, seed=step_seed)
         step = propose(samples, rows, tails=tails, count=count, seed=step_seed)
@@ -176,6 +193,7 @@ Ask = Callable[[Space, Shots, int, int, int], list[Configuration]]
 Win = Callable[[Space, Shots, int], Configuration]
 TUNERS: Mapping[str, tuple[Ask, Win]] = {
     "ours": (ours, penalised),
+    "p99": (without_tails, penalised),
     "random": (at_random, luckiest),
     "tpe": (tpe, luckiest),
     "gp": (gp, luckiest),
@@ -184,6 +202,7 @@ TUNERS: Mapping[str, tuple[Ask, Win]] = {
 
 BEGUN: Mapping[str, tuple[str, int | None]] = {
     "offline": ("ours", None),
+    "p99": ("ours", None),
     "tpe": ("random", ALIKE),
     "gp": ("random", ALIKE),
 }

@@ -28,8 +28,9 @@ class RefineStep:
     """One step: `trials` configurations that were measured together, and what that came to.
 
     `reasons` counts them by why they were measured (promise, uncertainty, replicate). When it was
-    decided on, the best of them was expected to lower log P99 by `improvement` below the best
-    known. `best` is what is known after it; `spent` are the trials of all steps so far.
+    decided on, the best of them was expected to lower the tail's logarithm by `improvement` below
+    the best known (Trial.tail_ms). `best` is what is known after it; `spent` are the trials of all
+    steps so far.
     """
 
     number: int

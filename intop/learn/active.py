@@ -2,8 +2,8 @@
 
 A Gaussian process says how low each configuration is expected to be, and how sure that is. What is
 measured next is what lowers the target of the best known configuration most, on average over all
-that the process holds possible. Where trials are noisy a forest has a say, too, and the space is
-filled further: docs/refine.md has the formulas and what each of them is worth.
+that the process holds possible. Where trials are noisy it is led by their tails, a forest has a
+say, too, and the space is filled further: docs/refine.md has the formulas and what each is worth.
 """
 
 from collections.abc import Callable
@@ -53,8 +53,8 @@ class Proposal:
 class Step:
     """What to measure next, the most telling first, and whether it is worth it.
 
-    `improvement` is by how much the best of these is expected to lower log P99 below the best
-    known configuration; 0 where nothing better is expected.
+    `improvement` is by how much the best of these is expected to lower what the process goes by (its
+    logarithm) below the best known configuration; 0 where nothing better is expected.
     """
 
     proposals: tuple[Proposal, ...]

@@ -33,7 +33,7 @@ def refined(title: str, found: Refined) -> RenderableType:
 
 
 def expected(improvement: float) -> str:
-    """By how much P99 was expected to fall, in percent; a dash where nothing could be said."""
+    """By how much the tail was expected to fall, in percent; a dash where nothing could be said."""
     percent = expected_percent(improvement)
     return "-" if percent is None else f"{percent:.1f} %"
 

@@ -1,3 +1,4 @@
+import math
 import random
 import subprocess
 import sys
@@ -103,6 +104,18 @@ def test_mean_is_that_of_hdrhistogram() -> None:
     assert expected_ms == Histogram.from_pairs(pairs).mean_ms
 
 
+def test_the_slowest_are_counted_one_by_one() -> None:
+    histogram = Histogram.from_pairs([(0, 5), (100, 3), (1000, 1), (1600, 1)])
+    shares = {0.01: 1.6, 0.1: 1.6, 0.2: math.sqrt(1.6), 0.3: (1.6 * 0.1) ** (1 / 3)}
+    # A latency below the resolution counts as the shortest that is in it.
+    shares[1.0] = (1.6 * 0.1**3 * 0.001**5) ** 0.1
+    for share, expected_ms in shares.items():
+        assert pytest.approx(expected_ms) == histogram.slowest_ms(share)
+    for share in (0.0, 1.01, float("nan")):
+        with pytest.raises(ValueError, match="is not above 0 and at most 1"):
+            histogram.slowest_ms(share)
+
+
 def test_without_latencies_only_the_total_is_known() -> None:
     empty = Histogram.from_pairs([])
     assert empty.total == 0
@@ -110,6 +123,7 @@ def test_without_latencies_only_the_total_is_known() -> None:
         lambda: empty.percentile_ms(99),
         lambda: empty.max_ms,
         lambda: empty.mean_ms,
+        lambda: empty.slowest_ms(0.1),
     ]
     for ask in asks:
         with pytest.raises(ValueError, match="no latency was recorded"):

@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import pytest
@@ -79,6 +80,17 @@ def test_p99_of_a_stopped_trial_is_not_below_what_is_certain(
     assert expected_ms == stopped.p99_ms
 
 
+def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
+    # 20 of 1,000 are slow, and as many failures as take the whole timeout.
+    slow, fast = math.log(50.015), math.log(1.0)
+    assert pytest.approx(math.exp((20 * slow + 80 * fast) / 100)) == trial().tail_ms
+    failures = trial(errors={"timeout": 5, "status": 5}).tail_ms
+    expected = math.exp((10 * math.log(2000.895) + 20 * slow + 71 * fast) / 101)
+    assert pytest.approx(expected) == failures
+    # What is certain of P99 says nothing of a tenth.
+    assert trial().tail_ms == trial(status="overloaded", p99_above_ms=450.0).tail_ms
+
+
 @pytest.mark.parametrize(
     ("status", "histogram", "expected"),
     [
@@ -99,6 +111,8 @@ def test_a_failed_trial_has_no_latencies() -> None:
     failed = trial(status="failed", histogram=None)
     with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
         _ = failed.p99_ms
+    with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
+        _ = failed.tail_ms
     with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
         failed.percentile_ms(50)
 

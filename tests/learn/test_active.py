@@ -150,6 +150,23 @@ def test_a_forest_sees_a_box_among_noisy_trials() -> None:
     assert "promise" == step.proposals[-1].reason
 
 
+def test_the_process_is_led_by_tails_where_the_target_is_flat() -> None:
+    # Nothing that was measured is better than anything else, but the tails lead to (0.3, 0.7).
+    far, near = GRID[bowl(GRID) > 0.5], GRID[bowl(GRID) < 0.2]
+    far = far[np.random.default_rng(1).permutation(len(far))]
+    tails, left = table(far[:20], bowl(far[:20])), np.vstack([far[20:], near])
+    flat = replace(tails, measured=tuple((200.0,) for _ in range(len(tails))))
+
+    def reached(led_by: Samples | None) -> int:
+        unknown = whole(left, scattered=False)
+        step = propose(flat, unknown, tails=led_by, count=4, seed=1)
+        return sum((p.values == near).all(axis=1).any() for p in step.proposals)
+
+    assert reached(tails) > reached(None)
+    with pytest.raises(ValueError, match="other rows than the samples"):
+        propose(flat, whole(left), tails=tails.rows(range(19)), count=4, seed=1)
+
+
 def test_a_contradictory_row_is_measured_again() -> None:
     samples, left = start(60)
     odd = int(np.argmin(np.abs(bowl(samples.values) - 1)))

@@ -13,6 +13,7 @@ import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
 from intop.domain.results import Ranking, Search, Training
 from intop.domain.space import Space
@@ -55,6 +56,7 @@ class Models:
 
     improvements: list[float] = field(default_factory=list)
     seen: list[Samples] = field(default_factory=list)
+    tails: list[Samples] = field(default_factory=list)
     most: int = 100
 
     def pool(self, space: Space, samples: Samples, *, tails: Samples, seed: int) -> Pool:
@@ -67,6 +69,7 @@ class Models:
     ) -> Step:
         left = pool.values
         self.seen.append(samples)
+        self.tails.append(tails)
         rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])
         rows = [Proposal(values=left[n], reason="promise") for n in rng.permutation(len(left))]
         again = samples.values[int(np.argmin(samples.log_target))]
@@ -167,6 +170,25 @@ def test_each_step_learns_from_all_usable_trials_before_it(
     assert [1 + COUNT] == [len(models.seen[0])]
     _, samples, _ = collected_samples(ready.task)
     assert 11 + 10 + 3 == sum(map(len, samples.measured))
+
+
+def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeBench, models: Models) -> None:
+    make = ready.trial
+
+    def trial(planned: PlannedTrial, *args: Any) -> Trial:
+        some_wait = Histogram.from_pairs([(latency(planned), 95), (200_000, 5)])
+        return replace(make(planned, *args), histogram=some_wait)
+
+    ready.trial = trial  # type: ignore[method-assign]
+    another_campaign(ready)
+    collected(ready)
+    found = refine(ready.task)
+    assert {bucket_us(200_000) / 1000} == {v for m in models.seen[-1].measured for v in m}
+    known = {t.tail_ms for stage in ("collect", "refine") for t in ready.task.trials(stage)}
+    assert {v for m in models.tails[0].measured for v in m} < known
+    assert len(models.tails[0]) == len(models.seen[0])
+    assert DESIGN[0] == found.before.configuration
+    assert 200 < found.before.p99_ms < 201
 
 
 def test_the_default_stands_first_and_at_its_distance(ready: FakeBench) -> None:
