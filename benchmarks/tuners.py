@@ -25,10 +25,10 @@ and the first ALIKE of random, tpe and gp, which begin at random.
 
 What is the winner after n trials was settled before anything was measured: of ours, p99 and offline
 the first candidate of a search over what they measured, for the former two with the penalty of
-`intop search`; of random, tpe and gp the configuration of the luckiest trial, which is what Optuna calls the best. No
-tuner gets trials to compare finalists with. Then all winners meet the default in interleaved
-rounds. The gain is the geometric mean of P99 of the default / that of the winner over rounds, and
-of the seeds' gains.
+`intop search`; of random, tpe and gp the configuration of the luckiest trial, which is what Optuna
+calls the best. No tuner gets trials to compare finalists with. Then all winners meet the default in
+interleaved rounds. The gain is the geometric mean of P99 of the default / that of the winner over
+rounds, and of the seeds' gains.
 
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
@@ -154,6 +154,17 @@ def gains_of(winners: Winners, verified: Mapping[str, ByRound]) -> Gains:
     for (arm, n), configuration in winners.items():
         if interval := gain(configuration, verified):
             found[arm.method, n][arm.seed] = math.log(interval[0])
+    return found
+
+
+def stored_gains(paths: Sequence[Path]) -> Gains:
+    """The log gains of several races together, of other seeds each, from what they left."""
+    found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+    for path in paths:
+        for winner in json.loads(path.read_text())["winners"]:
+            if winner["gain"] is not None:
+                log_gain = math.log(winner["gain"][0])
+                found[winner["method"], winner["after"]][winner["seed"]] = log_gain
     return found
 
 
@@ -326,7 +337,16 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--store", type=Path, default=Path("tuners.db"), help="(tuners.db)")
     parser.add_argument("--out", type=Path, default=Path("tuners.json"), help="(tuners.json)")
+    parser.add_argument(
+        "--pool",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing, but put together what races with other seeds left there (--out)",
+    )
     arguments = parser.parse_args(words)
+    if arguments.pool:
+        return arguments
     if "gp" in arguments.tuners and importlib.util.find_spec("torch") is None:
         others = " ".join(name for name in arguments.tuners if name != "gp")
         parser.error(
@@ -347,6 +367,9 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> None:
     arguments = parsed(words)
+    if arguments.pool:
+        print("\n".join(markdown(stored_gains(arguments.pool), "in these races")))
+        return
     arms = tuple(Arm(method, seed) for seed in arguments.seeds for method in arguments.tuners)
     schedule = Schedule(arguments.first, tuple(arguments.checkpoints))
     race = Race(arms, arguments.trials, arguments.jobs, schedule)

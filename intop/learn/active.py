@@ -53,8 +53,8 @@ class Proposal:
 class Step:
     """What to measure next, the most telling first, and whether it is worth it.
 
-    `improvement` is by how much the best of these is expected to lower what the process goes by (its
-    logarithm) below the best known configuration; 0 where nothing better is expected.
+    `improvement` is by how much the best of these is expected to lower the logarithm of what the
+    process goes by, below the best known configuration; 0 where nothing better is expected.
     """
 
     proposals: tuple[Proposal, ...]

@@ -38,8 +38,8 @@ from intop.pipeline.sampling import (
 )
 
 LEAST = 0.01
-"""A step that is expected to lower the tail's logarithm by less is not worth its trials: a verdict of
-some ten pairs tells a difference of 25 % from noise, rarely one of 5 %."""
+"""A step that is expected to lower the log tail by less is not worth its trials: a verdict of some
+ten pairs tells a difference of 25 % from noise, rarely one of 5 %."""
 
 PATIENCE = 3
 """So many such steps in a row end a refinement. What models of a few dozen trials expect goes up
@@ -175,7 +175,8 @@ class _Refinement:
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_told(best)} after {spent} of {budget.refine_trials} "
-            f"trials; {len(proposed)} follow, expected to shorten its tail by {_share(step.improvement)}"
+            f"trials; {len(proposed)} follow, expected to shorten its tail by "
+            f"{_share(step.improvement)}"
         )
         return proposed
 

@@ -391,7 +391,7 @@ def _expected(one: Findings, found: Refined) -> Table:
     """An expectation is a prediction, so it stands apart."""
     return Table(
         name=table_name(one, "refinement-expected"),
-        title="By how much the tail of the best of a step was expected to lie below the best known's",
+        title="By how much the best of a step was expected to shorten the tail of the best known",
         origin="predicted",
         columns=(Column("step", "text"), Column("expected in %")),
         rows=tuple((str(s.number), expected_percent(s.improvement)) for s in found.steps),
