@@ -8,11 +8,12 @@ import pytest
 
 from fakes import FakeBench
 from intop.domain.configuration import Configuration
+from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import UsageError
 from intop.pipeline.campaigns import new
 from intop.pipeline.measuring import with_sentinels
-from intop.pipeline.sampling import collect, collected
+from intop.pipeline.sampling import collect, collected_trials
 
 COUNT = 16
 EVERY = 4
@@ -163,7 +164,7 @@ def test_a_killed_collect_comes_to_the_same_replicates(
 
 def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeBench) -> None:
     collect(first_pass.task)
-    found = collected(first_pass.task)
+    found = by_configuration(collected_trials(first_pass.task))
     assert 1 + COUNT == len(found)
     assert [6, 2, 2, 2, 2, 1] == [len(m.p99_ms) for m in found[:6]]
     assert found[0].configuration.is_default
