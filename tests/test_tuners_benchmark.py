@@ -1,6 +1,7 @@
 """The benchmark of tuners: rounds, what its tuners are told, and its claim."""
 
 import importlib.util
+import json
 import math
 
 import numpy as np
@@ -108,6 +109,23 @@ def test_the_claim_is_of_half_of_the_trials() -> None:
     ):
         told = tuners.claim(gains(ours, offline), "here")
         assert holds == told.endswith("the claim holds.")
+
+
+def test_races_with_other_seeds_are_put_together(tmp_path, capsys) -> None:
+    paths = [tmp_path / name for name in ("one.json", "other.json")]
+    for seed, (path, ours, offline) in enumerate(zip(paths, (4, 9), (2, 2), strict=True)):
+        gains = {"ours": ours, "offline": offline, "random": None}
+        winners = [
+            {"method": m, "seed": seed, "after": 40, "gain": gain and [gain, gain, gain]}
+            for m, gain in gains.items()
+        ]
+        path.write_text(json.dumps({"winners": winners}))
+    tuners.main(["--pool", *map(str, paths)])
+    told = capsys.readouterr().out
+    assert "| ours | 6.00 (4.00 to 9.00) |" in told
+    assert "| offline | 2.00 (2.00 to 2.00) |" in told
+    assert "random" not in told
+    assert "The best gain in these races is that of ours after 40 trials, 6.00" in told
 
 
 def test_the_emulator_draws_the_tables_trials() -> None:

@@ -88,7 +88,7 @@ def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: 
 
     rng = np.random.default_rng(seed)
     scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
-    model, forest = _model(tails or samples, seed), _forest(samples, seed)
+    model, forest = _model(samples if tails is None else tails, seed), _forest(samples, seed)
     mean, _ = model(samples.values)
     best = float(mean.min())
     found = [
@@ -117,7 +117,7 @@ def propose(
     process alone decides. A function of its arguments alone. Raises ValueError for tails of other
     rows.
     """
-    tails = tails or samples
+    tails = samples if tails is None else tails
     if not np.array_equal(tails.values, samples.values):
         raise ValueError("the tails are of other rows than the samples")
     outlook = _Outlook(_model(tails, seed), tails, pool, replicates=replicates)
