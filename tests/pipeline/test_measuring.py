@@ -117,7 +117,7 @@ def test_what_is_collected_has_the_drift_of_its_sentinels(bench: FakeBench) -> N
 def test_training_waits_for_the_whole_plan(bench: FakeBench) -> None:
     bench.task.store.write_plan(bench.task.subject, "collect", plan(4)(None))
     with pytest.raises(ResultMissingError, match="0 of 7 trials of collect are measured"):
-        sampling.collected(bench.task)
+        sampling.collected_trials(bench.task)
 
 
 def test_a_plan_of_another_size_is_refused(bench: FakeBench) -> None:

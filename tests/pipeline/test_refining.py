@@ -180,6 +180,7 @@ def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeBench, models: 
         return replace(make(planned, *args), histogram=some_wait)
 
     ready.trial = trial  # type: ignore[method-assign]
+    with_study(ready, warm_start=False)
     another_campaign(ready)
     collected(ready)
     found = refine(ready.task)
