@@ -22,7 +22,7 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.space import Space
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.lab import cluster as lab
 from intop.pipeline.blocks import blocks, p99_by_round
 from intop.pipeline.context import Task
@@ -49,6 +49,9 @@ class Bed(Protocol):
 
     def race(self, following: Round) -> Shared:
         """Measure round after round, until there is none."""
+
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
+        """P99 (ms) of so many trials of each configuration, by its digest."""
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         """P99 of the default (as HOST) and of each configuration, by its digest."""
@@ -106,6 +109,15 @@ class Emulator:
                 rng = np.random.default_rng([zlib.crc32(arm.name.encode()), len(so_far[arm])])
                 so_far[arm].append(self.trial(configuration, rng))
         return so_far
+
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
+        picked = {}
+        for configuration in finalists:
+            rng = np.random.default_rng(zlib.crc32(configuration.digest.encode()))
+            picked[configuration.digest] = [
+                self.trial(configuration, rng).p99_ms for _ in range(rounds)
+            ]
+        return picked
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
@@ -173,40 +185,51 @@ class Lab:
         )
         return self._shared(trials)
 
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
+        picked = defaultdict(list)
+        for trial in self._in_rounds("pick", {c.digest: c for c in finalists}, rounds):
+            picked[trial.configuration.digest].append(self._shot(trial).p99_ms)
+        return picked
+
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        plan = blocks(self._task, "contest", sides, rounds)
-        trials = measure_plan(
+        return p99_by_round(self._in_rounds("contest", sides, rounds))
+
+    def _in_rounds(
+        self, stage: Stage, sides: Mapping[str, Configuration], rounds: int
+    ) -> list[Trial]:
+        plan = blocks(self._task, stage, sides, rounds)
+        return measure_plan(
             self._task,
-            "contest",
+            stage,
             lambda _: plan,
             failures_count=False,
             # What was planned with more rounds, and interrupted, may end with fewer.
             looks=lambda _: [rounds * len(sides)],
             enough=lambda _: True,
         )
-        return p99_by_round(trials)
 
     def keep(self, path: Path) -> None:
         """Write a table of all trials, the default's first."""
-        trials = [t for stage in ("contest", "collect") for t in self._task.trials(stage)]
+        trials = [t for stage in ("contest", "pick", "collect") for t in self._task.trials(stage)]
         trials.sort(key=lambda t: not t.configuration.is_default)
         write(path, self.space, trials, tails=True)
 
     def _shared(self, trials: Sequence[Trial]) -> Shared:
         found: dict[Arm, list[Shot]] = defaultdict(list)
-        worst = 1_000.0 * self._task.workload.timeout_s
         for trial in trials:
             method, _, seed = trial.planned.side.partition(" ")
-            failed = trial.histogram is None
-            found[Arm(method, int(seed))].append(
-                Shot(
-                    trial.configuration,
-                    p99_ms=worst if failed else trial.p99_ms,
-                    tail_ms=worst if failed else trial.tail_ms,
-                )
-            )
+            found[Arm(method, int(seed))].append(self._shot(trial))
         return found
+
+    def _shot(self, trial: Trial) -> Shot:
+        worst = 1_000.0 * self._task.workload.timeout_s
+        failed = trial.histogram is None
+        return Shot(
+            trial.configuration,
+            p99_ms=worst if failed else trial.p99_ms,
+            tail_ms=worst if failed else trial.tail_ms,
+        )
 
 
 @contextmanager

@@ -1,21 +1,22 @@
 """The tuners that benchmarks/tuners.py compares: functions of what was measured for them so far.
 
-Each asks for so many configurations to be measured next, and has a winner after any number of them.
+Each asks for so many configurations to measure next, and has finalists after any number of them.
 """
 
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from intop.domain.configuration import Configuration
 from intop.domain.space import Space
-from intop.learn.active import pool, propose
+from intop.learn.active import best_known, pool, propose
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
+from intop.learn.finalists import diverse
 from intop.learn.fitness import Fitness
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
@@ -23,6 +24,7 @@ from intop.learn.searching.run import Predict
 from intop.learn.searching.search import search
 from intop.learn.surrogate import Predictor, fit_trees
 from intop.learn.tuning import tune
+from intop.pipeline.modelling import KEPT_CANDIDATES
 
 MOST = 100
 """Trials of a tuner, at most."""
@@ -31,6 +33,8 @@ TRIES = 3
 TREES = tuple(name for name, family in FAMILIES.items() if family.is_tree and name != "Blend")
 ALIKE = 8
 """Optuna's samplers have ten random trials before their first model."""
+FINALISTS = 3
+"""As `intop verify` has them: one is the best that was measured."""
 
 
 @dataclass(frozen=True)
@@ -165,38 +169,48 @@ def _seed(seed: int, shots: Shots) -> int:
     return 1_000 * seed + len(shots)
 
 
-def luckiest(_space: Space, shots: Shots, _seed: int) -> Configuration:
-    return min(shots, key=lambda s: s.p99_ms).configuration
+def lowest(_space: Space, shots: Shots, _seed: int) -> list[Configuration]:
+    ranked = sorted(shots, key=lambda s: s.p99_ms)
+    return different([s.configuration for s in ranked])[:FINALISTS]
 
 
-def searched(space: Space, shots: Shots, seed: int) -> Configuration:
-    return _candidate(space, shots, seed, lambda predictor: predictor)
+def searched(space: Space, shots: Shots, seed: int) -> list[Configuration]:
+    return _finalists(space, shots, seed, lambda predictor: predictor)
 
 
-def penalised(space: Space, shots: Shots, seed: int) -> Configuration:
-    return _candidate(space, shots, seed, Fitness)
+def penalised(space: Space, shots: Shots, seed: int) -> list[Configuration]:
+    return _finalists(space, shots, seed, Fitness)
 
 
-def _candidate(
+def _finalists(
     space: Space, shots: Shots, seed: int, scored: Callable[[Predictor], Predict]
-) -> Configuration:
+) -> list[Configuration]:
     samples = samples_of(space, shots)
     fitted = [tune(f, samples, trials=TRIES, timeout_s=None, seed=seed) for f in TREES]
     predictor = scored(fit_trees(fitted, samples, seed))
     start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
+    tails = samples_of(space, shots, lambda shot: shot.tail_ms)
     with one_thread():
         found = search(space, predictor, seed=seed, start=start)
-    return found.candidates[0].configuration
+        best = best_known(tails, seed=seed)
+    promising = diverse(space, found.candidates, KEPT_CANDIDATES)[: FINALISTS - 1]
+    known = space.configurations(tails.values[[best]])
+    return different([*(c.configuration for c in promising), *known])
+
+
+def different(configurations: Iterable[Configuration]) -> list[Configuration]:
+    """Each of these once, in their order."""
+    return list({c.digest: c for c in configurations}.values())
 
 
 Ask = Callable[[Space, Shots, int, int, int], list[Configuration]]
-Win = Callable[[Space, Shots, int], Configuration]
-TUNERS: Mapping[str, tuple[Ask, Win]] = {
+Finalists = Callable[[Space, Shots, int], list[Configuration]]
+TUNERS: Mapping[str, tuple[Ask, Finalists]] = {
     "ours": (ours, penalised),
     "p99": (without_tails, penalised),
-    "random": (at_random, luckiest),
-    "tpe": (tpe, luckiest),
-    "gp": (gp, luckiest),
+    "random": (at_random, lowest),
+    "tpe": (tpe, lowest),
+    "gp": (gp, lowest),
     "offline": (offline, searched),
 }
 

@@ -23,12 +23,13 @@ offline   the first n of a Latin hypercube in slices of --first; four tree model
 What begins alike is measured once: the --first trials of ours, p99 and offline with the same seed,
 and the first ALIKE of random, tpe and gp, which begin at random.
 
-What is the winner after n trials was settled before anything was measured: of ours, p99 and offline
-the first candidate of a search over what they measured, for the former two with the penalty of
-`intop search`; of random, tpe and gp the configuration of the luckiest trial, which is what Optuna
-calls the best. No tuner gets trials to compare finalists with. Then all winners meet the default in
-interleaved rounds. The gain is the geometric mean of P99 of the default / that of the winner over
-rounds, and of the seeds' gains.
+The winner after n trials is picked as `intop verify` does it: the finalists of all meet in PICKS
+interleaved rounds, and of a tuner's three the one with the lowest geometric mean wins. Finalists of
+ours, p99 and offline are two different candidates of a search over what they measured (for the
+former two with the penalty of `intop search`) and the best configuration that was measured, as
+`intop verify` knows it; those of random, tpe and gp have the lowest trials. These trials are no
+part of the n. Then all winners meet the default in further interleaved rounds. The gain is the
+geometric mean of P99 of the default / that of the winner over rounds, and of the seeds' gains.
 
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
@@ -54,17 +55,18 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.beds import BUFFERS, Bed, ByRound, Emulator, the_lab
-from benchmarks.contenders import BEGUN, MOST, TUNERS, Arm, Shared, Shots
+from benchmarks.contenders import BEGUN, MOST, TUNERS, Arm, Shared, Shots, different
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.space import Space
-from intop.domain.stats import paired_ratio
+from intop.domain.stats import geometric_mean, paired_ratio
 from intop.errors import IntopError
 from intop.learn.parallel import each
 
 BATCH = 4
 LEVEL = 0.95
 SHARE = 0.95
+PICKS = 3
 EVERYBODYS = (40, 100)
 """Where winners of all tuners are judged; those of OFTEN at all checkpoints."""
 OFTEN = ("ours", "p99", "offline")
@@ -117,18 +119,19 @@ class Race:
         count = self.schedule.first if count is None else count
         return other, count if other in self.arms else 0
 
-    def winners(self, space: Space, measured: Shared) -> "Winners":
-        """The winner of each arm after each of its checkpoints."""
+    def finalists(self, space: Space, measured: Shared) -> "Finalists":
+        """Those of each arm after each of its checkpoints."""
         tasks = [
             (arm, n, space, self.shots(arm, measured)[:n])
             for arm in self.arms
             for n in (self.schedule.checkpoints if arm.method in OFTEN else EVERYBODYS)
             if n <= self.trials
         ]
-        found = dict(each(_won, tasks, jobs=self.jobs))
+        found = dict(each(_promising, tasks, jobs=self.jobs))
         return {(arm, n): found[arm, n] for arm, n, *_ in tasks}
 
 
+Finalists = Mapping[tuple[Arm, int], Sequence[Configuration]]
 Winners = Mapping[tuple[Arm, int], Configuration]
 
 
@@ -138,8 +141,18 @@ def _asked(
     return arm, TUNERS[arm.method][0](space, shots, count, arm.seed, first)
 
 
-def _won(arm: Arm, n: int, space: Space, shots: Shots) -> tuple[tuple[Arm, int], Configuration]:
+def _promising(
+    arm: Arm, n: int, space: Space, shots: Shots
+) -> tuple[tuple[Arm, int], list[Configuration]]:
     return (arm, n), TUNERS[arm.method][1](space, shots, arm.seed)
+
+
+def winners_of(finalists: Finalists, picked: Mapping[str, Sequence[float]]) -> Winners:
+    """Of those of each, the one with the lowest geometric mean of P99 (ms), which is by digest."""
+    return {
+        place: min(those, key=lambda c: geometric_mean(picked[c.digest]))
+        for place, those in finalists.items()
+    }
 
 
 # What it came to ----------------------------------------------------------------------------------
@@ -237,16 +250,25 @@ def _after(n: int | None, most: int) -> str:
     return f"not within {most} trials" if n is None else f"after {n} trials"
 
 
-def as_json(
-    race: Race, measured: Shared, winners: Winners, verified: Mapping[str, ByRound]
-) -> dict[str, object]:
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured in the race, of finalists (P99 in ms, by digest), and of winners."""
+
+    measured: Shared
+    finalists: Finalists
+    picked: Mapping[str, Sequence[float]]
+    winners: Winners
+    verified: Mapping[str, ByRound]
+
+
+def as_json(race: Race, outcome: Outcome) -> dict[str, object]:
     """Everything that was measured."""
     return {
         "trials": race.trials,
         "measured": {
             arm.name: [
                 {"configuration": s.configuration.digest, "p99_ms": round(s.p99_ms, 3)}
-                for s in race.shots(arm, measured)
+                for s in race.shots(arm, outcome.measured)
             ]
             for arm in race.arms
         },
@@ -257,15 +279,17 @@ def as_json(
                 "after": n,
                 "configuration": configuration.digest,
                 "values": dict(configuration.values),
-                "gain": gain(configuration, verified),
+                "gain": gain(configuration, outcome.verified),
+                "finalists": [c.digest for c in outcome.finalists[arm, n]],
             }
-            for (arm, n), configuration in winners.items()
+            for (arm, n), configuration in outcome.winners.items()
         ],
-        "verified_p99_ms": {side: dict(found) for side, found in verified.items()},
+        "picked_p99_ms": {digest: list(found) for digest, found in outcome.picked.items()},
+        "verified_p99_ms": {side: dict(found) for side, found in outcome.verified.items()},
     }
 
 
-def run(bed: Bed, race: Race, rounds: int) -> tuple[Shared, Winners, Mapping[str, ByRound]]:
+def run(bed: Bed, race: Race, rounds: int) -> Outcome:
     """The race, its winners, and their verification; how long what took is told."""
     spent = 0.0
 
@@ -279,16 +303,21 @@ def run(bed: Bed, race: Race, rounds: int) -> tuple[Shared, Winners, Mapping[str
     began = time.perf_counter()
     measured = bed.race(following)
     raced = time.perf_counter()
-    winners = race.winners(bed.space, measured)
+    finalists = race.finalists(bed.space, measured)
+    found = time.perf_counter()
+    promising = different(c for those in finalists.values() for c in those)
+    picked = bed.pick(promising, PICKS)
+    winners = winners_of(finalists, picked)
     won = time.perf_counter()
-    distinct = list({c.digest: c for c in winners.values()}.values())
+    distinct = different(winners.values())
     verified = bed.verify(distinct, rounds)
     print(
-        f"{raced - began:.0f} s for the race, {spent:.0f} s of them for choosing; {won - raced:.0f}"
-        f" s for winners, {time.perf_counter() - won:.0f} s to verify {len(distinct)} of them",
+        f"{raced - began:.0f} s for the race, {spent:.0f} s of them for choosing; "
+        f"{found - raced:.0f} s for finalists, {won - found:.0f} s to pick among "
+        f"{len(promising)}, {time.perf_counter() - won:.0f} s to verify {len(distinct)} winners",
         file=sys.stderr,
     )
-    return measured, winners, verified
+    return Outcome(measured, finalists, picked, winners, verified)
 
 
 def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -391,9 +420,9 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(f"stopped; the same command goes on with {arguments.store}")
     except IntopError as error:
         sys.exit(str(error))
-    arguments.out.write_text(json.dumps(as_json(race, *outcome), indent=1) + "\n")
+    arguments.out.write_text(json.dumps(as_json(race, outcome), indent=1) + "\n")
     where = "on the emulator" if arguments.dry else "on the lab"
-    print("\n".join(markdown(gains_of(*outcome[1:]), where)))
+    print("\n".join(markdown(gains_of(outcome.winners, outcome.verified), where)))
 
 
 if __name__ == "__main__":
