@@ -33,8 +33,12 @@ from intop.store import opened
 
 DATA = Path(__file__).parent / "data"
 TABLE = DATA / "slt-collect.csv.gz"
-BUFFERS: Mapping[int | None, Path] = {None: TABLE, 40: DATA / "slt-buffer-40.csv.gz"}
-"""Tables of the lab's own link, and of one with so short a buffer (KB)."""
+BUFFERS: Mapping[int | None, Path] = {
+    None: TABLE,
+    40: DATA / "slt-buffer-40.csv.gz",
+    30: DATA / "slt-buffer-30.csv.gz",
+}
+"""Tables of the lab's own link, and of those with so short a buffer (KB)."""
 LEAF = 15
 """Trials at least in a leaf of the emulator."""
 

@@ -2,6 +2,7 @@
 
     python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
     python -m benchmarks.tuners --buffer 40     behind a shorter buffer, where the good is rare
+    python -m benchmarks.tuners --buffer 30     and where it is rarer
     python -m benchmarks.tuners --tuners ours offline --first 8 --checkpoints 8 12 16 20 40
     python -m benchmarks.tuners --dry           on an emulator of it
     python -m benchmarks.tuners --dry --buffer 40 --tuners ours p99 offline --trials 50

@@ -155,6 +155,6 @@ def test_what_is_missing_is_said(monkeypatch, capsys) -> None:
         tuners.parsed(["--dry"])
     assert "pip install torch" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        tuners.parsed(["--dry", "--tuners", "ours", "--buffer", "30"])
-    assert "only for --buffer 40 or none" in capsys.readouterr().err
+        tuners.parsed(["--dry", "--tuners", "ours", "--buffer", "20"])
+    assert "only for --buffer 40, --buffer 30 or none" in capsys.readouterr().err
     assert 40 == tuners.parsed(["--tuners", "ours", "--trials", "40"]).trials
