@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONFIG ?= configs/lab.toml
+# Installs what is needed of the system's packages.
+PACKAGES := intop/lab/system-packages.sh
 # Such as ARGS=--resume or ARGS=--new, for a second `make run` in the same folder.
 ARGS ?=
 
@@ -21,47 +23,48 @@ SYSTEMS ?=
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-run: install ## Tune both architectures and workloads on the embedded lab; take it down again
-	@sh scripts/system-packages guests || echo "going on without virtual machines" >&2
+run: $(VENV)/ready ## Tune both architectures and workloads on the embedded lab; take it down again
 	@trap '$(BIN)/intop lab down -c $(CONFIG)' EXIT; \
 	trap 'exit 130' INT TERM HUP; \
 	$(BIN)/intop lab up -c $(CONFIG) && $(BIN)/intop doctor -c $(CONFIG) && \
 	{ $(BIN)/intop tune -c $(CONFIG) $(ARGS) || [ $$? -eq 3 ]; }
+	@echo 'To type intop in this shell: . $(BIN)/activate' >&2
 
-test: install check ## Run all linters and all tests
-	@sh scripts/system-packages guests tests
+test: $(VENV)/ready check ## Run all linters and all tests
+	@sh $(PACKAGES) lab guests tests
 	@# Most of the time tests wait for a load to end, so three at once take little more than one on
 	@# two processors. The longest files come first: see tests/conftest.py.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-check: install ## Run the linters only: ruff, mypy, import-linter
+check: $(VENV)/ready ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: install ## Make docs/commands.md and docs/parameters.md anew
+docs: $(VENV)/ready ## Make docs/commands.md and docs/parameters.md anew
 	@$(BIN)/python -m scripts.references
 
-bench: install ## Measure what our side of the load can carry
+bench: $(VENV)/ready ## Measure what our side of the load can carry
+	@sh $(PACKAGES) lab
 	@$(BIN)/python benchmarks/rate.py
 
-bench-models: install ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
+bench-models: $(VENV)/ready ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
 	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(or $(RUNS),30) --sizes $(SIZES) \
 	    --results $(RESULTS) --systems $(SYSTEMS)
 
-bench-search: install ## Hold the search for the best against published ones: DATA=folder RUNS=3
+bench-search: $(VENV)/ready ## Hold the search for the best against published ones: DATA=folder RUNS=3
 	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
 
 clean: ## Remove what was built and installed here; measured data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-install: $(VENV)/ready ## Install what is missing: system packages, virtual environment
-	@sh scripts/system-packages
+install: $(VENV)/ready ## Install intop and its Python packages into .venv
+	@echo 'To type intop in this shell: . $(BIN)/activate' >&2
 
 $(VENV)/ready: pyproject.toml constraints.txt
-	@sh scripts/system-packages
+	@sh $(PACKAGES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "intop needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)

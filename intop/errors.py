@@ -12,6 +12,7 @@ IntopError                    exit code 1: the work failed
 │   └── HostLockedError       another session holds the host
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
+│   └── LabDownError          a lab that is needed is not up, or only in part
 ├── ArtefactError             a file of models is damaged, or not one that may be loaded
 ├── ResultMissingError        a stage needs what an earlier stage has not stored yet
 ├── IncomparableError         data measured under different conditions would be mixed
@@ -100,12 +101,33 @@ class LabError(IntopError):
     """The embedded cluster can't be made, found or removed."""
 
 
+class LabDownError(LabError):
+    """A lab that is needed is not up, or only in part."""
+
+
 class ArtefactError(IntopError):
     """A file of saved models is damaged, or holds what must not or can't be loaded."""
 
 
 class ResultMissingError(IntopError):
-    """A stage needs a result that is not in the store yet."""
+    """A stage needs a result that is not in the store yet.
+
+    `why` says what is missing. Where it is known, `about` names the architecture and the workload
+    that lack it, and `commands` are the stages to run, in this order (see `pipeline/steps.py`).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        why: str = "",
+        about: tuple[str, str] | None = None,
+        commands: Sequence[str] = (),
+    ) -> None:
+        self.why = why or message
+        self.about = about
+        self.commands = tuple(commands)
+        super().__init__(message)
 
 
 class IncomparableError(IntopError):

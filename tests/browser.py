@@ -159,7 +159,7 @@ class Page:
 def chromium(folder: Path) -> Iterator[Browser]:
     """A Chromium with a profile in this folder, ended afterwards."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
-    assert program, "no Chromium: sh scripts/system-packages tests"
+    assert program, "no Chromium: sh intop/lab/system-packages.sh tests"
     # It reads commands at its descriptor 3, and answers at 4.
     ours_in, theirs_out = (_high(end) for end in os.pipe())
     theirs_in, ours_out = (_high(end) for end in os.pipe())

@@ -218,7 +218,6 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
-        (["train", "--figures", "/dev/null/x"], "intop: the folder of --figures can't be made"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
@@ -331,7 +330,11 @@ def test_without_root_the_lab_says_in_one_sentence_what_to_do(study: Path) -> No
 def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
     done = intop("screen", "-c", study)
     assert (1, "") == (done.returncode, done.stdout)
-    assert "intop: lab t-cli is not up: start it with intop lab up" in done.stderr
+    assert f"intop: x86 slt: lab t-cli is not up: intop lab up --arch x86 -c {study}" in done.stderr
+    assert (
+        "intop: lab t-cli is not up: start it with intop lab up"
+        in intop("tune", "-c", study).stderr
+    )
 
 
 def with_an_optional_lab(study: Path) -> None:
@@ -514,6 +517,7 @@ def test_a_campaign_in_which_nothing_was_planned_is_used(
 def test_a_stage_without_the_one_before_it_is_1_and_names_that(
     study: Path, command: str, next_command: str
 ) -> None:
+    begun(study)
     done = intop(command, "-c", study)
     assert (1, "") == (done.returncode, done.stdout)
     assert next_command in done.stderr
@@ -531,10 +535,18 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
 def test_an_unknown_baseline_is_2_and_names_what_there_is(
     study: Path, words: list[str], told: str
 ) -> None:
+    begun(study)
     done = intop(*words, "-c", study)
     assert (2, "") == (done.returncode, done.stdout)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_folder_of_figures_that_cant_be_made_is_2(study: Path) -> None:
+    begun(study)
+    done = intop("train", "--figures", "/dev/null/x", "-c", study)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "intop: the folder of --figures can't be made" in done.stderr
 
 
 # plan ---------------------------------------------------------------------------------------------

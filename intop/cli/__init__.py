@@ -151,7 +151,7 @@ def pilot(new: bool, **options: Any) -> None:
     from intop.pipeline.pilot import pilot as stage
     from intop.report.pilot import pilot as text
 
-    run_stage(stage, text, new=new, **options)
+    run_stage(stage, text, begins=True, new=new, **options)
 
 
 @cli.command(epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"))
@@ -169,6 +169,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
     run_stage(
         lambda task: stage(task, samples),
         text.ranking,
+        begins=True,
         new=new,
         also=(workloads_agree, ranks.agreement),
         **options,
@@ -188,7 +189,7 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
     from intop.pipeline.sampling import collect as stage
     from intop.report import text
 
-    run_stage(lambda task: stage(task, samples), text.collected, new=new, **options)
+    run_stage(lambda task: stage(task, samples), text.collected, begins=True, new=new, **options)
 
 
 @cli.command(
@@ -229,7 +230,7 @@ def train(
     from intop.report.components import trained as text
 
     asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
-    run_stage(lambda task: stage(task, models), text, **asked, **shown)
+    run_stage(lambda task: stage(task, models), text, measures=False, **asked, **shown)
 
 
 @cli.command(
@@ -268,7 +269,7 @@ def search(models: Path | None, algorithm: str, objectives: str | None, **option
     from intop.pipeline.modelling import search as stage
     from intop.report import text
 
-    run_stage(lambda task: stage(task, models, algorithm), text.search, **options)
+    run_stage(lambda task: stage(task, models, algorithm), text.search, measures=False, **options)
 
 
 def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
@@ -280,7 +281,7 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
     if algorithm != "genetic":
         raise UsageError(f"--objectives is searched by NSGA-II: leave out --algorithm {algorithm}")
     chosen = chosen_objectives(objectives)
-    run_stage(lambda task: search_front(task, chosen), tradeoff, **options)
+    run_stage(lambda task: search_front(task, chosen), tradeoff, measures=False, **options)
 
 
 @cli.command(
@@ -350,6 +351,7 @@ def contest(
     run_stage(
         lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
         text,
+        begins=True,
         **options,
     )
 

@@ -103,7 +103,7 @@ def of_apply(
         sys.exit(1)
 
 
-def of_lab_up(config: Path | None, arch: str | None) -> None:
+def of_lab_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
     """In place of lab up."""
     from intop.cli.lab import labs_of
     from intop.lab import cluster

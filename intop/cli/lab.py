@@ -35,14 +35,28 @@ def group() -> None:
 @group.command(epilog=examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
 @config_option
 @arch_option
+@click.option(
+    "--install/--no-install",
+    default=True,
+    show_default=True,
+    help="Install programs that are missing, such as nginx, by apt-get. No service is started.",
+)
 @dry_run_option(dry_run.of_lab_up)
-def up(config: Path | None, arch: str | None) -> None:
-    """Bring the study's embedded clusters up."""
+def up(config: Path | None, arch: str | None, install: bool) -> None:
+    """Bring the study's embedded clusters up, on this machine.
+
+    They are real nginx and sshd in network namespaces, and virtual machines by QEMU. It needs root.
+    """
     from intop.errors import LabError
-    from intop.lab import cluster
+    from intop.lab import cluster, commands
 
     study = study_of(config)
-    for spec in labs_of(study, arch):
+    labs = labs_of(study, arch)
+    commands.require_root()
+    if install:
+        kinds = ("lab", "guests") if any(spec.kind == "vm" for spec in labs) else ("lab",)
+        commands.install_programs(*kinds)
+    for spec in labs:
         say(f"lab {spec.name}: starting")
         try:
             with interruptible(f"nothing is left of lab {spec.name}; intop lab up begins it again"):

@@ -1,15 +1,19 @@
 """What running a stage takes: a study with its store and hosts, and words for what was found."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
+
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
-from intop.errors import ResultMissingError, UsageError
+from intop.errors import IntopError, LabDownError, ResultMissingError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -80,20 +84,25 @@ def stored_context(
     connect: "Callable[[Study, Iterable[str]], Connect]" = connect_to_none,
     writes: bool = False,
 ) -> Iterator["Context"]:
-    """A study's latest campaign, to be read, or also written to. None is begun.
+    """A study's latest campaign, to be read, or also written to. None is begun, no store is made.
 
-    Raises ResultMissingError where there is none yet.
+    Raises ResultMissingError, with the commands to type, where there is none yet.
     """
+    from intop.pipeline import steps
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads
     from intop.report.progress import progress
     from intop.store import opened, opened_to_read
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened_to_read(study.store) as store:
+        if store is None or store.latest(study.name) is None:
+            names = [one.name for one in workloads]
+            raise ResultMissingError(steps.no_campaign(study, archs, names, asked()))
     with (opened if writes else opened_to_read)(study.store) as store:
         campaign = None if store is None else store.latest(study.name)
         if store is None or campaign is None:
-            raise ResultMissingError(f"{study.store} has no campaign of {study.name}: intop tune")
+            raise IntopError(f"{study.store}: somebody has just taken the store away")
         connected = connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -107,6 +116,47 @@ def stored_context(
             )
 
 
+def check_up(config: Path | None, arch: str | None, workload: str | None) -> None:
+    """Before a store is made: raises ResultMissingError where no cluster is there to measure on."""
+    from intop.pipeline import steps
+    from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
+    from intop.store import opened_to_read
+
+    study = study_of(config)
+    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    with opened_to_read(study.store) as store:
+        if store is not None:
+            return
+    if arch is None:
+        archs = taking_part(study, archs, lambda _: False, say)
+    down = steps.labs_down(study, archs, [one.name for one in workloads])
+    if len(down) == len(archs) * len(workloads):
+        raise ResultMissingError("\n".join(steps.lines(study, down, asked())))
+
+
+def asked() -> str:
+    """The command that is being carried out, as it was typed: `compare x86 arm --markdown`.
+
+    Without --config, --arch and --workload, which a line of several commands gives each of them.
+    """
+    context = click.get_current_context()
+    words = [str(context.info_name)]
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not ParameterSource.COMMANDLINE or name in ("config", "arch", "workload"):
+            continue
+        value = context.params[name]
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(value, bool):
+            words.append((parameter.opts if value else parameter.secondary_opts)[0])
+        elif isinstance(parameter, click.Option):
+            words += [word for one in values for word in (parameter.opts[0], str(one))]
+        else:
+            words += map(str, values)
+    return shlex.join(words)
+
+
 def run_stage(
     stage: Callable[[Any], Any],
     text_of: Callable[[str, Any], Any],
@@ -115,31 +165,53 @@ def run_stage(
     arch: str | None,
     workload: str | None,
     as_json: bool,
+    begins: bool = False,
+    measures: bool = True,
     new: bool = False,
     figures: Path | None = None,
     figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
     drawn: "Callable[[Task], object] | None" = None,
 ) -> list[Any]:
-    """Run one stage for all that was asked for, and print what it found.
+    """Run one stage for all that was asked for and is ready, and print what it found.
 
+    What is not ready is named on stderr, with the commands that are missing. Raises
+    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store, and
+    only one that `measures` may reach hosts.
     `also` finds out what the results say together, and makes a text of it; `drawn` what figures
     take beside the result.
     """
-    from intop.pipeline import campaigns
+    from intop.pipeline import campaigns, steps
     from intop.report.machine import to_json
     from intop.report.text import show
 
-    choose = campaigns.new if new else campaigns.latest_or_new
-    # A folder that can't be made is told before anything is measured.
-    folder = output_folder(figures, "--figures") if figures else None
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
-    with opened_context(config, arch, workload, choose) as context:
+    missing: list[ResultMissingError] = []
+    connect = connect_to if measures else connect_to_none
+    if begins:
+        check_up(config, arch, workload)
+    with (
+        opened_context(config, arch, workload, campaigns.new if new else campaigns.latest_or_new)
+        if begins
+        else stored_context(config, arch, workload, connect=connect, writes=True)
+    ) as context:
+        # A folder that can't be made is told before anything is measured.
+        folder = output_folder(figures, "--figures") if figures else None
         for task in context.subjects():
-            found[task.title] = stage(task)
+            try:
+                found[task.title] = stage(task)
+            except ResultMissingError as error:
+                missing.append(error)
+                continue
+            except LabDownError as error:
+                missing.append(steps.lab_down(task.subject.arch, task.workload.name, error))
+                continue
             if folder and drawn:
                 beside[task.title] = drawn(task)
+        lacking = steps.lines(context.study, missing, asked())
+        if not found:
+            raise ResultMissingError("\n".join(lacking))
         together = also[0](context) if also else {}
     if as_json:
         print_result(to_json(found | together))
@@ -149,6 +221,8 @@ def run_stage(
     if folder:
         shown = {title: (result, beside.get(title)) for title, result in found.items()}
         say_figures(folder, figure_format, shown | together)
+    for line in lacking:
+        say(f"left out: {line}")
     return list(found.values())
 
 

@@ -15,7 +15,7 @@ from intop.cli.options import (
     show_result,
     workload_option,
 )
-from intop.cli.running import opened_context
+from intop.cli.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
 
 
@@ -68,7 +68,8 @@ def command(
         raise UsageError("--no-measure goes with neither --again nor --rounds")
     found = {}
     missing: list[str] = []
-    with opened_context(config, None, workload) as context:
+    connect = connect_to_none if no_measure else connect_to
+    with stored_context(config, None, workload, connect=connect, writes=True) as context:
         for arch in (one, other):
             chosen_archs(context.study, arch)
         for chosen in context.workloads:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
-from intop.errors import LabError, UsageError
+from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import app, content, guest, image, network, processes, qemu, servers
 from intop.lab.commands import require_programs, require_root, wait_until
 
@@ -151,9 +151,9 @@ def cluster(name: str) -> Cluster:
     _check_name(name)
     lab = _read(name)
     if lab is None or _missing_namespaces(lab):
-        raise LabError(f"lab {name} is not up: start it with intop lab up")
+        raise LabDownError(f"lab {name} is not up: start it with intop lab up")
     if lab.guests and (gone := guest.problem(name, _guest_files(name))):
-        raise LabError(f"lab {name} is damaged, start it anew with intop lab up. {gone}")
+        raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
     return _cluster(lab)
 
 

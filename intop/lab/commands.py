@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -57,6 +58,20 @@ def require_programs(
             f"{what} needs {', '.join(missing)}: "
             f"apt-get install -y {' '.join(sorted(set(missing.values())))}"
         )
+
+
+def install_programs(*words: str) -> None:
+    """Install what is missing by apt, where there is one, and say so on stderr.
+
+    `words` are those of the script. What could not be installed, `require_programs` names.
+    """
+    script = Path(__file__).with_name("system-packages.sh")
+    subprocess.run(
+        ["sh", str(script), *words],
+        stdout=sys.stderr,
+        env={**os.environ, **ENVIRONMENT},
+        check=False,
+    )
 
 
 def run(

@@ -8,6 +8,7 @@ from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.domain.trial import APART, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
+from intop.pipeline import steps
 from intop.pipeline.blocks import judged_pairs
 from intop.pipeline.context import Context, Task
 from intop.pipeline.offer import stored_probed
@@ -21,7 +22,7 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
     equal is not, unless by `force`.
     """
     found: list[Comparison] = []
-    missing: list[str] = []
+    missing: list[ResultMissingError] = []
     level = context.study.budget.level
     for workload in context.workloads:
         measured: list[tuple[Side, Probed]] = []
@@ -29,12 +30,13 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
             try:
                 measured.append(_side(context, arch, workload))
             except ResultMissingError as error:
-                missing.append(str(error))
+                missing.append(error)
         if len(measured) == 2:
             (here, offer), (there, other_offer) = measured
             found.append(compared(workload.name, (here, there), (offer, other_offer), level=level))
+    lacking = steps.lines(context.study, missing, f"compare {one} {other}")
     if not found:
-        raise ResultMissingError("\n".join(missing))
+        raise ResultMissingError("\n".join(lacking))
     differences = [f"{c.workload}: {line}" for c in found for line in c.differences]
     if differences and not force:
         raise IncomparableError(
@@ -43,7 +45,7 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
             "Measure both anew under the same ones, in a campaign of their own (--new), or see "
             "the comparison all the same with --force" + _about_pilots(context, found)
         )
-    return Compared(comparisons=tuple(found), missing=tuple(missing))
+    return Compared(comparisons=tuple(found), missing=tuple(lacking))
 
 
 def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
@@ -94,7 +96,4 @@ def _judged(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[float], lis
 
 
 def _missing(task: Task, why: str) -> ResultMissingError:
-    return ResultMissingError(
-        f"{task.title}: nothing to compare ({why}). Measure it first: "
-        f"intop collect --arch {task.subject.arch} --workload {task.workload.name}"
-    )
+    return steps.missing(task, f"nothing to compare ({why})", "collect")

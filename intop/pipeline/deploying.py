@@ -7,6 +7,7 @@ from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.results import Verdict
 from intop.errors import ResultMissingError, UsageError
+from intop.pipeline import steps
 from intop.pipeline.context import Context, Task
 from intop.pipeline.sampling import required_space
 
@@ -38,7 +39,8 @@ def _of_arch(context: Context, arch: str, *, whole: bool) -> Deployment | None:
     verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]
     known = [(task, verdict) for task, verdict in verdicts if verdict is not None]
     if not known:
-        raise ResultMissingError(f"{arch}: no verdict yet: intop tune --arch {arch}")
+        line = steps.command_line(context.study, ["tune"], arch)
+        raise ResultMissingError(f"{arch}: no verdict yet: {line}")
     gains = [(task, verdict) for task, verdict in known if verdict.outcome == "gain"]
     if len(gains) > 1:
         names = [task.workload.name for task, _ in gains]

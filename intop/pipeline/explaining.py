@@ -22,7 +22,8 @@ from intop.domain.results import Verdict
 from intop.domain.space import Space, mixture
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.errors import IntopError, UsageError
+from intop.pipeline import steps
 from intop.pipeline.baselines import chosen_baselines, fit
 from intop.pipeline.blocks import Sides, blocks, p99_by_round, series_of
 from intop.pipeline.context import Task
@@ -45,10 +46,7 @@ def explain(task: Task) -> Explanation | Verdict:
     """
     verdict = task.store.get(task.subject, Verdict)
     if verdict is None:
-        raise ResultMissingError(
-            f"{task.title}: no verdict yet, so there is no winner to explain: intop verify "
-            f"--arch {task.subject.arch} --workload {task.workload.name}"
-        )
+        raise steps.missing(task, "no verdict yet, so there is no winner to explain", "verify")
     if verdict.outcome != "gain":
         return verdict
     task = timed(task)

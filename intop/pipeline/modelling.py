@@ -12,7 +12,7 @@ from intop.domain.replicates import Measured, by_configuration
 from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
 from intop.domain.trial import Trial
-from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.errors import IntopError, UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.components import components, p99_equivalent
 from intop.learn.families import FAMILIES
@@ -22,6 +22,7 @@ from intop.learn.samples import Samples
 from intop.learn.searching.search import search as global_search
 from intop.learn.surrogate import fit_trees
 from intop.learn.tuning import limits, train_all
+from intop.pipeline import steps
 from intop.pipeline.context import Task
 from intop.pipeline.models import path_of, save_models, target_of, usable_trees
 from intop.pipeline.sampling import (
@@ -139,14 +140,14 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
 def required_training(task: Task) -> Training:
     """What was trained. Raises ResultMissingError, or UsageError for another objective's models."""
     training = task.store.get(task.subject, Training)
-    command = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:
-        raise ResultMissingError(f"{task.title}: no models yet: {command}")
-    objective = task.context.study.objective
-    if training.objective != objective:
+        raise steps.missing(task, "no models yet", "train")
+    study = task.context.study
+    if training.objective != study.objective:
+        train_again = steps.command_line(study, ["train"], task.subject.arch, task.workload.name)
         raise UsageError(
             f"{task.title}: the models learned the objective {training.objective!r}, and "
-            f"{task.context.study.path} asks for {objective!r}. Train them for it: {command}"
+            f"{study.path} asks for {study.objective!r}. Train them for it: {train_again}"
         )
     return training
 

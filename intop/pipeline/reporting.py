@@ -26,6 +26,7 @@ from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
 from intop.domain.sides import latencies
 from intop.domain.trial import APART, STAGES, Trial
 from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.pipeline import steps
 from intop.pipeline.blocks import judged_pairs
 from intop.pipeline.comparing import compare
 from intop.pipeline.context import Context, Task
@@ -44,7 +45,7 @@ def gather(context: Context) -> Report:
     if not any(found.stages for found in findings):
         raise ResultMissingError(
             f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
-            f"to report: intop tune"
+            f"to report: {steps.command_line(context.study, ['tune'])}"
         )
     compared, why = _compared(context, findings)
     campaign = context.campaign

@@ -21,6 +21,7 @@ from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
+from intop.pipeline import steps
 from intop.pipeline.bench import Bench
 from intop.pipeline.context import Context, Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
@@ -210,9 +211,7 @@ def collected_space(task: Task) -> Space:
     plan = task.store.plan(task.subject, "collect")
     varied = {key for planned in plan for key in planned.configuration.values}
     if not varied:
-        raise ResultMissingError(
-            f"{task.title}: nothing is collected yet: {_next(task, 'collect')}"
-        )
+        raise steps.missing(task, "nothing is collected yet", "collect")
     return required_space(task).restricted(varied)
 
 
@@ -234,10 +233,8 @@ def stage_trials(task: Task, stage: Stage) -> list[Trial]:
     plan = task.store.plan(task.subject, stage)
     trials = task.trials(stage)
     if not plan or len(trials) < len(plan):
-        raise ResultMissingError(
-            f"{task.title}: {len(trials)} of {len(plan)} trials of {stage} are measured: "
-            f"{_next(task, stage)}"
-        )
+        made = f"{len(trials)} of {len(plan)} trials of {stage} are measured"
+        raise steps.missing(task, made if plan else "nothing is collected yet", stage)
     usable(trials, task)
     return trials
 
@@ -269,7 +266,7 @@ def required_space(task: Task) -> Space:
     """The space that was probed. Raises ResultMissingError before any stage has measured."""
     probed = stored_probed(task)
     if probed is None:
-        raise ResultMissingError(f"{task.title}: nothing is measured yet: {_next(task, 'screen')}")
+        raise steps.missing(task, "nothing is measured yet", "screen")
     return probed.space
 
 
@@ -289,7 +286,3 @@ def _check_samples(task: Task, stage: Stage, samples: int | None) -> None:
             f"{task.title}: this campaign's {stage} has {planned} configurations already. "
             f"Go on without --samples, or begin another campaign with --new"
         )
-
-
-def _next(task: Task, stage: str) -> str:
-    return f"intop {stage} --arch {task.subject.arch} --workload {task.workload.name}"

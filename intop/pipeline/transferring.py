@@ -33,6 +33,7 @@ from intop.learn.samples import Samples, Vector
 from intop.learn.searching.search import search as global_search
 from intop.learn.surrogate import fit, fit_trees, predicted
 from intop.learn.transfer import Prior, prior, warm_start
+from intop.pipeline import steps
 from intop.pipeline.baselines import fit as fitted_to_host
 from intop.pipeline.baselines import try_out
 from intop.pipeline.bench import Bench
@@ -71,12 +72,13 @@ def transfer(
     it needs is left out, and named. Raises ResultMissingError where that is all of it, UsageError
     when the measurement was planned otherwise.
     """
-    made, missing = warm_starts(context, archs, workload)
+    made, lacking_trials = warm_starts(context, archs, workload)
     tasks = [_task(context, arch, workload) for arch in archs]
-    lacking = _without_verdict(tasks) if measure else []
+    lacking_verdicts = _without_verdict(tasks) if measure else []
     crosswise: list[Crosswise] = []
     agreed = tasks[0].store.get(tasks[0].subject, Compromise)
-    if measure and not lacking:
+    missing: list[str] = []
+    if measure and not lacking_verdicts:
         if agreed is None or again:
             agreed, why = _compromise(tasks)
             missing += why
@@ -84,7 +86,10 @@ def transfer(
                 for task in tasks:
                     task.store.put(task.subject, agreed)
         crosswise = _measured(tasks, agreed, rounds, again=again)
-    missing += lacking
+    # What is missing for a verdict includes what is missing before it.
+    named = {error.about for error in lacking_verdicts}
+    lacking = [e for e in lacking_trials if e.about not in named] + lacking_verdicts
+    missing += steps.lines(context.study, lacking, f"transfer {' '.join(archs)}")
     if not made and not crosswise:
         raise ResultMissingError("\n".join(missing))
     return Transfer(
@@ -106,22 +111,19 @@ def _verdict(task: Task) -> Verdict:
     """Raises ResultMissingError before there is one."""
     verdict = task.store.get(task.subject, Verdict)
     if verdict is None:
-        raise ResultMissingError(
-            f"{task.title}: there is no verdict yet, so no winner to measure: "
-            f"intop tune --arch {task.subject.arch} --workload {task.workload.name}"
-        )
+        raise steps.missing(task, "there is no verdict yet, so no winner to measure", "verify")
     return verdict
 
 
-def _without_verdict(tasks: Sequence[Task]) -> list[str]:
-    """A line for each."""
-    lines: list[str] = []
+def _without_verdict(tasks: Sequence[Task]) -> list[ResultMissingError]:
+    """An error for each."""
+    found: list[ResultMissingError] = []
     for task in tasks:
         try:
             _verdict(task)
         except ResultMissingError as error:
-            lines.append(str(error))
-    return lines
+            found.append(error)
+    return found
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -129,27 +131,27 @@ def _without_verdict(tasks: Sequence[Task]) -> list[str]:
 
 def warm_starts(
     context: Context, archs: Pair, workload: Workload
-) -> tuple[list[WarmStart], list[str]]:
-    """What each one's trials are worth for models of the other, and lines for what is missing."""
+) -> tuple[list[WarmStart], list[ResultMissingError]]:
+    """What each one's trials are worth for models of the other, and what is missing for that."""
     tasks = [_task(context, arch, workload) for arch in archs]
     known: list[Samples] = []
-    missing: list[str] = []
+    missing: list[ResultMissingError] = []
     for task in tasks:
         try:
             known.append(collected_samples(task)[1])
         except ResultMissingError as error:
-            missing.append(str(error))
+            missing.append(error)
     if missing:
         return [], missing
     made: list[WarmStart] = []
     for one, other in ((0, 1), (1, 0)):
         source, target = tasks[one], tasks[other]
         if len(known[other]) < SIZES[0] + HELD_OUT:
-            missing.append(
-                f"{target.title}: {len(known[other])} configurations are too few to say what "
-                f"{source.subject.arch}'s are worth; at least {SIZES[0] + HELD_OUT}: intop collect "
-                f"--arch {target.subject.arch} --workload {workload.name}"
+            why = (
+                f"{len(known[other])} configurations are too few to say what "
+                f"{source.subject.arch}'s are worth; at least {SIZES[0] + HELD_OUT}"
             )
+            missing.append(steps.missing(target, why, "collect"))
         else:
             made.append(_warm_start(source, target, known[one], known[other]))
     return made, missing

@@ -11,7 +11,8 @@ from intop.domain.results import Search, Verdict
 from intop.domain.sides import Latencies, latencies, side_by_side
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Stage, Trial
-from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.errors import IntopError, UsageError
+from intop.pipeline import steps
 from intop.pipeline.baselines import chosen_baselines, fit, try_out
 from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
@@ -170,10 +171,7 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
     """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
-        raise ResultMissingError(
-            f"{task.title}: no candidates yet: intop search --arch {task.subject.arch} "
-            f"--workload {task.workload.name}"
-        )
+        raise steps.missing(task, "no candidates yet", "search")
     best = best_measured(task, collected_trials(task))
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1

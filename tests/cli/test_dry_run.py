@@ -57,7 +57,7 @@ def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, comman
 )
 def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str]) -> None:
     before = files(study.parent)
-    with pytest.raises(ResultMissingError, match="has no campaign of mine: intop tune"):
+    with pytest.raises(ResultMissingError, match="has no campaign of mine yet: intop lab up"):
         call(*words, "-c", study)
     assert before == files(study.parent)
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
+from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
 from intop.errors import ResultMissingError
@@ -79,7 +81,10 @@ def test_without_a_campaign_or_trials_there_is_nothing_to_report(tmp_path: Path)
     with pytest.raises(ResultMissingError, match="no trials yet"):
         gathered(path)
     path.write_text(path.read_text().replace("made-up.db", "other.db"))
-    with pytest.raises(ResultMissingError, match="no campaign of made-up"):
+    with (
+        click.Context(cli, info_name="report"),
+        pytest.raises(ResultMissingError, match="no campaign of made-up"),
+    ):
         gathered(path)
     with opened(str(tmp_path / "other.db")) as store:
         assert store.latest("made-up") is None  # none was begun by asking

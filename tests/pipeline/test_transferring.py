@@ -200,7 +200,7 @@ def test_trials_alone_are_told_both_ways_and_nothing_is_measured(tuned: Site) ->
 
 
 def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
-    with pytest.raises(ResultMissingError, match="arm slt: nothing is collected yet"):
+    with pytest.raises(ResultMissingError, match="arm slt: there is no verdict yet"):
         site.transfer()
     for arch in BOTH:
         site.collect(arch)
@@ -209,7 +209,7 @@ def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
     assert (2, ()) == (len(found.warm_starts), found.crosswise)
     (line,) = found.missing
     assert "arm slt: there is no verdict yet" in line
-    assert "intop tune --arch arm --workload slt" in line
+    assert "intop verify --arch arm --workload slt" in line
 
 
 @pytest.mark.usefixtures("no_warm_start")

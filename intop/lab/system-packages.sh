@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the programs that the embedded lab needs, where one is missing; with the word `guests`
-# also those of its virtual machines, with `tests` what only the tests need.
+# Installs what is missing of what intop needs from the system. Without a word that is what its own
+# environment needs; with `lab` also the programs of the embedded lab, with `guests` those of its
+# virtual machines, with `tests` what only the tests need.
 # Debian and Ubuntu start a server when its package is installed; we only want the programs, so
 # for the time of the installation nothing is started.
 set -eu
@@ -10,15 +11,19 @@ packages= browser=
 need() {
     command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
 }
-need nginx nginx
-need wrk wrk
-need sshd openssh-server
-need ssh openssh-client
-need ip iproute2
-need sysctl procps
 need python3 python3
 # LightGBM's wheel uses the system's OpenMP library.
 ldconfig -p | grep -q 'libgomp\.so\.1 ' || packages="$packages libgomp1"
+case " $* " in *" lab "*)
+    need nginx nginx
+    need wrk wrk
+    need sshd openssh-server
+    need ssh openssh-client
+    need ip iproute2
+    need sysctl procps
+    need setsid util-linux
+    ;;
+esac
 case " $* " in *" tests "*)
     need sudo sudo
     need systemd-run systemd

@@ -1,0 +1,220 @@
+"""What a command says that can't do all yet: what is missing, once, as lines to be copied."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+
+from campaigns import LOAD, begun
+from intop.cli import cli
+from intop.cli.running import stored_context
+from intop.config.study import Study, load_study
+from intop.errors import ResultMissingError
+from intop.pipeline.steps import command_line, lines
+
+TWO = (
+    LOAD
+    + """\
+[workload.dlt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[cluster.x86]
+lab = "t-stp-x"
+machines = ["x86_64", "aarch64"]
+
+[cluster.arm]
+lab = "t-stp-a"
+machines = ["x86_64", "aarch64"]
+"""
+)
+ALL = [("x86", "slt"), ("x86", "dlt"), ("arm", "slt"), ("arm", "dlt")]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """In the current folder, where no command has to name it."""
+    (tmp_path / "intop.toml").write_text(TWO.format(folder=tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return load_study(Path("intop.toml"))
+
+
+def intop(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "intop", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> list[Exception]:
+    return [
+        ResultMissingError("", why=why, about=cell, commands=["collect", "train"]) for cell in cells
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (ALL, ["no models yet: intop collect && intop train && intop search"]),
+        (
+            ALL[:2],
+            [
+                (
+                    "x86: no models yet: intop collect --arch x86 && intop train --arch x86 && "
+                    "intop search --arch x86"
+                )
+            ],
+        ),
+        (
+            ALL[::2],
+            [
+                (
+                    "slt: no models yet: intop collect --workload slt && "
+                    "intop train --workload slt && intop search --workload slt"
+                )
+            ],
+        ),
+        (
+            ALL[2:3],
+            [
+                (
+                    "arm slt: no models yet: intop collect --arch arm --workload slt && "
+                    "intop train --arch arm --workload slt && "
+                    "intop search --arch arm --workload slt"
+                )
+            ],
+        ),
+    ],
+    ids=["all", "an architecture", "a workload", "one"],
+)
+def test_what_is_missing_alike_is_one_line(
+    study: Study, cells: list[tuple[str, str]], expected: list[str]
+) -> None:
+    assert expected == lines(study, lacking(cells), "search")
+
+
+def test_three_of_four_are_an_architecture_and_one(study: Study) -> None:
+    told = lines(study, lacking(ALL[:3]), "search")
+    assert ["x86: ", "arm slt: "] == [line.partition("no models")[0] for line in told]
+
+
+def test_other_reasons_are_lines_apart(study: Study) -> None:
+    told = lines(study, [*lacking(ALL[:2]), *lacking(ALL[2:], "too few")], "search")
+    assert ["x86: no models yet", "arm: too few"] == [line.partition(": intop")[0] for line in told]
+
+
+def test_a_comparison_has_no_arch_of_its_own(study: Study) -> None:
+    (line,) = lines(study, lacking(ALL[1:2]), "compare x86 arm")
+    assert line.endswith("&& intop compare x86 arm --workload dlt")
+
+
+def test_a_study_elsewhere_is_named_in_each_command(study: Study, tmp_path: Path) -> None:
+    other = tmp_path / "my study.toml"
+    other.write_text(TWO.format(folder=tmp_path))
+    assert (
+        f"intop lab up --arch arm -c '{other}' && "
+        f"intop train --arch arm --workload slt -c '{other}'"
+        == command_line(load_study(other), ["lab up", "train"], "arm", "slt")
+    )
+
+
+def test_a_study_of_the_environment_is_not_named(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(TWO.format(folder=tmp_path))
+    monkeypatch.setenv("INTOP_CONFIG", str(other))
+    assert "intop train" == command_line(load_study(other), ["train"])
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("train", "intop lab up && intop collect && intop train"),
+        (
+            "search --workload dlt",
+            (
+                "intop lab up && intop collect --workload dlt && intop train --workload dlt && "
+                "intop search --workload dlt"
+            ),
+        ),
+        (
+            "verify --arch arm",
+            (
+                "intop lab up --arch arm && intop collect --arch arm && intop train --arch arm && "
+                "intop search --arch arm && intop verify --arch arm"
+            ),
+        ),
+        ("compare x86 arm", "intop lab up && intop collect && intop compare x86 arm"),
+        ("report", "intop lab up && intop tune && intop report"),
+        ("plan", "intop lab up && intop tune && intop plan"),
+        ("apply", "intop lab up && intop tune && intop apply"),
+        ("export --format json", "intop lab up && intop tune && intop export --format json"),
+        (
+            "transfer x86 arm --no-measure",
+            "intop lab up && intop tune && intop transfer x86 arm --no-measure",
+        ),
+    ],
+)
+def test_without_a_campaign_there_is_one_line_to_copy_and_no_file(
+    words: str, told: str, tmp_path: Path
+) -> None:
+    done = intop(*words.split())
+    assert (1, "") == (done.returncode, done.stdout)
+    assert f"intop: {tmp_path}/mine.db has no campaign of mine yet: {told}\n" == done.stderr
+    assert ["intop.toml"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("command", ["search --workload dlt", "compare x86 arm", "report", "train"])
+def test_in_an_empty_folder_nothing_is_left(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("INTOP_CONFIG", raising=False)
+    done = intop(*command.split())
+    assert (1, "") == (done.returncode, done.stdout)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("intop: intop.db has no campaign of lab yet: intop ")
+    assert line.endswith(f"intop {command}")
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize("command", ["pilot", "screen", "collect", "contest"])
+def test_without_a_cluster_a_stage_that_measures_leaves_nothing_either(
+    command: str, tmp_path: Path
+) -> None:
+    done = intop(command)
+    assert (1, "") == (done.returncode, done.stdout)
+    one, other = done.stderr.splitlines()
+    assert one.startswith("intop: x86: lab t-stp-x is not up: intop lab up --arch x86 && ")
+    assert one.endswith(f"&& intop {command} --arch x86")
+    assert other.endswith(f"intop lab up --arch arm && intop {command} --arch arm")
+    assert ["intop.toml"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.usefixtures("study")
+def test_what_is_begun_is_told_apart_from_what_is_not(tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"] * 8)
+    done = intop("verify", "--workload", "slt")
+    assert (1, "") == (done.returncode, done.stdout)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("intop: slt: no candidates yet: intop lab up && intop collect ")
+
+
+def test_reading_a_campaign_makes_none(study: Study) -> None:
+    with (
+        click.Context(cli, info_name="train"),
+        pytest.raises(ResultMissingError, match="has no campaign of mine"),
+        stored_context(None, None, None, writes=True),
+    ):
+        pytest.fail("there is one")
