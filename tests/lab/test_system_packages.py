@@ -1,0 +1,65 @@
+"""What is installed of the system's packages: only what was asked for, and only what is missing."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from intop.lab import commands
+
+SCRIPT = Path(commands.__file__).with_name("system-packages.sh")
+
+
+def asked(tmp_path: Path, words: str, hidden: tuple[str, ...]) -> tuple[int, str, list[str]]:
+    """Exit code, message and calls of apt-get, on a machine that lacks the `hidden` programs.
+
+    apt-get is a script that notes what it is called with: the real one would change this machine.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    calls = tmp_path / "calls"
+    apt = folder / "apt-get"
+    apt.write_text(f'#!/bin/sh\necho "$*" >> {calls}\ntest -x /usr/sbin/policy-rc.d\n')
+    apt.chmod(0o755)
+    paths = [shutil.which(name) for name in hidden]
+    assert all(paths), f"{hidden}: the machine of this test has them: {paths}"
+    mounts = "".join(f"mount --bind /dev/null {path}; " for path in paths)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mounts}PATH={folder}:$PATH exec sh {SCRIPT} {words}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    made = calls.read_text().splitlines() if calls.exists() else []
+    return done.returncode, done.stderr, made
+
+
+@pytest.mark.parametrize(
+    ("words", "hidden", "packages"),
+    [
+        ("lab", ("wrk", "nginx"), "nginx wrk"),
+        ("lab", ("wrk",), "wrk"),
+        ("lab guests", ("qemu-system-aarch64",), "qemu-system-arm"),
+    ],
+)
+def test_what_is_missing_is_installed_and_nothing_is_started(
+    tmp_path: Path, words: str, hidden: tuple[str, ...], packages: str
+) -> None:
+    policy = Path("/usr/sbin/policy-rc.d")
+    before = policy.exists()
+    code, said, calls = asked(tmp_path, words, hidden)
+    # apt-get succeeds only while services are kept from being started.
+    assert 0 == code, said
+    assert [
+        "update -qq",
+        f"install -y -qq --no-install-recommends {packages}",
+    ] == calls
+    assert before == policy.exists()
+
+
+@pytest.mark.parametrize(("words", "hidden"), [("", ("wrk", "nginx")), ("lab", ())])
+def test_what_is_not_needed_or_there_is_left_alone(
+    tmp_path: Path, words: str, hidden: tuple[str, ...]
+) -> None:
+    assert (0, "", []) == asked(tmp_path, words, hidden)
