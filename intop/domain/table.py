@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from intop.domain.encoding import Matrix, Variable
 
+PARQUET = ".parquet"
+NO_PYARROW = "Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
