@@ -54,6 +54,10 @@ class Column:
     codes: NDArray[np.intp]
     place: Callable[[int], str]
 
+    def text(self, row: int) -> str:
+        """What a row has."""
+        return self.texts[int(self.codes[row])]
+
     def where(self, row: int) -> str:
         """A row with its file, such as `a.csv:4` or `a.parquet: row 3`."""
         place = self.place(row)
