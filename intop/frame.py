@@ -103,7 +103,7 @@ MODELLED = Field(
     'what models learn with objective = "component"; there is no such column otherwise',
     "number",
 )
-_TYPES = {"integer": "Int64", "number": "float64", "string": "object", "datetime": "object"}
+_TYPES = {"integer": "Int64", "number": "float64", "string": "str", "datetime": "object"}
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 
 
@@ -203,7 +203,7 @@ def _column(values: list[Any], of: Field) -> "Series[Any]":
 
     try:
         return pd.Series(values, dtype=_TYPES[of.type])
-    except OverflowError:  # some of the kernel's limits have 64 bits and no sign
+    except (OverflowError, TypeError):  # some of the kernel's limits have 64 bits and no sign
         return pd.Series(values, dtype="float64")
 
 
