@@ -121,8 +121,11 @@ def test_an_export_prints_the_errors_of_the_store(study: Path, run: Run) -> None
     assert errors(stored) == errors(run("train", "--data", path, *OPTIONS))
 
 
-@pytest.mark.parametrize("name", ["sds.csv.xz", "sds.parquet"])
-def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "objective"), [("sds.csv.xz", "p99"), ("sds.parquet", "p99"), ("sds.csv", "component")]
+)
+def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, objective: str) -> None:
+    edited(study, 'name = "mine"', f'name = "mine"\nobjective = "{objective}"')
     path = study.parent / name
     form = "parquet" if path.suffix == ".parquet" else "csv"
     run("export", "-c", study, "--format", form, "--output", path)
@@ -141,7 +144,7 @@ def errors(out: str) -> list[str]:
     return [
         line
         for line in out.splitlines()
-        if re.match(r"x86 |  (family|SVR) |Noise ceiling|Best by", line)
+        if re.match(r"x86 \w+: error|  (family|SVR) |Noise ceiling|Best by", line)
     ]
 
 
