@@ -243,7 +243,7 @@ def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
             raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
         # As a dictionary, a long text is in memory once, as in the file.
         frame = pd.read_parquet(path, engine="pyarrow", read_dictionary=names)
-    except (OSError, ValueError, NotImplementedError, ArrowException) as error:
+    except (OSError, *_DAMAGED, ArrowException) as error:
         why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
     return [str(name) for name in frame.columns], frame
@@ -266,6 +266,8 @@ def _opened(path: Path) -> IO[bytes]:
     return opened
 
 
+_DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
+"""What pandas makes of Parquet whose description of itself is wrong."""
 _BROKEN = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import random
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -168,6 +169,23 @@ def test_parquet_is_read_as_the_same_text(tmp_path: Path) -> None:
         "b": ["True", "False", "True"],
     }
     assert "a.parquet: row 2: column 'f': is odd" in str(found[1].wrong(1, "is odd"))
+
+
+def test_damaged_parquet_is_told_or_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": [1, 2, 3], "t": ["x", "y", "z"], "f": [0.1, 0.2, None]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    told: list[str] = []
+    for seed in range(300):
+        rng, data = random.Random(seed), bytearray(whole)
+        for _ in range(rng.choice([1, 3, 20])):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            TableFile(written(tmp_path, bytes(data), "b.parquet"))
+        except ConfigurationError as error:
+            told += error.problems
+    assert 100 < len(told) < 300
+    assert all(one.startswith(f"{tmp_path / 'b.parquet'}: ") for one in told)
 
 
 def test_without_pyarrow_the_command_that_installs_it_is_told(
