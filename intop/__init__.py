@@ -1,3 +1,36 @@
 """intop tunes Linux kernel parameters for Nginx clusters and proves the result by measurement."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 __version__ = "0.1.0"
+
+
+def trials(
+    store: str | Path,
+    *,
+    study: str | None = None,
+    campaign: int | None = None,
+    arch: str | None = None,
+    workload: str | None = None,
+    catalogue: Path | None = None,
+) -> "DataFrame":
+    """All trials of a store (a file, or a URL) as a data frame, a row each; or some of them.
+
+    docs/export.md has the columns. The catalogue names the components of parameters; the default is
+    the one that comes with intop. Raises ResultMissingError where there are no such trials,
+    UsageError for what is no store.
+    """
+    from intop.pipeline import frames
+
+    return frames.trials(
+        store,
+        study=study,
+        campaign=campaign,
+        arch=arch,
+        workload=workload,
+        catalogue=catalogue,
+    )

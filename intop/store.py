@@ -141,16 +141,25 @@ class Store:
 
     def earlier(self, campaign: Campaign) -> list[Campaign]:
         """The campaigns of the same study before this one, the oldest first."""
-        query = _campaign.select().where(
-            _campaign.c.study == campaign.study, _campaign.c.id < campaign.id
-        )
+        return [c for c in self.campaigns() if c.study == campaign.study and c.id < campaign.id]
+
+    def campaigns(self) -> list[Campaign]:
+        """All campaigns of all studies, the oldest first."""
         with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(_campaign.c.id)).all()
+            rows = connection.execute(_campaign.select().order_by(_campaign.c.id)).all()
         found: list[Campaign] = []
         for row in rows:
             with _as_written(f"campaign {row.id}"):
                 found.append(_campaign_of(row))
         return found
+
+    def subjects(self, campaign: Campaign) -> list[Subject]:
+        """What was planned for in a campaign, in the order in which it began."""
+        of = (_planned.c.arch, _planned.c.workload)
+        query = sa.select(*of).where(_planned.c.campaign_id == campaign.id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.group_by(*of).order_by(sa.func.min(_planned.c.id)))
+            return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""

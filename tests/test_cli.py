@@ -229,8 +229,11 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["train", "--target", "y"], "intop: --target belongs to --data"),
         (["train", "--arch", "x86", "--ignore", "y"], "intop: --ignore belongs to --data"),
         (["train", "--data", "no.csv"], "intop: --data needs --target COLUMN"),
-        (["train", *NO_TABLE, "--arch", "x86"], "leave --config, --arch, --workload and --models"),
-        (["train", *NO_TABLE, "--models", "m"], "leave --config, --arch, --workload and --models"),
+        (["train", *NO_TABLE, "--arch", "x86"], "--arch and --workload are for exported trials"),
+        (
+            ["train", *NO_TABLE, "--models", "m"],
+            "--data needs no study: leave --config and --models",
+        ),
         (["train", *NO_TABLE, "--family", "cat"], "intop: --family cat: there are DNN, SVR,"),
         (["train", *NO_TABLE], "intop: no.csv: can't be read: No such file or directory"),
         (["train", "--data", "/", "--target", "y"], "File '/' is a directory"),

@@ -4,6 +4,7 @@ import gzip
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,8 +15,24 @@ from intop.cli import cli
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
 from intop.domain.artefact import Origin
+from intop.domain.configuration import Configuration
 from intop.domain.encoding import Variable
-from samples import CONDITIONS
+from intop.domain.table import Recipe, schema_of
+from intop.frame import (
+    CONDITIONS,
+    ERRORS,
+    METRICS,
+    MODELLED,
+    RESULTS,
+    TRIAL,
+    Part,
+    fields_of,
+    frame,
+    schema,
+    to_csv,
+)
+from samples import CONDITIONS as MEASURED_UNDER
+from samples import trial
 from scripts.references.markdown import anchor
 
 ROOT = Path(__file__).parents[1]
@@ -141,13 +158,48 @@ ORIGIN = Origin(
     unit="ms",
     variables=(Variable(name="size", key="size", low=16, high=65536, scale="log"),),
     defaults={"size": "64"},
-    conditions=CONDITIONS,
+    conditions=MEASURED_UNDER,
     replicas=("lb",),
     configurations=24,
     trials=24,
     samples="0123",
 )
 """Of models that were saved, for `intop models`."""
+
+
+def exported(path: Path) -> None:
+    """Trials as `intop export` writes them."""
+    key = "net.core.somaxconn"
+    made = [trial(Configuration({key: str(n)}), 1000 + n * n, index=n) for n in range(12)]
+    part = Part(
+        study="lab", campaign=1, arch="x86", workload="slt", defaults={key: "4096"}, trials=made
+    )
+    recipe = Recipe(
+        study="lab",
+        campaign=1,
+        arch="x86",
+        workload="slt",
+        column="p99_ms",
+        target="P99",
+        unit="ms",
+        variables=(Variable(name=key, key=key, low=0, high=11),),
+        folds=4,
+        repeats=1,
+        trials=1,
+        timeout_s=None,
+        seed=1,
+        level=0.95,
+    )
+    path.write_bytes(to_csv(frame([part], {})))
+    schema_of(path).write_bytes(schema(fields_of([part], {}), [recipe]))
+
+
+def test_every_column_of_a_table_of_trials_is_documented() -> None:
+    text = (ROOT / "docs" / "export.md").read_text()
+    named = [*TRIAL, *CONDITIONS, *RESULTS, MODELLED, *ERRORS]
+    named += [replace(metric, name=f"HOST.{metric.name}") for metric in METRICS]
+    rows = [f"| `{f.name}` | {f.unit} | {f.meaning} |" for f in named]
+    assert [] == [row for row in rows if row not in text.splitlines()]
 
 
 def needs_no_cluster(words: list[str]) -> bool:
@@ -162,6 +214,7 @@ def test_what_needs_no_cluster_runs(
     text = "\n".join(TABLE)
     (tmp_path / "runs.csv").write_text(text)
     (tmp_path / "runs.csv.gz").write_bytes(gzip.compress(text.encode()))
+    exported(tmp_path / "trials.csv")
     (tmp_path / "models").mkdir()
     artefacts.save(tmp_path / "models" / "x86-slt.zip", ORIGIN, [])
     ran = set()

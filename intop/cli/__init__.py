@@ -198,6 +198,7 @@ def collect(samples: int | None, new: bool, **options: Any) -> None:
         "intop train --workload dlt --json",
         "intop train --models models",
         "intop train --figures figures",
+        "intop train --data trials.csv                              exported trials",
         "intop train --data runs.csv --target p95_ms",
         "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
     )
@@ -219,11 +220,12 @@ def train(
 ) -> None:
     """Fit the six model families and report their held-out errors (STM, DTM).
 
-    With --data they are fitted to a table that somebody else measured, and nothing is stored.
+    With --data they are fitted to a table, and nothing is stored: to what somebody measured,
+    or to trials that `intop export` wrote, which takes no further option and gives the same errors.
     """
     shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
     if data is not None:
-        table.train(data, **shown, **options)
+        table.train(data, arch=arch, workload=workload, **shown, **options)
         return
     table.without_data(options)
     from intop.pipeline.modelling import train as stage

@@ -1,4 +1,4 @@
-"""export: a campaign's result for the program that carries it out."""
+"""export: a campaign's result for the program that carries it out, or its trials as a table."""
 
 import sys
 from datetime import UTC, datetime
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from intop.atomic import write_atomically
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
     Command,
@@ -19,12 +20,21 @@ from intop.cli.options import (
     workload_option,
 )
 from intop.cli.running import stored_context
+from intop.domain.trial import STAGES, Stage
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.deployment import Deployment
 
-SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
+SYSCTL, TUNED, ANSIBLE, JSON, CSV, PARQUET = FORMATS = (
+    "sysctl",
+    "tuned",
+    "ansible",
+    "json",
+    "csv",
+    "parquet",
+)
+TABLES = (CSV, PARQUET)
 
 
 @click.command(
@@ -35,6 +45,8 @@ SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
         "intop export --format tuned --include throughput-performance --output intop-web",
         "intop export --format ansible --arch arm --output intop-arm.yml",
         "intop export --format json | jq .values",
+        "intop export --format csv --output trials.csv.gz          all trials, a row each",
+        "intop export --format parquet --stage collect --stage refine --output sds.parquet",
     ),
 )
 @config_option
@@ -45,18 +57,26 @@ SYSCTL, TUNED, ANSIBLE, JSON = FORMATS = ("sysctl", "tuned", "ansible", "json")
     "form",
     type=click.Choice(FORMATS),
     required=True,
-    help="A file for sysctl.d, a TuneD profile, an Ansible playbook, or JSON.",
+    help="A file for sysctl.d, a TuneD profile, an Ansible playbook, or JSON; or all trials as a "
+    "table: CSV or Parquet.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Write this file; of a TuneD profile, this folder, whose name is the profile's.  "
-    "[default: standard output]",
+    help="Write this file; of a TuneD profile, this folder, whose name is the profile's. Trials as "
+    "CSV are packed where it ends in .gz, .bz2, .xz or .zip.  [default: standard output]",
 )
 @click.option(
     "--include", metavar="PROFILE", help="With tuned: the profile that this one builds on."
+)
+@click.option(
+    "--stage",
+    "stages",
+    type=click.Choice(STAGES),
+    multiple=True,
+    help="With csv and parquet: trials of this stage only; may be said several times.",
 )
 @winner_option
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
@@ -67,15 +87,26 @@ def command(
     form: str,
     output: Path | None,
     include: str | None,
+    stages: tuple[Stage, ...],
     winner: bool,
     force: bool,
 ) -> None:
-    """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs.
+    """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs, or all trials.
 
     It comes with its provenance, and with the measured contribution of each key. No host is
     reached: only the store is read. Where no verdict is a gain there is nothing to write: keep the
     defaults (exit code 3).
+
+    csv and parquet have the trials, whatever the verdict. A file FILE.schema.json beside them says
+    what the columns are, and `intop train --data FILE` makes the campaign's models again by it.
     """
+    if form in TABLES:
+        if include is not None or winner:
+            raise UsageError(f"--include and --winner don't go with --format {form}")
+        _export_trials(config, arch, workload, form, output, stages, force=force)
+        return
+    if stages:
+        raise UsageError("--stage is for --format csv and parquet: leave it out")
     from intop.pipeline.exporting import sole_deployment
 
     if include is not None and form != TUNED:
@@ -90,6 +121,44 @@ def command(
         print_result(text.rstrip("\n"))
     else:
         say(f"written: {_write(output, form, text, force=force)}")
+
+
+def _export_trials(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    form: str,
+    output: Path | None,
+    stages: tuple[Stage, ...],
+    *,
+    force: bool,
+) -> None:
+    from intop.domain.table import PARQUET as SUFFIX
+    from intop.domain.table import schema_of
+    from intop.frame import schema, to_csv, to_parquet
+    from intop.pipeline.frames import export
+
+    if output is None and form == PARQUET:
+        raise UsageError("--format parquet needs --output FILE")
+    if output is not None and (form == PARQUET) != (output.suffix == SUFFIX):
+        raise UsageError(f"--output {output}: {SUFFIX} is the ending of Parquet, and of no other")
+    with stored_context(config, arch, workload) as context:
+        found = export(context, stages)
+    data = to_parquet(found.table) if form == PARQUET else to_csv(found.table, output)
+    if output is None:
+        print_result(data.decode().rstrip("\n"))
+        return
+    beside = schema_of(output)
+    if output.exists() and not (force or beside.exists()):
+        raise UsageError(f"{output} was not written by intop. Name another, or say --force")
+    try:
+        write_atomically(output, data)
+        write_atomically(beside, schema(found.fields, found.recipes))
+    except OSError as error:
+        raise UsageError(
+            f"{output} can't be written: {error.strerror or error}. Name another: --output PATH"
+        ) from error
+    say(f"written: {output}: {len(found.table)} trials; {beside}: what its columns are")
 
 
 def _text(deployment: "Deployment", form: str, include: str | None) -> str:
@@ -113,8 +182,6 @@ def _text(deployment: "Deployment", form: str, include: str | None) -> str:
 
 def _write(output: Path, form: str, text: str, *, force: bool) -> Path:
     """The file that was written, all of it or nothing. Raises UsageError."""
-    from intop.atomic import write_atomically
-
     path = output
     try:
         if form == TUNED:

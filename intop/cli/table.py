@@ -1,14 +1,20 @@
-"""`intop train --data`: models of a foreign table. It needs no study, no host and no store."""
+"""`intop train --data`: models of a table in a file. It needs no study, no host and no store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from intop.cli.options import F, interruptible, output_folder, print_result, say_figures
 from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.results import Training
+    from intop.domain.table import Table
+    from intop.pipeline.foreign import Effort
 
 TRIALS, FOLDS, SEED = 20, 5, 1
 
@@ -19,13 +25,15 @@ def table_options(command: F) -> F:
         click.option(
             "--data",
             type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE.csv[.gz]",
-            help="Fit this table in place of a campaign's trials: a row for each trial.",
+            metavar="FILE",
+            help="Fit this table in place of a campaign's trials, a row for each trial: CSV (also "
+            ".gz, .bz2, .xz, .zip) or .parquet.",
         ),
         click.option(
             "--target",
             metavar="COLUMN",
-            help="With --data: the column to predict, by its name or its number from 1.",
+            help="With --data: the column to predict, by its name or its number from 1.  "
+            "[default: as the campaign that `intop export` wrote the table of]",
         ),
         click.option(
             "--group",
@@ -57,17 +65,18 @@ def table_options(command: F) -> F:
         click.option(
             "--trials",
             type=click.IntRange(min=1),
-            help=f"With --data: tries of hyper-parameters in each fold.  [default: {TRIALS}]",
+            help="With --data: tries of hyper-parameters in a fold.  "
+            f"[default: {TRIALS}, or an export's]",
         ),
         click.option(
             "--folds",
             type=click.IntRange(min=2, max=20),
-            help=f"With --data: folds to measure the error in.  [default: {FOLDS}]",
+            help=f"With --data: folds to measure the error in.  [default: {FOLDS}, or an export's]",
         ),
         click.option(
             "--seed",
             type=click.IntRange(min=0, max=2**32 - 1),
-            help=f"With --data: the seed of all that is random.  [default: {SEED}]",
+            help=f"With --data: seed of all that is random.  [default: {SEED}, or an export's]",
         ),
     )
     for option in reversed(options):
@@ -83,9 +92,22 @@ def without_data(options: Mapping[str, Any]) -> None:
             raise UsageError(f"--{option} belongs to --data: a study's file says it for its trials")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """A table to fit models to, and how. Of a foreign one it is shown what was read of it."""
+
+    title: str
+    table: "Table"
+    effort: "Effort"
+    unit: str = ""
+    foreign: bool = False
+
+
 def train(
     data: Path,
     *,
+    arch: str | None,
+    workload: str | None,
     as_json: bool,
     figures: Path | None,
     figure_format: str,
@@ -96,42 +118,103 @@ def train(
     seed: int | None,
     **roles: tuple[str, ...],
 ) -> None:
-    """Fit the families to a table, and print their held-out errors."""
+    """Fit the families to a table, and print their held-out errors.
+
+    Without a target it must be an export of trials, and the models are made as its campaign's.
+    """
     said = click.get_current_context().get_parameter_source
-    if ParameterSource.COMMANDLINE in map(said, ("config", "arch", "workload", "models")):
-        raise UsageError(
-            "--data needs no study: leave --config, --arch, --workload and --models out"
-        )
-    if target is None:
-        raise UsageError("--data needs --target COLUMN: which column the models are to predict")
+    if ParameterSource.COMMANDLINE in map(said, ("config", "models")):
+        raise UsageError("--data needs no study: leave --config and --models out")
+    if target is not None and (arch or workload):
+        raise UsageError("--arch and --workload are for exported trials: leave --target out")
     with interruptible("of a table nothing is stored"):
-        from intop.config.table import Roles, read_table
-        from intop.pipeline.foreign import check_size, chosen_families, train_table
-        from intop.report import table as report
-        from intop.report import text
+        from intop.pipeline.foreign import check_size, chosen_families
         from intop.report.machine import to_json
-        from intop.report.progress import progress
 
         folder = output_folder(figures, "--figures") if figures else None
         chosen = chosen_families(families)
-        table = read_table(data, Roles(target=target, **roles))
-        folds = FOLDS if folds is None else folds
-        check_size(table, folds)
-        title = f"{data.name} {table.inventory.target}"
-        if not as_json:
-            text.show(report.inventory(title, table))
-        with progress() as shown:
-            found = train_table(
-                table,
-                chosen,
-                folds=folds,
-                trials=TRIALS if trials is None else trials,
-                seed=SEED if seed is None else seed,
-                progress=shown,
-            )
-        if as_json:
-            print_result(to_json({"table": table.inventory, "training": found}))
+        efforts = {"trials": trials, "folds": folds, "seed": seed}
+        changes = {name: value for name, value in efforts.items() if value is not None}
+        if target is None:
+            jobs = _exported(data, arch, workload, changes, roles)
         else:
-            text.show(text.errors(title, found))
+            jobs = [_foreign(data, target, changes, roles)]
+        for job in jobs:
+            check_size(job.table, job.effort.folds)
+        found = {job.title: _trained(job, chosen, shows=not as_json) for job in jobs}
+        if as_json and target is not None:
+            (job,) = jobs
+            print_result(to_json({"table": job.table.inventory, "training": found[job.title]}))
+        elif as_json:
+            print_result(to_json(found))
         if folder:
-            say_figures(folder, figure_format, {title: found})
+            say_figures(folder, figure_format, found)
+
+
+def _trained(job: _Job, families: Sequence[str], *, shows: bool) -> "Training":
+    from intop.pipeline.foreign import train_table
+    from intop.report import table as report
+    from intop.report import text
+    from intop.report.progress import progress
+
+    if shows and job.foreign:
+        text.show(report.inventory(job.title, job.table))
+    with progress() as shown:
+        training = train_table(job.table, families, job.effort, progress=shown, unit=job.unit)
+    if shows:
+        text.show(text.errors(job.title, training))
+    return training
+
+
+def _foreign(
+    data: Path, target: str, changes: Mapping[str, int], roles: Mapping[str, tuple[str, ...]]
+) -> _Job:
+    from intop.config.table import Roles, read_table
+    from intop.pipeline.foreign import Effort
+
+    table = read_table(data, Roles(target=target, **roles))
+    effort = Effort(**({"trials": TRIALS, "folds": FOLDS, "seed": SEED} | dict(changes)))
+    title = f"{data.name} {table.inventory.target}"
+    return _Job(title=title, table=table, effort=effort, foreign=True)
+
+
+def _exported(
+    data: Path,
+    arch: str | None,
+    workload: str | None,
+    changes: Mapping[str, int],
+    roles: Mapping[str, tuple[str, ...]],
+) -> list[_Job]:
+    """A job for each architecture and workload of an export. Raises UsageError."""
+    from intop.config.exported import read_exports, read_recipes
+    from intop.domain.table import schema_of
+    from intop.pipeline.foreign import Effort
+
+    recipes = read_recipes(data)
+    if not recipes or any(roles.values()):
+        raise UsageError(
+            "--data needs --target COLUMN: which column the models are to predict. (Exported "
+            f"trials need no more than {schema_of(data).name} beside them.)"
+        )
+    wanted = [r for r in recipes if arch in (None, r.arch) and workload in (None, r.workload)]
+    if not wanted:
+        raise UsageError(f"{data} has trials of {', '.join(r.title for r in recipes)}")
+    return [
+        _Job(
+            title=recipe.title,
+            table=table,
+            effort=replace(
+                Effort(
+                    folds=recipe.folds,
+                    trials=recipe.trials,
+                    seed=recipe.seed,
+                    repeats=recipe.repeats,
+                    timeout_s=recipe.timeout_s,
+                    level=recipe.level,
+                ),
+                **changes,
+            ),
+            unit=recipe.unit,
+        )
+        for recipe, table in zip(wanted, read_exports(data, wanted), strict=True)
+    ]

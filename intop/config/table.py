@@ -1,4 +1,4 @@
-"""A foreign table: a CSV file of configurations and what somebody measured of them."""
+"""A foreign table: a file of configurations and what somebody measured of them."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.config.columns import LARGEST, MOST_CHOICES, SMALLEST, Meaning, meaning, variable
-from intop.config.csv_file import Column, CsvFile
 from intop.config.source import short
+from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.quantity import quantity
 from intop.domain.table import Inventory, Table
@@ -42,7 +42,7 @@ def read_table(path: Path, roles: Roles) -> Table:
     ConfigurationError, with file, line and column, for what models can't learn from, which includes
     a target that isn't positive (they learn its logarithm) and one that never varies.
     """
-    file = CsvFile(path)
+    file = TableFile(path)
     parts = _parts(file, roles)
     columns = file.columns(sorted({parts.target, *parts.group, *parts.inputs}))
     target = columns[parts.target]
@@ -92,7 +92,7 @@ class _Parts:
     inputs: tuple[int, ...]
 
 
-def _parts(file: CsvFile, roles: Roles) -> _Parts:
+def _parts(file: TableFile, roles: Roles) -> _Parts:
     """Raises ConfigurationError for columns that aren't there, and for two parts of one."""
     target = file.index(roles.target, "--target")
     group = tuple(dict.fromkeys(file.index(word, "--group") for word in roles.group))
@@ -221,9 +221,9 @@ def _differing(
     where = ", ".join(f"{short(g.name)} {short(g.texts[g.codes[row]])}" for g in groups)
     name = next(name for name, m in meanings.items() if m.numbers[row] != m.numbers[other])
     here, there = (meanings[name].written(n) for n in (row, other))
-    lines = groups[0].lines
+    first = groups[0]
     told = (
-        f"{groups[0].path}:{lines[row]}: is of the same group as line {lines[other]} ({where}), "
+        f"{first.where(row)}: is of the same group as {first.place(other)} ({where}), "
         f"and {short(name)} is {here} here and {there} there: leave such columns out by --ignore, "
         "or name a further --group"
     )

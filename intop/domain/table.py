@@ -1,9 +1,69 @@
-"""Tables: configurations that somebody else measured, ready for models."""
+"""Tables: configurations in files, ready for models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 from intop.domain.encoding import Matrix, Variable
+
+PARQUET = ".parquet"
+NO_PYARROW = "Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
+
+
+def schema_of(path: Path) -> Path:
+    """Where it is written what the columns of a table of trials mean, and how to train on it."""
+    return path.with_name(f"{path.name}.schema.json")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a table that we write. `type` is one of the Table Schema standard."""
+
+    name: str
+    unit: str
+    meaning: str
+    type: Literal["string", "integer", "number", "datetime"] = "string"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All that `intop train` goes by, apart from the trials: the same recipe makes the same models.
+
+    It is for the trials of one architecture and workload of a campaign. `column` has what the
+    models learn, which people know as `target`. A search that `timeout_s` ends is the exception:
+    how far it came depends on the machine. Raises ValueError for numbers that no study has.
+    """
+
+    study: str
+    campaign: int
+    arch: str
+    workload: str
+    column: str
+    target: str
+    unit: str
+    variables: tuple[Variable, ...]
+    folds: int
+    repeats: int
+    trials: int
+    timeout_s: float | None
+    seed: int
+    level: float
+
+    def __post_init__(self) -> None:
+        if not self.variables:
+            raise ValueError("there are no variables")
+        limits = {"folds": (2, 20), "repeats": (1, 20), "trials": (1, 100_000)}
+        for name, (low, high) in limits.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be from {low} to {high}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError("seed must have 32 bits")
+
+    @property
+    def title(self) -> str:
+        """Such as `x86 slt`."""
+        return f"{self.arch} {self.workload}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""train --data: models of a table that somebody else measured."""
+"""train --data: models of a table in a file."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from intop.domain.results import Training
 from intop.domain.table import Table
@@ -43,8 +44,25 @@ def check_size(table: Table, folds: int) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How models are tuned and judged, as `learn.tuning.train_all` takes it."""
+
+    folds: int
+    trials: int
+    seed: int
+    repeats: int = 1
+    timeout_s: float | None = None
+    level: float = 0.95
+
+
 def train_table(
-    table: Table, families: Sequence[str], *, folds: int, trials: int, seed: int, progress: Progress
+    table: Table,
+    families: Sequence[str],
+    effort: Effort,
+    *,
+    progress: Progress,
+    unit: str = "",
 ) -> Training:
     """Tune these families on a table that `check_size` has let pass, and measure their error.
 
@@ -56,24 +74,16 @@ def train_table(
         progress.say(f"{found.path}: {line}")
     progress.begin(f"{found.path}: train", len(families))
     try:
-        outcome = train_all(
-            families,
-            samples,
-            folds=folds,
-            trials=trials,
-            timeout_s=None,
-            seed=seed,
-            progress=progress.step,
-        )
+        outcome = train_all(families, samples, **asdict(effort), progress=progress.step)
     finally:
         progress.end()
     return Training(
-        keys=tuple(v.key for v in table.variables),
+        keys=tuple(dict.fromkeys(v.key for v in table.variables)),
         fitted=tuple(fitted for fitted, _ in outcome),
         errors=tuple(error for _, error in outcome),
         trials=found.trials,
         configurations=found.configurations,
         ceiling=ceiling(samples),
         target=found.target,
-        unit="",
+        unit=unit,
     )

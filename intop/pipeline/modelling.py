@@ -1,6 +1,5 @@
 """train and search: models over the collected trials, and the candidates that they promise."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -8,10 +7,10 @@ import numpy as np
 
 from intop import artefacts
 from intop.domain.performance import performance
-from intop.domain.replicates import Measured, by_configuration
+from intop.domain.replicates import by_configuration
 from intop.domain.results import Candidate, Convergence, Ranking, Search, Searches, Training
 from intop.domain.space import Space
-from intop.domain.trial import Trial
+from intop.domain.trial import Stage, Trial
 from intop.errors import IntopError, UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.components import components, p99_equivalent
@@ -161,19 +160,22 @@ def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
     space, trials = collected_space(task), collected_trials(task)
     measured = by_configuration(trials)
     if task.context.study.objective == "component":
-        measured = _by_component(task, trials)
+        told = equivalents(task)
+        measured = by_configuration(trials, lambda t: told[t.stage, t.planned.index])
     return space, samples_of(space, measured), trials
 
 
-def _by_component(task: Task, trials: Sequence[Trial]) -> list[Measured]:
-    """The configurations, each trial of them told as P99 equivalent of the first component."""
-    told = usable(trials, task)
+def equivalents(task: Task) -> dict[tuple[Stage, int], float]:
+    """Each usable collected trial told as P99 equivalent of the first component, by its place.
+
+    Raises ResultMissingError, and IntopError where there is none that could be one.
+    """
+    told = usable(collected_trials(task), task)
     try:
-        equivalents = p99_equivalent(performance(told))
+        found = p99_equivalent(performance(told))
     except ValueError as error:
         raise IntopError(
             f'{task.title}: objective = "component" is no objective here: {error}. '
             f'Set objective = "p99" in [study] of {task.context.study.path}'
         ) from error
-    by_place = {(t.stage, t.planned.index): v for t, v in zip(told, equivalents, strict=True)}
-    return by_configuration(trials, lambda trial: by_place[trial.stage, trial.planned.index])
+    return {(t.stage, t.planned.index): v for t, v in zip(told, found, strict=True)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from intop.config.columns import MOST_CHOICES, Meaning, meaning, variable
-from intop.config.csv_file import Column
+from intop.config.table_file import Column
 from intop.errors import ConfigurationError
 
 
@@ -18,7 +18,7 @@ def column(*texts: str) -> Column:
         name="x",
         texts=tuple(distinct),
         codes=np.array([distinct.index(text) for text in texts], dtype=np.int64),
-        lines=range(2, 2 + len(texts)),
+        place=lambda row: f"line {row + 2}",
     )
 
 

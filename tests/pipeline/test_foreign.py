@@ -11,7 +11,7 @@ from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.pipeline import foreign
-from intop.pipeline.foreign import check_size, chosen_families, train_table
+from intop.pipeline.foreign import Effort, check_size, chosen_families, train_table
 from intop.report.progress import LineProgress
 
 
@@ -36,7 +36,7 @@ def test_models_are_given_each_configuration_once(
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(foreign, "train_all", lambda *args, **_: given.extend(args) or [])
-    found = train_table(table, ["SVR"], folds=2, trials=1, seed=1, progress=LineProgress())
+    found = train_table(table, ["SVR"], Effort(folds=2, trials=1, seed=1), progress=LineProgress())
     families, samples = given
     assert (["SVR"], 10) == (families, len(samples))
     assert (5.0, 5.0) == samples.measured[5]

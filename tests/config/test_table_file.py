@@ -1,12 +1,19 @@
-"""CSV files: what is read of them, and one clear error for all else."""
+"""Files with tables: what is read of them, and one clear error for all else."""
 
+import bz2
 import gzip
+import lzma
+import random
+import sys
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
+import pandas as pd
 import pytest
 
-from intop.config import csv_file
-from intop.config.csv_file import CsvFile
+from intop.config import table_file
+from intop.config.table_file import TableFile
 from intop.errors import ConfigurationError
 
 
@@ -20,7 +27,7 @@ def problem(path: Path) -> str:
     """What is wrong with a file, without its folder; all of its columns are read."""
 
     def read() -> None:
-        file = CsvFile(path)
+        file = TableFile(path)
         file.columns(range(len(file.names)))
 
     with pytest.raises(ConfigurationError) as caught:
@@ -30,34 +37,40 @@ def problem(path: Path) -> str:
 
 
 def test_columns_have_each_text_once(tmp_path: Path) -> None:
-    file = CsvFile(written(tmp_path, 'x,"the, y"\n\n 1 ,b\n2,"a\nb"\n1,b\n'))
+    file = TableFile(written(tmp_path, 'x,"the, y"\n\n 1 ,b\n2,"a\nb"\n1,b\n'))
     assert ("x", "the, y") == file.names
     found = file.columns([0, 1])
     assert ("1", "2") == found[0].texts
     assert [0, 1, 0] == found[0].codes.tolist()
     assert ("b", "a\nb") == found[1].texts
-    assert [3, 4, 6] == list(found[1].lines)
+    assert ["line 3", "line 4", "line 6"] == [found[1].place(row) for row in range(3)]
     assert "a.csv:4: column 'the, y': is odd" in str(found[1].wrong(1, "is odd"))
 
 
 def test_only_the_chosen_columns_are_read(tmp_path: Path) -> None:
-    file = CsvFile(written(tmp_path, "x,y,y\n1,2,3\n"))
+    file = TableFile(written(tmp_path, "x,y,y\n1,2,3\n"))
     assert {1: ("2",)} == {index: column.texts for index, column in file.columns([1]).items()}
 
 
-def test_a_byte_order_mark_windows_lines_and_gzip_are_no_obstacle(tmp_path: Path) -> None:
+def test_a_byte_order_mark_windows_lines_and_packing_are_no_obstacle(tmp_path: Path) -> None:
     data = b"\xef\xbb\xbfx,y\r\n1,2\r\n"
+    archive = BytesIO()
+    with ZipFile(archive, "w") as made:
+        made.writestr("a.csv", data)
     for path in (
         written(tmp_path, data),
         written(tmp_path, gzip.compress(data), "a.csv.gz"),
+        written(tmp_path, bz2.compress(data), "a.csv.bz2"),
+        written(tmp_path, lzma.compress(data), "a.csv.xz"),
+        written(tmp_path, archive.getvalue(), "a.csv.zip"),
     ):
-        file = CsvFile(path)
+        file = TableFile(path)
         assert ("x", "y") == file.names
         assert ("2",) == file.columns([0, 1])[1].texts
 
 
 def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
-    file = CsvFile(written(tmp_path, ",b,c,c,2\n"))
+    file = TableFile(written(tmp_path, ",b,c,c,2\n1,2,3,4,5\n"))
     assert ("column 1", "b", "c", "c", "2") == file.names
     assert [1, 4, 0, 3] == [file.index(word, "--target") for word in ("b", "2", "column 1", "4")]
     assert [2, 3] == file.indexes("c", "--ignore")
@@ -76,7 +89,7 @@ def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
     ],
 )
 def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) -> None:
-    file = CsvFile(written(tmp_path, "a,b,c,c,perf\n"))
+    file = TableFile(written(tmp_path, "a,b,c,c,perf\n1,2,3,4,5\n"))
     with pytest.raises(ConfigurationError) as caught:
         file.index(word, "--x")
     assert told in str(caught.value)
@@ -86,10 +99,13 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
     ("data", "told"),
     [
         (b"", "a.csv: is empty: its first line must name the columns"),
-        (b"\n \n", "a.csv: has no rows below"),
+        (b"\n \n", "a.csv: is empty"),
         (b"\n\n", "a.csv: is empty"),
         (b"x,y\n", "a.csv: has no rows below the names of its columns"),
         (b"x,y\n1,2\n\n3\n", "a.csv:4: has 1 fields for 2 columns: a field with a comma in it"),
+        (b'x,y\n"1\n1",2\n\n3\n1,2,3\n', "a.csv:5: has 1 fields for 2 columns"),
+        (b"x,y\n" + b"1,2\n" * 9 + b'1,"2', "a.csv:11: is not CSV: unexpected end of data"),
+        (b"x" + b",x" * 10_000, "a.csv: has more than 10,000 columns: leave rows or columns out"),
         (b"x,y\n1,2,3\n", "a.csv:2: has 3 fields for 2 columns"),
         (b"x,y,x\n1,2,3\n", "a.csv: columns 1 and 3 are both called 'x': rename one, or leave"),
         (b"x;y\n1;2\n", "a.csv: its columns are separated by ';': commas are needed"),
@@ -121,20 +137,89 @@ def test_what_gzip_cannot_unpack_is_told(tmp_path: Path, data: bytes) -> None:
     assert problem(written(tmp_path, data, "a.csv.gz")).startswith("a.csv.gz: can't be read: ")
 
 
+@pytest.mark.parametrize("name", ["a.csv.bz2", "a.csv.xz", "a.csv.zip", "a.parquet"])
+@pytest.mark.parametrize("data", [b"", b"x,y\n1,2\n", b"PK\3\4", b"BZh9", b"PAR1....PAR1"])
+def test_what_is_not_packed_as_its_name_says_is_told(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    assert problem(written(tmp_path, data, name)).startswith(f"{name}: ")
+
+
+def test_an_archive_of_several_files_is_told(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "a.zip", "w") as made:
+        made.writestr("a.csv", "x\n1\n")
+        made.writestr("b.csv", "x\n1\n")
+    assert "a.zip: can't be read: the archive has 2 files, and one is needed" == problem(
+        tmp_path / "a.zip"
+    )
+
+
+def test_parquet_is_read_as_the_same_text(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": [1, 2, 2], "f": [0.1, None, 1e-7], "t": ["16k", None, " on "]})
+    frame["b"] = [True, False, True]
+    frame.to_parquet(tmp_path / "a.parquet")
+    file = TableFile(tmp_path / "a.parquet")
+    assert ("n", "f", "t", "b") == file.names
+    found = file.columns(range(4))
+    texts = {c.name: [c.texts[code] for code in c.codes] for c in found.values()}
+    assert texts == {
+        "n": ["1", "2", "2"],
+        "f": ["0.1", "", "1e-07"],
+        "t": ["16k", "", "on"],
+        "b": ["True", "False", "True"],
+    }
+    assert "a.parquet: row 2: column 'f': is odd" in str(found[1].wrong(1, "is odd"))
+
+
+def test_damaged_parquet_is_told_or_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": [1, 2, 3], "t": ["x", "y", "z"], "f": [0.1, 0.2, None]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    told: list[str] = []
+    for seed in range(300):
+        rng, data = random.Random(seed), bytearray(whole)
+        for _ in range(rng.choice([1, 3, 20])):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            TableFile(written(tmp_path, bytes(data), "b.parquet"))
+        except ConfigurationError as error:
+            told += error.problems
+    assert 100 < len(told) < 300
+    assert all(one.startswith(f"{tmp_path / 'b.parquet'}: ") for one in told)
+
+
+def test_without_pyarrow_the_command_that_installs_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    told = problem(written(tmp_path, b"", "a.parquet"))
+    assert (
+        "a.parquet: Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
+        == told
+    )
+
+
+def test_a_large_parquet_file_is_told_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_file, "MOST_CELLS", 1_000)
+    monkeypatch.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
+    pd.DataFrame({"x": ["long" * 1_000] * 2_000}).to_parquet(tmp_path / "a.parquet")
+    told = "has more than 1,000 cells: leave rows or columns out"
+    assert f"a.parquet: {told}" == problem(tmp_path / "a.parquet")
+
+
 def test_a_small_file_of_endless_rows_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_file, "LARGEST_FILE", 2_000_000)
+    monkeypatch.setattr(table_file, "LARGEST_FILE", 2_000_000)
     bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 1_000_000, mtime=0)
     assert "a.csv.gz: has more than 2 MB: leave rows or columns out" == problem(
         written(tmp_path, bomb, "a.csv.gz")
     )
 
 
-def test_too_many_cells_are_refused_and_ignored_ones_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(csv_file, "MOST_CELLS", 6)
+def test_too_many_cells_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_file, "MOST_CELLS", 6)
     path = written(tmp_path, "x,y\n" + "1,2\n" * 4)
-    assert problem(path).startswith("a.csv: has more than 3 rows of 2 columns, which is more than")
-    assert 4 == len(CsvFile(path).columns([0])[0].codes)
+    assert "a.csv: has more than 6 cells: leave rows or columns out" == problem(path)

@@ -1,0 +1,295 @@
+"""A file with a table: its columns as text, and one clear error for all that is not a table.
+
+pandas reads it. What pandas has no answer for is here: how much a small packed file may unpack to,
+and in which line a fault is.
+"""
+
+import bz2
+import csv
+import difflib
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intop.config.source import check_kind, short
+from intop.domain.table import NO_PYARROW, PARQUET
+from intop.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST_FILE = 100_000_000
+"""In bytes, unpacked. 50,000 rows of 40 columns have some ten million."""
+MOST_CELLS = 10_000_000
+"""As text they take some seconds to read."""
+MOST_COLUMNS = 10_000
+"""Models take a tenth of these."""
+FEWER = "leave rows or columns out"
+LONGEST_NAME = 200
+"""Longer ones are no names, and comparing them with what was asked for would take for ever."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column: each text once, in order of appearance, without blanks around it.
+
+    `codes` (rows,) are indexes into `texts`; `place` says where a row is, such as `line 4`.
+    """
+
+    path: Path
+    name: str
+    texts: tuple[str, ...]
+    codes: NDArray[np.intp]
+    place: Callable[[int], str]
+
+    def text(self, row: int) -> str:
+        """What a row has."""
+        return self.texts[int(self.codes[row])]
+
+    def where(self, row: int) -> str:
+        """A row with its file, such as `a.csv:4` or `a.parquet: row 3`."""
+        place = self.place(row)
+        line = place.removeprefix("line ")
+        return f"{self.path}: {place}" if line == place else f"{self.path}:{line}"
+
+    def wrong(self, code: int, what: str) -> ConfigurationError:
+        """An error in the first cell that has this text."""
+        where = self.where(int(np.argmax(self.codes == code)))
+        return ConfigurationError([f"{where}: column {short(self.name)}: {what}"])
+
+
+class TableFile:
+    """A file that has been opened: its columns have names, and no row is checked yet.
+
+    Text is comma separated, UTF-8 (a byte-order mark is taken off), and packed when the file's
+    name ends in .gz, .bz2, .xz or .zip; one that ends in .parquet is Parquet. A column without a
+    name is called by its number, from 1. Raises ConfigurationError for what can't be read, isn't a
+    table, is empty, or has more than LARGEST_FILE, MOST_COLUMNS or MOST_CELLS.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._text = None if path.suffix == PARQUET else _text(path)
+        first, self._cells = _parquet(path) if self._text is None else _csv(path, self._text)
+        self.names = tuple(cell.strip() or f"column {n}" for n, cell in enumerate(first, 1))
+        if len(self.names) == 1 and (found := [m for m in ";\t|" if m in self.names[0]]):
+            raise self._wrong(f"its columns are separated by {found[0]!r}: commas are needed")
+        if self._cells.empty:
+            raise self._wrong("has no rows below the names of its columns")
+
+    def index(self, word: str, option: str) -> int:
+        """Which column a user means. Raises ConfigurationError unless it is exactly one."""
+        found = self.indexes(word, option)
+        if len(found) > 1:
+            numbers = ", ".join(str(n + 1) for n in found[:5]) + (", ..." if found[5:] else "")
+            raise self._wrong(
+                f"{len(found)} columns are called {short(word)}: say which by its number, as in "
+                f"{option} {found[0] + 1} (they are {numbers})"
+            )
+        return found[0]
+
+    def indexes(self, word: str, option: str) -> list[int]:
+        """The columns of this name, else the one of this number. Raises ConfigurationError."""
+        if found := [n for n, name in enumerate(self.names) if name == word.strip()]:
+            return found
+        if re.fullmatch("[1-9][0-9]{0,8}", word) and int(word) <= len(self.names):
+            return [int(word) - 1]
+        raise self._wrong(f"has no column {short(word)} ({option}); {self._alike(word)}")
+
+    def columns(self, chosen: Sequence[int]) -> dict[int, Column]:
+        """These columns, by index. Raises ConfigurationError for two of one name."""
+        self._check_distinct(chosen)
+        return {index: self._column(index) for index in chosen}
+
+    def _column(self, index: int) -> Column:
+        import pandas as pd
+
+        cells = self._cells.iloc[:, index].astype(object)
+        codes, texts = pd.factorize(cells.where(cells.notna(), "").map(lambda c: str(c).strip()))
+        return Column(
+            path=self.path,
+            name=self.names[index],
+            texts=tuple(texts),
+            codes=codes,
+            place=self._place,
+        )
+
+    def _place(self, row: int) -> str:
+        """Where a row is, from 0. pandas doesn't say in which line one began."""
+        if self._text is None:
+            return f"row {row + 1}"
+        lines = (line for line, _ in _records(self._text))
+        return f"line {next(islice(lines, row + 1, None))}"
+
+    def _check_distinct(self, chosen: Sequence[int]) -> None:
+        seen: dict[str, int] = {}
+        for index in chosen:
+            name = self.names[index]
+            if (first := seen.setdefault(name, index)) != index:
+                raise self._wrong(
+                    f"columns {first + 1} and {index + 1} are both called {short(name)}: rename "
+                    f"one, or leave one out by its number, as in --ignore {index + 1}"
+                )
+
+    def _alike(self, word: str) -> str:
+        """The names that a user may have meant, else the first ones."""
+        by_name = {n.casefold(): n for n in self.names if len(n) <= LONGEST_NAME}
+        wanted = word.strip().casefold()[:LONGEST_NAME]
+        if near := difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5):
+            return f"near are {', '.join(short(by_name[name]) for name in near)}"
+        more = ", ..." if self.names[8:] else ""
+        return f"it has {', '.join(map(short, self.names[:8]))}{more}"
+
+    def _wrong(self, what: str) -> ConfigurationError:
+        return ConfigurationError([f"{self.path}: {what}"])
+
+
+def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
+    """The cells of the first row, and all other rows. Raises ConfigurationError, with the line."""
+    import pandas as pd
+
+    if text.partition("\n")[0].count(",") >= MOST_COLUMNS:
+        raise ConfigurationError([f"{path}: has more than {MOST_COLUMNS:,} columns: {FEWER}"])
+    try:
+        # The first row is read as one of them: as names, pandas would change those that are equal.
+        # Its parser in Python tells a cell that isn't there (NaN) from an empty one.
+        reader = pd.read_csv(
+            io.StringIO(text, newline=""),
+            header=None,
+            dtype=str,
+            keep_default_na=False,
+            engine="python",
+            iterator=True,
+        )
+        first = reader.get_chunk(1)
+        most = MOST_CELLS // first.shape[1]
+        rows = reader.get_chunk(most + 1)
+    except pd.errors.EmptyDataError as error:
+        what = "is empty: its first line must name the columns"
+        raise ConfigurationError([f"{path}: {what}"]) from error
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise _faulty(path, text, str(error)) from error
+    except StopIteration:
+        rows = first.iloc[:0]
+    if rows.isna().to_numpy().any():
+        raise _faulty(path, text, "a row is too short")
+    if len(rows) > most:
+        raise ConfigurationError([f"{path}: has more than {MOST_CELLS:,} cells: {FEWER}"])
+    return first.iloc[0].tolist(), rows
+
+
+def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
+    """What pandas found fault with, and the line, which it doesn't say for all faults."""
+    width = None
+    for line, count in _records(text):
+        width = count if width is None else width
+        if count is None:
+            break
+        if count != width:
+            why = (
+                f"has {count} fields for {width} columns: a field with a comma in it needs quotes, "
+                "and an empty one its comma"
+            )
+            return ConfigurationError([f"{path}:{line}: {why}"])
+    told = f"{path}:{line}: is not CSV: {why}; look for a quote that isn't closed"
+    return ConfigurationError([told])
+
+
+def _records(text: str) -> Iterator[tuple[int, int | None]]:
+    """The first line of each record that isn't blank, and how many fields it has.
+
+    None, and the end, where it can't be read.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if len(cells) > 1 or "".join(cells).strip():
+                yield line, len(cells)
+            line = reader.line_num + 1
+    except csv.Error:
+        yield line, None
+
+
+def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
+    """The columns' names, and all rows. Raises ConfigurationError."""
+    import pandas as pd
+
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ConfigurationError([f"{path}: {NO_PYARROW}"]) from error
+    try:
+        check_kind(path)
+        with ParquetFile(path) as file:
+            about, names = file.metadata, file.schema_arrow.names
+        groups = [about.row_group(n) for n in range(about.num_row_groups)]
+        if len(names) > MOST_COLUMNS or about.num_rows * len(names) > MOST_CELLS:
+            raise ConfigurationError([f"{path}: has more than {MOST_CELLS:,} cells: {FEWER}"])
+        if sum(group.total_byte_size for group in groups) > LARGEST_FILE:
+            raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
+        # As a dictionary, a long text is in memory once, as in the file.
+        frame = pd.read_parquet(path, engine="pyarrow", read_dictionary=names)
+    except (OSError, *_DAMAGED, ArrowException) as error:
+        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
+    return [str(name) for name in frame.columns], frame
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Raises OSError and its like, also for an archive of several files."""
+    if path.suffix == ".zip":
+        archive = zipfile.ZipFile(path)
+        names = [member for member in archive.infolist() if not member.is_dir()]
+        if len(names) != 1:
+            raise OSError(0, f"the archive has {len(names)} files, and one is needed")
+        return archive.open(names[0])
+    packed: dict[str, Callable[[Path], Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+    }
+    opened: IO[bytes] = packed.get(path.suffix, partial(open, mode="rb"))(path)
+    return opened
+
+
+_DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
+"""What pandas makes of Parquet whose description of itself is wrong."""
+_BROKEN = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+def _text(path: Path) -> str:
+    """Raises ConfigurationError for what is no file of text, and for one that is too large."""
+    try:
+        check_kind(path)
+        # pandas would unpack without a limit, and say no line of what isn't text.
+        with _opened(path) as file:
+            data = file.read(LARGEST_FILE + 1)
+    except _BROKEN as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
+    if len(data) > LARGEST_FILE:
+        raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise ConfigurationError([f"{path}:{line}: has a NUL byte: this is no CSV file in UTF-8"])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(
+            [f"{path}:{line}: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"]
+        ) from error

@@ -1,0 +1,266 @@
+"""Trials as a data frame: a row for each, with columns that are documented here.
+
+Parameters have the columns of `domain.space` (`net.ipv4.tcp_rmem[max]`), in which a value that a
+configuration leaves alone is the host's default: rows are complete. Metrics have their host before
+them (`lb.cpu`).
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from intop import __version__
+from intop.domain.parameter import Parameter, normalised
+from intop.domain.space import parameter_columns
+from intop.domain.table import NO_PYARROW, Field, Recipe
+from intop.domain.trial import Stage, Trial
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+TRIAL = (
+    Field("study", "", "the study's name"),
+    Field("campaign", "", "the campaign's number in its store", "integer"),
+    Field("arch", "", "architecture: x86 or arm"),
+    Field("workload", "", "slt (static files) or dlt (dynamic pages)"),
+    Field("stage", "", "the stage that planned the trial; SDS and DDS are collect and refine"),
+    Field("index", "", "place in the stage's plan, from 0", "integer"),
+    Field("attempt", "", "0, and more where a disturbed trial was repeated", "integer"),
+    Field("role", "", "why it was planned: baseline, design, proposal, replicate, sentinel, ..."),
+    Field("round", "", "the round of an A/B measurement; empty elsewhere"),
+    Field("side", "", "the side in that round; empty elsewhere"),
+    Field("replica", "", "the load balancer that it was measured on"),
+    Field("status", "", "ok, overloaded; disturbed and failed ones teach models nothing"),
+    Field("detail", "", "why the status is not ok"),
+    Field("started_at", "UTC", "when it began", "datetime"),
+    Field("seconds", "s", "how long it took, with settling and restarts", "number"),
+    Field("seed", "", "the seed of the load", "integer"),
+    Field("tool_version", "", "the intop that measured"),
+    Field("configuration", "", "a name for all values together: equal ones are replicates"),
+)
+CONDITIONS = (
+    Field("machine", "", "the load balancer's machine, as uname says it"),
+    Field("kernel", "", "the load balancer's kernel"),
+    Field("cpu", "", "the load balancer's processor"),
+    Field("nginx", "", "version of nginx"),
+    Field("load_tool", "", "version of the load generator"),
+    Field("script", "", "fingerprint of the load's scripts"),
+    Field("rate_rps", "1/s", "requests that were to be sent", "number"),
+    Field("connections", "", "connections of the load generator", "integer"),
+    Field("threads", "", "threads of the load generator", "integer"),
+    Field("duration_s", "s", "how long the load lasted", "integer"),
+    Field("timeout_s", "s", "after which a request counts as failed", "integer"),
+    Field("link", "", "the network between the hosts"),
+    Field("paths", "", "what was asked for, in short"),
+    Field("emulation", "", "how the machine is emulated; empty for a real one"),
+)
+RESULTS = (
+    Field("p99_ms", "ms", "P99 as judged: failed requests count as the timeout", "number"),
+    Field("p99_above_ms", "ms", "what P99 is certainly above, of a trial stopped early", "number"),
+    Field("tail_ms", "ms", "geometric mean of the slowest tenth, as judged", "number"),
+    Field("p50_ms", "ms", "P50 of the answered requests", "number"),
+    Field("p90_ms", "ms", "P90 of the answered requests", "number"),
+    Field("p99_answered_ms", "ms", "P99 of the answered requests", "number"),
+    Field("p99_9_ms", "ms", "P99.9 of the answered requests", "number"),
+    Field("max_ms", "ms", "the slowest answered request", "number"),
+    Field("requests", "", "requests that were answered", "integer"),
+    Field("achieved_rps", "1/s", "requests that were answered per second", "number"),
+)
+ERRORS = tuple(
+    Field(f"errors_{kind}", "", f"failed requests: {meaning}", "integer")
+    for kind, meaning in {
+        "connect": "no connection",
+        "read": "reading the answer failed",
+        "write": "sending failed",
+        "timeout": "no answer in time",
+        "status": "an HTTP status of failure",
+    }.items()
+)
+METRICS = (
+    Field("cpu", "0 to 1", "share of the processors' time that was used", "number"),
+    Field("steal", "0 to 1", "share that the hypervisor took", "number"),
+    Field("memory_mib", "MiB", "memory in use at the end", "number"),
+    Field("time_wait", "", "sockets in TIME_WAIT at the end", "integer"),
+    Field("listen_overflows", "", "overflows of accept queues", "integer"),
+    Field("listen_drops", "", "connections that were dropped", "integer"),
+    Field("retransmits", "", "segments that were sent again", "integer"),
+    Field("cpu_pressure", "0 to 1", "share of time in which something had to wait", "number"),
+    Field("memory_before_mib", "MiB", "memory in use before the load", "number"),
+    Field("time_wait_before", "", "sockets in TIME_WAIT before the load", "integer"),
+    Field("foreign_cpu", "0 to 1", "share that programs without part in the load used", "number"),
+    Field("foreign_program", "", "which of them used most"),
+    Field("load_cpu", "0 to 1", "share of its threads that the load generator used", "number"),
+)
+"""Of each host, as `HOST.cpu`."""
+MODELLED = Field(
+    "p99_equivalent_ms",
+    "ms",
+    'what models learn with objective = "component"; there is no such column otherwise',
+    "number",
+)
+_TYPES = {"integer": "Int64", "number": "float64", "string": "str", "datetime": "object"}
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Trials of one architecture and workload of a campaign.
+
+    `defaults` are its host's values by key. `modelled` has what models learn of a trial, by stage
+    and place, where that is not P99.
+    """
+
+    study: str
+    campaign: int
+    arch: str
+    workload: str
+    defaults: Mapping[str, str]
+    trials: Sequence[Trial]
+    modelled: Mapping[tuple[Stage, int], float] = field(default_factory=dict)
+
+
+def fields_of(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> tuple[Field, ...]:
+    """The columns of these trials, in order."""
+    parts = list(parts)
+    trials = [trial for part in parts for trial in part.trials]
+    hosts = dict.fromkeys(host for t in trials for host in t.metrics)
+    keys = sorted({key for t in trials for key in t.configuration.values})
+    known = {error.name.removeprefix("errors_") for error in ERRORS}
+    others = sorted({kind for t in trials for kind in t.errors} - known)
+    return (
+        *TRIAL,
+        *CONDITIONS,
+        *(field for key in keys for field in _parameter_fields(key, parameters.get(key))),
+        *RESULTS,
+        *((MODELLED,) if any(part.modelled for part in parts) else ()),
+        *ERRORS,
+        *(Field(f"errors_{kind}", "", "failed requests", "integer") for kind in others),
+        *(Field(f"{host}.{m.name}", m.unit, m.meaning, m.type) for host in hosts for m in METRICS),
+    )
+
+
+def frame(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> "DataFrame":
+    """A row for each trial, in order of measurement, all attempts.
+
+    Columns are those of `fields_of`. Of parameters, those that any of the trials set. A failed
+    trial has no latencies (NaN).
+    """
+    import pandas as pd
+
+    parts = list(parts)
+    fields = fields_of(parts, parameters)
+    rows = [_row(part, trial, parameters) for part in parts for trial in part.trials]
+    made = pd.DataFrame({f.name: _column([row.get(f.name) for row in rows], f) for f in fields})
+    made["started_at"] = pd.to_datetime(made["started_at"], utc=True, format="ISO8601")
+    return made
+
+
+def to_csv(table: "DataFrame", path: PurePath | None = None) -> bytes:
+    """As CSV in UTF-8, packed if the name of the file says so. Numbers keep all digits."""
+    output = io.BytesIO()
+    method = _PACKED.get("" if path is None else path.suffix)
+    options: Any = {"method": method}
+    if method == "gzip":
+        options["mtime"] = 0  # equal tables are equal files
+    table.to_csv(output, index=False, lineterminator="\n", compression=options)
+    return output.getvalue()
+
+
+def to_parquet(table: "DataFrame") -> bytes:
+    """As Parquet. Raises UsageError where pyarrow is not installed."""
+    output = io.BytesIO()
+    try:
+        table.to_parquet(output, engine="pyarrow", index=False)
+    except ImportError as error:
+        raise UsageError(NO_PYARROW) from error
+    return output.getvalue()
+
+
+def schema(fields: Iterable[Field], recipes: Iterable[Recipe]) -> bytes:
+    """What columns are, as a Table Schema of Frictionless Data; below `intop`, how `train` made its
+    models of the trials.
+    """
+    document = {
+        "fields": [
+            {"name": f.name, "type": f.type, "description": f.meaning}
+            | ({"unit": f.unit} if f.unit else {})
+            for f in fields
+        ],
+        "missingValues": [""],
+        "primaryKey": ["study", "campaign", "arch", "workload", "stage", "index", "attempt"],
+        "intop": {"version": __version__, "recipes": [asdict(recipe) for recipe in recipes]},
+    }
+    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _column(values: list[Any], of: Field) -> "Series[Any]":
+    import pandas as pd
+
+    try:
+        return pd.Series(values, dtype=_TYPES[of.type])
+    except (OverflowError, TypeError):  # some of the kernel's limits have 64 bits and no sign
+        return pd.Series(values, dtype="float64")
+
+
+def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    planned, conditions = trial.planned, trial.conditions
+    row: dict[str, Any] = {
+        **{f.name: getattr(part, f.name) for f in TRIAL[:4]},
+        **{f.name: getattr(trial, f.name) for f in TRIAL if hasattr(trial, f.name)},
+        **{f.name: getattr(planned, f.name) for f in TRIAL if hasattr(planned, f.name)},
+        **{f.name: getattr(conditions, f.name) for f in CONDITIONS},
+        "configuration": trial.configuration.digest,
+        "p99_above_ms": trial.p99_above_ms,
+        "achieved_rps": trial.achieved_rps,
+    }
+    for key, value in {**part.defaults, **trial.configuration.values}.items():
+        row |= _values(key, value, parameters.get(key))
+    if (histogram := trial.histogram) is not None:
+        row |= {
+            "p99_ms": trial.p99_ms,
+            "tail_ms": trial.tail_ms,
+            "p50_ms": trial.percentile_ms(50.0),
+            "p90_ms": trial.percentile_ms(90.0),
+            "p99_answered_ms": trial.percentile_ms(99.0),
+            "p99_9_ms": trial.percentile_ms(99.9),
+            "max_ms": histogram.max_ms,
+            "requests": histogram.total,
+        }
+        row |= {f.name: 0 for f in ERRORS}
+    if trial.usable:
+        row[MODELLED.name] = part.modelled.get((trial.stage, planned.index))
+    row |= {f"errors_{kind}": count for kind, count in trial.errors.items()}
+    for host, metrics in trial.metrics.items():
+        row |= {f"{host}.{m.name}": getattr(metrics, m.name) for m in METRICS}
+    return row
+
+
+def _parameter_fields(key: str, parameter: Parameter | None) -> tuple[Field, ...]:
+    """One for each component. A parameter that the catalogue doesn't know is one text."""
+    if parameter is None:
+        return (Field(key, "", "a sysctl of the load balancer"),)
+    return tuple(
+        Field(
+            column.name,
+            parameter.unit,
+            parameter.mechanism,
+            "integer" if parameter.is_numeric else "string",
+        )
+        for column in parameter_columns(parameter)
+    )
+
+
+def _values(key: str, value: str, parameter: Parameter | None) -> dict[str, int | str]:
+    """The value of each component's column; none of what is no such number on a host."""
+    text = normalised(value)
+    if parameter is None or not parameter.is_numeric:
+        return {key: text}
+    columns, words = parameter_columns(parameter), text.split()
+    if len(columns) != len(words) or not all(re.fullmatch("-?[0-9]+", word) for word in words):
+        return {}
+    return {c.name: int(word) for c, word in zip(columns, words, strict=True)}

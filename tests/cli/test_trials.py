@@ -1,0 +1,264 @@
+"""`intop export` of trials, and `intop train --data` of it: the models of the campaign again."""
+
+import json
+import math
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from campaigns import LAB
+from fakes import probe_of
+from intop.cli import cli
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.table import schema_of
+from intop.errors import ConfigurationError, ResultMissingError, UsageError
+from intop.learn.families import FAMILIES
+from intop.pipeline import modelling
+from intop.store import Subject, opened
+from samples import trial
+
+BUDGET = """\
+[workload.dlt]
+rate_rps = 100
+connections = 8
+threads = 2
+duration_s = 2
+
+[budget]
+folds = 2
+repeats = 2
+tuning_trials = 1
+"""
+RMEM, CONTROL, WINDOW = (
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_window_scaling",
+)
+DEFAULTS = {
+    RMEM: "4096 131072 6291456",
+    CONTROL: "cubic",
+    WINDOW: "1",
+    "net.ipv4.tcp_fin_timeout": "60",
+    "net.ipv4.tcp_available_congestion_control": "reno cubic bbr",
+}
+FAST = ("SVR",)
+OPTIONS = tuple(word for name in FAST for word in ("--family", name))
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two workloads of 14 configurations and the default; some trials failed or were disturbed."""
+    monkeypatch.setattr(modelling, "FAMILIES", {name: FAMILIES[name] for name in FAST})
+    path = tmp_path / "study.toml"
+    path.write_text((LAB + BUDGET).format(folder=tmp_path))
+    with opened(str(tmp_path / "mine.db")) as store:
+        campaign = store.begin("mine", seed=7, tool_version="0.1.0")
+        for workload in ("slt", "dlt"):
+            rng = random.Random(workload)
+            subject = Subject(campaign=campaign, arch="x86", workload=workload)
+            store.put(subject, probe_of(DEFAULTS))
+            made = [DEFAULT, *(configuration(rng) for _ in range(14))]
+            # What it has by default, written: the same values under another name.
+            made.append(Configuration({"net.ipv4.tcp_fin_timeout": "60"}))
+            refined = [*made[3:6], DEFAULT]
+            for stage, planned in (("collect", [*made, made[1], DEFAULT]), ("refine", refined)):
+                trials = [
+                    trial(c, latency(c, rng), stage=stage, index=n) for n, c in enumerate(planned)
+                ]
+                store.write_plan(subject, stage, [t.planned for t in trials])
+                for n, one in enumerate(trials):
+                    if stage == "collect" and n == 4:
+                        store.add(subject, replace(one, status="disturbed", detail='a, "b"\nc'))
+                        one = replace(one, attempt=1, errors={"timeout": 1})
+                    if stage == "collect" and n == 9:
+                        one = trial(one.configuration, stage=stage, index=n, status="failed")
+                    store.add(subject, one)
+    return path
+
+
+def configuration(rng: random.Random) -> Configuration:
+    low = rng.randrange(4096, 8192)
+    return Configuration(
+        {
+            RMEM: f"{low} {rng.randrange(low, 100_000)} {rng.randrange(100_000, 9_000_000)}",
+            CONTROL: rng.choice(["reno", "cubic", "bbr"]),
+            WINDOW: rng.choice("01"),
+            "net.ipv4.tcp_fin_timeout": str(rng.randrange(15, 60)),
+        }
+    )
+
+
+def latency(configuration: Configuration, rng: random.Random) -> int:
+    """P99 in us: it grows with the buffer, and by noise."""
+    largest = int(configuration.values.get(RMEM, DEFAULTS[RMEM]).split()[-1])
+    return int(3_000 * math.log(largest) * rng.lognormvariate(0, 0.1))
+
+
+@pytest.fixture
+def run(study: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """What stands on stdout, without what varies from run to run: how long it took."""
+
+    def words(*words: object) -> str:
+        capfd.readouterr()
+        cli([str(word) for word in words], standalone_mode=False)
+        return re.sub(r"[0-9.]+ s\b", "", capfd.readouterr().out)
+
+    return words
+
+
+def test_an_export_prints_the_errors_of_the_store(study: Path, run: Run) -> None:
+    stored = run("train", "-c", study)
+    assert 2 == stored.count("error of the models on configurations they have not seen")
+    assert 2 == stored.count("(21 trials of 15 configurations, 4 parameters)")
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    assert errors(stored) == errors(run("train", "--data", path, *OPTIONS))
+
+
+@pytest.mark.parametrize(
+    ("name", "objective"), [("sds.csv.xz", "p99"), ("sds.parquet", "p99"), ("sds.csv", "component")]
+)
+def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, objective: str) -> None:
+    edited(study, 'name = "mine"', f'name = "mine"\nobjective = "{objective}"')
+    path = study.parent / name
+    form = "parquet" if path.suffix == ".parquet" else "csv"
+    run("export", "-c", study, "--format", form, "--output", path)
+    stored = json.loads(run("train", "-c", study, "--json"))
+    again = json.loads(run("train", "--data", path, *OPTIONS, "--json"))
+    assert ["x86 slt", "x86 dlt"] == list(stored) == list(again)
+    for title, training in stored.items():
+        for key in ("keys", "fitted", "trials", "configurations", "ceiling", "target", "unit"):
+            assert training[key] == again[title][key]
+        for one, other in zip(training["errors"], again[title]["errors"], strict=True):
+            assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def errors(out: str) -> list[str]:
+    """The printed tables of errors, line by line; what follows them says nothing of errors."""
+    return [
+        line
+        for line in out.splitlines()
+        if re.match(r"x86 \w+: error|  (family|SVR) |Noise ceiling|Best by", line)
+    ]
+
+
+def test_a_notebook_may_write_it_again(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    before = run("train", "--data", path, "--workload", "dlt", *OPTIONS)
+    pd.read_csv(path).sample(frac=1, random_state=1).to_csv(path, index=False)
+    assert before == run("train", "--data", path, "--workload", "dlt", *OPTIONS)
+    assert "x86 slt" not in before
+
+
+def test_what_was_trained_may_be_varied(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    words = ("train", "--data", path, "--workload", "slt", "--family", "svr", "--json")
+    plain, other = run(*words), run(*words, "--seed", 5)
+    assert json.loads(plain)["x86 slt"]["errors"] != json.loads(other)["x86 slt"]["errors"]
+
+
+def test_stages_can_be_chosen_and_stdout_is_csv(study: Path, run: Run) -> None:
+    lines = run("export", "-c", study, "--format", "csv", "--stage", "refine").splitlines()
+    assert "study,campaign,arch,workload,stage,index,attempt" == ",".join(lines[0].split(",")[:7])
+    assert 1 + 2 * 4 == len(lines)
+    assert lines[1].startswith("mine,1,x86,slt,refine,0,0")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--format", "parquet"], "--format parquet needs --output FILE"),
+        (["--format", "parquet", "-o", "a.csv"], "a.csv: .parquet is the ending of Parquet"),
+        (["--format", "csv", "-o", "a.parquet"], "a.parquet: .parquet is the ending of Parquet"),
+        (["--format", "csv", "--include", "x"], "--include and --winner don't go with"),
+        (["--format", "csv", "--winner"], "--include and --winner don't go with"),
+        (["--format", "json", "--stage", "collect"], "--stage is for --format csv and parquet"),
+        (["--format", "csv", "-o", "/dev/null/x"], "can't be written: Not a directory"),
+    ],
+)
+def test_bad_usage_is_told(study: Path, run: Run, words: list[str], told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        run("export", "-c", study, *words)
+
+
+def test_a_file_of_others_is_not_replaced(study: Path, run: Run) -> None:
+    path = study.parent / "mine.csv"
+    path.write_text("precious")
+    words = ("export", "-c", study, "--format", "csv", "--output", path)
+    with pytest.raises(UsageError, match="was not written by intop"):
+        run(*words)
+    assert "precious" == path.read_text()
+    run(*words, "--force")
+    run(*words)
+    assert path.read_text().startswith("study,")
+
+
+def test_a_campaign_without_trials_has_none_to_export(study: Path, run: Run) -> None:
+    with opened(str(study.parent / "mine.db")) as store:
+        store.begin("mine", seed=1, tool_version="0.1.0")
+    with pytest.raises(ResultMissingError, match="nothing is measured yet"):
+        run("export", "-c", study, "--format", "csv")
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"recipes"', '"others"', "is no schema of trials ('recipes'): export them again, or say"),
+        ('"fields"', "fields", "is no schema of trials (Expecting property name"),
+        ('"folds": 2', '"folds": 200', "is no schema of trials (Value error, folds must be from"),
+        ('"folds": 2', '"folds": "x"', "is no schema of trials (Input should be a valid integer"),
+        ('"workload": "slt"', '"workload": "no"', "has no usable trials of collect and refine"),
+        ('"column": "p99_ms"', '"column": "no"', "has no column 'no'"),
+    ],
+)
+def test_a_broken_schema_is_told(study: Path, run: Run, old: str, new: str, told: str) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    edited(schema_of(path), old, new)
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        run("train", "--data", path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("p99_ms", "-1", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("p99_ms", "many", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("index", "x", "sds.csv:3: column 'index': must be a number"),
+        (f"{RMEM}[max]", "", f"sds.csv:3: column '{RMEM}[max]': must be a number"),
+    ],
+)
+def test_a_broken_cell_is_told_with_its_line(
+    study: Path, run: Run, column: str, value: str, told: str
+) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table.loc[1, column] = value
+    table.to_csv(path, index=False)
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        run("train", "--data", path)
+
+
+def test_without_a_schema_a_target_is_needed(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    with pytest.raises(UsageError, match=r"x86 slt, x86 dlt"):
+        run("train", "--data", path, "--arch", "arm")
+    schema_of(path).unlink()
+    with pytest.raises(UsageError, match=r"--data needs --target COLUMN.*sds\.csv\.schema\.json"):
+        run("train", "--data", path)

@@ -1,0 +1,149 @@
+"""The data frame of trials, and `intop.trials`, which makes one of a store."""
+
+import json
+from dataclasses import fields, replace
+from io import BytesIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import intop
+from fakes import probe_of
+from intop.config.catalogue import load_catalogue
+from intop.domain.configuration import Configuration
+from intop.domain.trial import Conditions, HostMetrics, Trial
+from intop.errors import ResultMissingError, UsageError
+from intop.frame import CONDITIONS, ERRORS, METRICS, Part, fields_of, frame, schema, to_csv
+from intop.hosts.load import ERROR_KINDS
+from intop.resources import shipped
+from intop.store import Subject, opened
+from samples import METRICS as MEASURED
+from samples import trial
+
+PARAMETERS = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
+RMEM, CONTROL = "net.ipv4.tcp_rmem", "net.ipv4.tcp_congestion_control"
+DEFAULTS = {RMEM: "4096\t131072\t6291456", CONTROL: "cubic", "net.core.somaxconn": "4096"}
+TUNED = Configuration({RMEM: "4096 8192 65536", CONTROL: "bbr"})
+
+
+def part(*trials: Trial, **changes: object) -> Part:
+    whole = Part(
+        study="mine", campaign=3, arch="x86", workload="slt", defaults=DEFAULTS, trials=trials
+    )
+    return replace(whole, **changes)
+
+
+def made() -> tuple[Trial, ...]:
+    errors = {"timeout": 2, "strange": 1}
+    tuned = trial(TUNED, 2_000, index=1, label="2: tuned", stage="judge")
+    return (
+        trial(p99_us=1_500, stage="collect"),
+        replace(tuned, errors=errors, metrics={"load": MEASURED, "lb": MEASURED}),
+        trial(TUNED, index=2, status="failed", stage="collect"),
+    )
+
+
+def test_a_row_has_all_that_is_known_of_a_trial() -> None:
+    table = frame([part(*made())], PARAMETERS)
+    one = table.iloc[1]
+    assert ("mine", 3, "x86", "slt", "judge", 1) == tuple(table.iloc[1, :6])
+    assert ("2", "tuned", TUNED.digest) == (one["round"], one["side"], one["configuration"])
+    assert pd.Timestamp("2026-01-01", tz="UTC") == one["started_at"]
+    assert (100.0, 8, "x86_64") == (one["rate_rps"], one["connections"], one["machine"])
+    # The judged P99 has three failed requests of the timeout of 2 s.
+    assert one["p99_answered_ms"] == 2.0 < 1_999 < one["p99_ms"]
+    assert (made()[1].p99_ms, made()[1].tail_ms) == (one["p99_ms"], one["tail_ms"])
+    assert (2, 0, 1) == (one["errors_timeout"], one["errors_read"], one["errors_strange"])
+    assert (100, 0.25, 100.5) == (one["requests"], one["lb.cpu"], one["load.memory_mib"])
+
+
+def test_what_a_configuration_leaves_alone_is_the_hosts_default() -> None:
+    table = frame([part(*made())], PARAMETERS)
+    assert [131072, 8192, 8192] == table[f"{RMEM}[default]"].tolist()
+    assert [6291456, 65536, 65536] == table[f"{RMEM}[max]"].tolist()
+    assert ["cubic", "bbr", "bbr"] == table[CONTROL].tolist()
+    assert "net.core.somaxconn" not in table  # no trial sets it
+
+
+def test_a_default_that_nobody_knows_is_not_made_up() -> None:
+    table = frame([part(*made(), defaults={})], PARAMETERS)
+    assert [True, False, False] == table[f"{RMEM}[max]"].isna().tolist()
+    assert [True, False, False] == table[CONTROL].isna().tolist()
+
+
+def test_a_failed_trial_has_no_latencies() -> None:
+    failed = frame([part(*made())], PARAMETERS).iloc[2]
+    assert "failed" == failed["status"]
+    assert failed[["p99_ms", "tail_ms", "requests", "errors_timeout", "lb.cpu"]].isna().all()
+
+
+def test_values_of_64_bits_without_a_sign_are_kept_as_floats() -> None:
+    trials = [trial(Configuration({"net.core.somaxconn": str(2**64 - 1)}))]
+    assert [2.0**64] == frame([part(*trials)], PARAMETERS)["net.core.somaxconn"].tolist()
+
+
+def test_a_key_that_the_catalogue_does_not_know_is_text() -> None:
+    trials = [trial(Configuration({"net.made.up": "1 2"}))]
+    assert ["1 2"] == frame([part(*trials)], PARAMETERS)["net.made.up"].tolist()
+
+
+def test_every_column_is_documented_once_and_in_order() -> None:
+    parts = [part(*made())]
+    known = fields_of(parts, PARAMETERS)
+    assert [f.name for f in known] == list(frame(parts, PARAMETERS))
+    assert len({f.name for f in known}) == len(known)
+    assert all(f.meaning for f in known)
+    document = json.loads(schema(known, ()))
+    assert [f.name for f in known] == [f["name"] for f in document["fields"]]
+
+
+def test_nothing_of_a_trial_is_forgotten() -> None:
+    """Whoever adds a condition, a metric or a kind of error adds its column."""
+    subject = {"arch", "workload"}
+    assert {f.name for f in fields(Conditions)} - subject == {f.name for f in CONDITIONS}
+    assert {f.name for f in fields(HostMetrics)} == {f.name for f in METRICS}
+    assert {f"errors_{kind}" for kind in ERROR_KINDS} == {f.name for f in ERRORS}
+
+
+def test_csv_keeps_every_digit() -> None:
+    table = frame([part(*made())], PARAMETERS)
+    table["p99_ms"] = [0.1 + 0.2, 1 / 3, None]
+    again = pd.read_csv(BytesIO(to_csv(table)))
+    assert table["p99_ms"].dropna().tolist() == again["p99_ms"].dropna().tolist()
+    for name in ("a.csv.gz", "a.csv.bz2", "a.csv.xz"):
+        assert to_csv(table, Path(name)) == to_csv(table, Path(name))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.db"
+    with opened(str(path)) as opened_store:
+        for study in ("one", "two"):
+            campaign = opened_store.begin(study, seed=1, tool_version="0.1.0")
+            for arch in ("x86", "arm"):
+                subject = Subject(campaign=campaign, arch=arch, workload="slt")
+                one = trial(TUNED, 1_500)
+                opened_store.write_plan(subject, "collect", [one.planned])
+                opened_store.add(subject, replace(one, status="disturbed"))
+                opened_store.add(subject, replace(one, attempt=1))
+                opened_store.put(subject, probe_of(DEFAULTS))
+    return path
+
+
+def test_a_store_is_one_call_away(store: Path) -> None:
+    table = intop.trials(store)
+    assert ["one"] * 4 + ["two"] * 4 == table["study"].tolist()
+    assert ["disturbed", "ok"] * 4 == table["status"].tolist()
+    assert ["x86"] * 2 + ["arm"] * 2 == intop.trials(str(store), study="two")["arch"].tolist()
+    assert {1} == set(intop.trials(store, campaign=1, arch="arm")["campaign"])
+    assert 8192 == table[f"{RMEM}[default]"].iloc[0]
+
+
+def test_a_store_without_such_trials_is_told(store: Path) -> None:
+    for name, changes in ((store, {"arch": "riscv"}), (store.with_name("no.db"), {})):
+        with pytest.raises(ResultMissingError, match="has no such trials"):
+            intop.trials(name, **changes)
+    store.with_name("text.db").write_text("no database")
+    with pytest.raises(UsageError, match="can't be opened"):
+        intop.trials(store.with_name("text.db"))
