@@ -26,6 +26,8 @@ def opened_context(
     arch: str | None,
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
+    *,
+    force: bool = False,
 ) -> Iterator["Context"]:
     """A study's latest campaign, or the one that is chosen, ready to be worked in."""
     from intop.pipeline.campaigns import latest_or_new
@@ -51,6 +53,7 @@ def opened_context(
                 progress=shown,
                 archs=archs,
                 workloads=workloads,
+                force=force,
             )
 
 
@@ -116,6 +119,7 @@ def run_stage(
     workload: str | None,
     as_json: bool,
     new: bool = False,
+    force: bool = False,
     figures: Path | None = None,
     figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
@@ -135,7 +139,7 @@ def run_stage(
     folder = output_folder(figures, "--figures") if figures else None
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
-    with opened_context(config, arch, workload, choose) as context:
+    with opened_context(config, arch, workload, choose, force=force) as context:
         for task in context.subjects():
             found[task.title] = stage(task)
             if folder and drawn:
