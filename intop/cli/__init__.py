@@ -36,6 +36,7 @@ from intop.cli.options import (
     dry_run_option,
     examples,
     figures_options,
+    force_option,
     json_option,
     models_option,
     new_option,
@@ -141,6 +142,7 @@ def doctor(config: Path | None, arch: str | None, as_json: bool, writes: bool) -
 )
 @stage_options
 @new_option
+@force_option
 @dry_run_option(dry_run.of_stages("pilot"))
 def pilot(new: bool, **options: Any) -> None:
     """Choose how long trials are, by measuring the default in trials of several durations.
@@ -158,6 +160,7 @@ def pilot(new: bool, **options: Any) -> None:
 @stage_options
 @samples_option
 @new_option
+@force_option
 @figures_options
 @dry_run_option(dry_run.of_stages("screen"))
 def screen(samples: int | None, new: bool, **options: Any) -> None:
@@ -182,6 +185,7 @@ def screen(samples: int | None, new: bool, **options: Any) -> None:
 @stage_options
 @samples_option
 @new_option
+@force_option
 @figures_options
 @dry_run_option(dry_run.of_stages("collect"))
 def collect(samples: int | None, new: bool, **options: Any) -> None:
@@ -337,6 +341,7 @@ def verify(against: str, **options: Any) -> None:
     "[default: the host's own values]",
 )
 @click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@force_option
 @dry_run_option(dry_run.of_contest)
 def contest(
     names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
@@ -416,6 +421,7 @@ def compare(
 )
 @stage_options
 @new_option
+@force_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 @dry_run_option(dry_run.of_tune)
 def tune(new: bool, resume: bool, as_json: bool, **options: Any) -> None:

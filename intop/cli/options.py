@@ -144,6 +144,13 @@ def new_option(command: F) -> F:
     )(command)
 
 
+def force_option(command: F) -> F:
+    """--force, as `force`: of the commands that may be the first of a campaign."""
+    return click.option(
+        "--force", is_flag=True, help="Begin in spite of what intop doctor calls a PROBLEM."
+    )(command)
+
+
 def models_option(help_text: str) -> Callable[[F], F]:
     """--models, as `models`: a folder or None."""
     return click.option(

@@ -30,6 +30,8 @@ def opened_context(
     arch: str | None,
     workload: str | None,
     choose: "Callable[[Store, Study], Campaign] | None" = None,
+    *,
+    force: bool = False,
 ) -> Iterator["Context"]:
     """A study's latest campaign, or the one that is chosen, ready to be worked in."""
     from intop.pipeline.campaigns import latest_or_new
@@ -55,6 +57,7 @@ def opened_context(
                 progress=shown,
                 archs=archs,
                 workloads=workloads,
+                force=force,
             )
 
 
@@ -168,6 +171,7 @@ def run_stage(
     begins: bool = False,
     measures: bool = True,
     new: bool = False,
+    force: bool = False,
     figures: Path | None = None,
     figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
@@ -188,11 +192,12 @@ def run_stage(
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
     missing: list[ResultMissingError] = []
+    choose = campaigns.new if new else campaigns.latest_or_new
     connect = connect_to if measures else connect_to_none
     if begins:
         check_up(config, arch, workload)
     with (
-        opened_context(config, arch, workload, campaigns.new if new else campaigns.latest_or_new)
+        opened_context(config, arch, workload, choose, force=force)
         if begins
         else stored_context(config, arch, workload, connect=connect, writes=True)
     ) as context:

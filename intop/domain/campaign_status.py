@@ -8,15 +8,16 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from intop.domain.ablation import ablate
+from intop.domain.ablation import FEWEST_CANDIDATES, NESTED, NESTED_ROUNDS, ablate
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.looks import looks
 from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import Stage, Status, TrialRole
 from intop.domain.workload import Budget
 
 State = Literal["done", "begun", "to come", "left out"]
-Bound = Literal["", "at least", "at most"]
+Bound = Literal["", "about", "at least", "at most"]
 """How a number that is not known before it is measured relates to the one that is told."""
 
 PAUSE = 10.0
@@ -72,7 +73,8 @@ class StageStatus:
 
     `trials` are those planned and those that the budget adds to the plan; `bound` says how they
     relate to what it will be. `disturbed` counts attempts, `failed` trials. `left_s` are the
-    seconds that the others take, None where that can't be told.
+    seconds that what is left likely takes, and `most_s` hardly exceeds; None where that can't be
+    told. Computing takes time, too.
     """
 
     name: str
@@ -83,11 +85,28 @@ class StageStatus:
     disturbed: int = 0
     failed: int = 0
     left_s: float | None = None
+    most_s: float | None = None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether anything of it is still to be done."""
+        return self.state in ("begun", "to come")
 
     @property
     def left(self) -> int:
         """The trials that are still to be measured."""
-        return max(0, self.trials - self.done) if self.state in ("begun", "to come") else 0
+        return max(0, self.trials - self.done) if self.is_ahead else 0
+
+
+def total_s(stages: Iterable[StageStatus]) -> tuple[float | None, float | None]:
+    """The seconds that all of them likely take from now, and at most; None where unknown."""
+    ahead = [stage for stage in stages if stage.is_ahead]
+    return _sum([s.left_s for s in ahead]), _sum([s.most_s for s in ahead])
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +131,7 @@ class SubjectStatus:
     """One architecture under one workload. `trial_s` is what a trial takes, all replicas together.
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
-    durations, which leave out what is done around a load. `verdict` stands once there is one.
+    durations and the constants of `domain/effort.py`. `verdict` stands once there is one.
     """
 
     arch: str
@@ -130,9 +149,13 @@ class SubjectStatus:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds of all that is left to measure; None where they can't be told."""
-        parts = [stage.left_s for stage in self.stages if stage.left]
-        return None if any(part is None for part in parts) else sum(p for p in parts if p)
+        """Seconds that all that is left likely takes; None where they can't be told."""
+        return total_s(self.stages)[0]
+
+    @property
+    def most_s(self) -> float | None:
+        """Seconds that it hardly exceeds; None where they can't be told."""
+        return total_s(self.stages)[1]
 
     @property
     def current(self) -> StageStatus | None:
@@ -161,9 +184,8 @@ class CampaignStatus:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that all that is left to measure takes; None where that can't be told."""
-        parts = [one.left_s for one in self.subjects]
-        return None if any(part is None for part in parts) else sum(p for p in parts if p)
+        """Seconds that all that is left likely takes; None where that can't be told."""
+        return _sum([one.left_s for one in self.subjects])
 
 
 # What a stage has and will have -------------------------------------------------------------------
@@ -196,13 +218,29 @@ def expected(
         case "refine":
             return _refined(places, budget, replicas), "at most"
         case "pick":
-            return planned or (budget.finalists + 1) * budget.pick_rounds, ""
+            return planned or budget.pick_sides * budget.pick_rounds, ""
         case "judge":
             return planned or 2 * budget.judge_pairs, "at most" if budget.judge_looks > 1 else ""
         case "explain":
-            return max(planned, _explained(budget, winner or budget.keep)), "at least"
+            return max(planned, _explained(budget, winner or budget.keep)), "about"
         case _:
             return planned, ""
+
+
+def likely_and_most(
+    stage: Stage, places: Sequence[Place], budget: Budget, trials: int, winner: int = 0
+) -> tuple[int, int]:
+    """Of a stage that is expected to have so many `trials`: how many likely, and how many at most.
+
+    A judgement ends at a look where it is clear, which a gain worth having mostly is at the first.
+    How many trials an explanation takes depends on what it finds.
+    """
+    if stage == "judge" and not places:
+        first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
+        return min(trials, 2 * first.rounds), trials
+    if stage == "explain":
+        return trials, max(trials, _explained(budget, winner or budget.keep, rest=REST_AT_MOST))
+    return trials, trials
 
 
 def _collected(places: Sequence[Place], budget: Budget, replicas: int) -> int:
@@ -224,11 +262,27 @@ def _refined(places: Sequence[Place], budget: Budget, replicas: int) -> int:
     return len(places) + more - replicas if places else more
 
 
-def _explained(budget: Budget, keys: int) -> int:
-    """The first look at each of so many changes, and the rounds that judge the smallest set."""
-    names = [str(n) for n in range(max(2, keys))]
-    first = next(ablate(names, rounds=max(2, budget.explain_rounds), level=budget.level))
-    return len(first.sets) * first.rounds + 3 * budget.explain_pairs
+REST, REST_AT_MOST = 1, 4
+"""Of what an explanation asks for once the changes are in order: half of the searches that
+`tests/domain/test_campaign_status.py` simulates take about REST times what `_explained` says, and
+nineteen of twenty no more than REST_AT_MOST times that."""
+
+
+def _explained(budget: Budget, keys: int, rest: int = REST) -> int:
+    """All phases for so many changes: by evidence, nested sets, elimination, giving back and
+    interactions, and the rounds that judge the smallest set.
+    """
+    count = max(2, keys)
+    rounds = max(2, budget.explain_rounds)
+    names = [str(n) for n in range(count)]
+    first = next(ablate(names, rounds=rounds, level=budget.level))
+    better = min(count, max(FEWEST_CANDIDATES, -(-count // 2)))
+    ranked = len(first.sets) * first.rounds + (2 + 2 * better) * (rounds - first.rounds)
+    sizes = sum(size < count for size in NESTED)
+    nested = (1 + sizes) * NESTED_ROUNDS if sizes else 0
+    # Few changes have little to be eliminated; of many, the nested sets leave a few.
+    further = rest * min(85, 25 * (count - 1) - 15)
+    return ranked + nested + further + 3 * budget.explain_pairs
 
 
 # Time ---------------------------------------------------------------------------------------------

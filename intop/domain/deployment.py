@@ -36,7 +36,8 @@ class Deployment:
 
     `study`, `campaign` (its number in the store) and `started_at` (UTC, ISO 8601) say where it
     comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
-    the smallest set has, None for the winner itself. `changes`, the strongest first.
+    the smallest set has, None for the winner itself. `changes`, the strongest first. `instead` says
+    why the winner leaves in place of its smallest set, and is "" where nobody asked for that.
     """
 
     study: str
@@ -48,6 +49,7 @@ class Deployment:
     verdict: Verdict
     kept: Kept | None
     changes: tuple[Change, ...]
+    instead: str = ""
 
     @property
     def title(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from intop.domain.campaign_status import StageStatus, SubjectStatus
+from intop.domain.campaign_status import StageStatus, SubjectStatus, total_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,13 @@ class Intended:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds; None where they can't be told."""
-        parts = [stage.left_s for stage in self.stages if stage.left]
-        return None if any(part is None for part in parts) else sum(p for p in parts if p)
+        """Seconds that it likely takes; None where they can't be told."""
+        return total_s(self.stages)[0]
+
+    @property
+    def most_s(self) -> float | None:
+        """Seconds that it hardly exceeds; None where they can't be told."""
+        return total_s(self.stages)[1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import stdev
 
+from intop.domain.ablation import KEPT
 from intop.domain.configuration import Configuration
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval, paired_ratio
@@ -70,6 +71,17 @@ class Kept:
     smaller: RatioInterval
     rounds: int
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether the share is what is wanted (KEPT), by point estimate.
+
+        Where the winner had no gain in these rounds, there is no share, and the smaller set keeps
+        enough if it did no worse.
+        """
+        if math.isnan(self.share):
+            return self.smaller.ratio >= self.full.ratio
+        return self.share >= KEPT
+
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
@@ -131,6 +143,17 @@ class Explanation:
     def keys(self) -> tuple[str, ...]:
         """The keys of the smallest set, the strongest first."""
         return tuple(key for c in self.contributions if c.is_kept for key in c.keys)
+
+    @property
+    def obstacle(self) -> str:
+        """Why the smallest set is not what leaves the campaign; "" where it is.
+
+        Its own verdict has to be a gain, and it has to keep the share that is wanted. The only
+        larger set that was judged in the same way is the whole winner.
+        """
+        if self.verdict.outcome != "gain":
+            return f"by itself it is no gain ({self.verdict.outcome})"
+        return "" if self.kept.is_enough else f"it keeps less than {KEPT:.0%} of the gain"
 
 
 def kept(

@@ -30,7 +30,10 @@ class Measured:
 
     @cached_property
     def mean_ms(self) -> float:
-        """The geometric mean of its P99s: what a configuration is known by, as in a verdict."""
+        """The geometric mean of its P99s: what is told of a configuration, and allots replicates.
+
+        As in a verdict. Models learn the median of its log P99 (`Samples.log_target`).
+        """
         return geometric_mean(self.p99_ms)
 
     @property

@@ -106,3 +106,8 @@ class Budget:
     pilot_resolution: float
     explain_rounds: int
     explain_pairs: int
+
+    @property
+    def pick_sides(self) -> int:
+        """How many sides meet in a round of `pick`: the finalists, and the default."""
+        return self.finalists + 1

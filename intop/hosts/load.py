@@ -210,7 +210,12 @@ def calibration_s(tool: LoadTool, load: Load) -> float:
     """Seconds at the start of a run that the tool doesn't count."""
     if tool.name == "wrk":
         return 0.0
-    return CALIBRATION_S + load.connections // load.threads * CONNECT_INTERVAL_S
+    return calibration_of(load.connections, load.threads)
+
+
+def calibration_of(connections: int, threads: int) -> float:
+    """Seconds that wrk2 does not count: its connections are started one by one, then it waits."""
+    return CALIBRATION_S + connections // threads * CONNECT_INTERVAL_S
 
 
 def planned_run_s(tool: LoadTool, load: Load) -> int:

@@ -8,6 +8,13 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
+def processes() -> int:
+    """As many as this process may use processors."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
 def each(
     work: Callable[..., Result], tasks: Iterable[tuple[object, ...]], *, jobs: int | None = None
 ) -> Generator[Result, None, None]:
@@ -16,9 +23,9 @@ def each(
     In `jobs` processes; None is as many as this process may use processors. What is handed out
     ends by itself: at most one task a process is under way when it is killed.
     """
-    from joblib import Parallel, cpu_count, delayed
+    from joblib import Parallel, delayed
 
-    run = Parallel(n_jobs=jobs or cpu_count(), batch_size=1, return_as="generator_unordered")
+    run = Parallel(n_jobs=jobs or processes(), batch_size=1, return_as="generator_unordered")
     results = run(delayed(work)(*task) for task in tasks)
     try:
         for result in results:  # noqa: UP028  `yield from` would close them with a warning

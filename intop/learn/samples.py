@@ -47,7 +47,8 @@ class Samples:
     def log_target(self) -> Vector:
         """The median of the logarithms of each row's trials (n,): what models learn.
 
-        A median, since trials on a lossy link have modes: a retransmission more or less.
+        A median, since trials on a lossy link have modes, a retransmission more or less, and one
+        that stalled is not to move it. Of one or two trials it is their geometric mean.
         """
         return np.array([median(map(math.log, trials)) for trials in self.measured])
 

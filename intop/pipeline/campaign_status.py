@@ -3,11 +3,14 @@
 It may be asked while another process measures.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from intop.config.study import Study
+from intop.domain import effort
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import (
     Best,
@@ -19,14 +22,20 @@ from intop.domain.campaign_status import (
     SubjectStatus,
     expected,
     is_at_work,
+    likely_and_most,
     lowest,
     pace_s,
 )
+from intop.domain.cluster import LabSpec
+from intop.domain.duration import durations
+from intop.domain.effort import Kind, Span
 from intop.domain.explanation import Explanation
 from intop.domain.refined import Decisions, Refined
 from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
 from intop.domain.trial import PREPARING, STAGES, Stage
 from intop.domain.workload import Workload
+from intop.hosts.load import calibration_of
+from intop.learn.parallel import processes
 from intop.store import Campaign, Store, Subject
 
 RESULT: Mapping[str, type] = {
@@ -117,6 +126,7 @@ class _Known:
     verdict: Verdict | None = None
     refined: Refined | None = None
     decisions: Decisions | None = None
+    training: Training | None = None
 
     @classmethod
     def of(
@@ -140,12 +150,16 @@ class _Known:
             return about
         if campaign is None:
             subject = Subject(campaign=latest, arch=arch, workload=workload.name)
-            return replace(about, measured=[(latest.id, store.places(subject))])
+            return replace(
+                about,
+                measured=[(latest.id, store.places(subject))],
+                training=store.get(subject, Training),
+            )
         subject = Subject(campaign=campaign, arch=arch, workload=workload.name)
         places = store.places(subject)
-        before = [
-            (c.id, store.places(replace(subject, campaign=c))) for c in store.earlier(campaign)[-1:]
-        ]
+        earlier = [replace(subject, campaign=c) for c in store.earlier(campaign)[-1:]]
+        before = [(one.campaign.id, store.places(one)) for one in earlier]
+        trained = [store.get(one, Training) for one in (subject, *earlier)]
         pilot = store.get(subject, Pilot) if workload.duration_s is None else None
         return replace(
             about,
@@ -155,6 +169,7 @@ class _Known:
             verdict=store.get(subject, Verdict),
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
+            training=next((one for one in trained if one is not None), None),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -168,12 +183,12 @@ class _Known:
     def status(self) -> SubjectStatus:
         """All of it."""
         pace, measured_in = self._pace()
-        trial_s = self._by_file() if pace is None else pace
+        trial = self._by_file() if pace is None else Span(likely_s=pace, most_s=pace)
         return SubjectStatus(
             arch=self.arch,
             workload=self.workload.name,
-            stages=self._stages(trial_s),
-            trial_s=trial_s,
+            stages=self._stages(trial),
+            trial_s=None if trial is None else trial.likely_s,
             measured_in=measured_in,
             best=self._best(),
             verdict=self.verdict,
@@ -193,13 +208,54 @@ class _Known:
                 return pace, campaign
         return None, None
 
-    def _by_file(self) -> float | None:
-        """What a load takes on the replicas together; what is done around it is not known yet."""
+    @property
+    def _kind(self) -> Kind:
+        replica = self.study.clusters[self.arch][0]
+        if not isinstance(replica, LabSpec):
+            return "own"
+        return "guest" if replica.kind == "vm" else "lab"
+
+    def _by_file(self) -> Span | None:
+        """A trial on the replicas together, as long as none was measured; None before the pilot."""
         if self.duration_s is None:
             return None
-        return (self.duration_s + self.workload.warmup_s) / self._replicas
+        return self._trial(self.duration_s).of(1 / self._replicas, 1 / self._replicas)
 
-    def _stages(self, trial_s: float | None) -> tuple[StageStatus, ...]:
+    def _trial(self, duration_s: float) -> Span:
+        """A trial on one replica, by wrk in a lab, and with wrk2's calibration on hosts."""
+        load = self.workload
+        before = (
+            calibration_of(load.connections, load.threads) if self._kind == "own" else load.warmup_s
+        )
+        # Both tools take whole seconds.
+        run_s = math.ceil(before + duration_s)
+        return effort.trial(self._kind, run_s, load.rate_rps, self.study.budget)
+
+    def _pilot(self, left: int) -> Span:
+        """Two of the durations beside the first one, and all of them, in trials still to come."""
+        budget = self.study.budget
+        try:
+            ladder = durations(self.workload.rate_rps, budget.pilot_max_s)
+        except ValueError:
+            return Span(likely_s=0.0, most_s=0.0)
+        rungs = [self._trial(duration_s) for duration_s in ladder]
+        share = left / self._replicas
+        return Span(
+            likely_s=share * sum(rung.likely_s for rung in rungs[:3]),
+            most_s=share * sum(rung.most_s for rung in rungs),
+        )
+
+    def _computing(self, name: str) -> Span:
+        """What training and search take: as long as before, where that is known."""
+        budget = self.study.budget
+        if name == "search":
+            return effort.search(budget)
+        if self.training is not None:
+            seconds = sum(error.seconds for error in self.training.errors) / processes()
+            return Span(likely_s=seconds, most_s=1.5 * seconds)
+        return effort.training(budget.collect_trials + budget.refine_trials, budget, processes())
+
+    def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
         """Those of `tune` that the study has, then others that were begun by themselves."""
         names = [name for name in TUNED if self._belongs(name)]
         done = [self._is_done(name) for name in names]
@@ -212,11 +268,11 @@ class _Known:
                 state = "done"
             elif name == "explain" and self.verdict and self.verdict.outcome != "gain":
                 state = "left out"
-            found.append(self._stage(name, state, trial_s))
+            found.append(self._stage(name, state, trial))
         for name in BY_THEMSELVES:
             if places := self._of(name):
                 complete = all(self._has_trial(place) for place in places)
-                found.append(self._stage(name, "done" if complete else "begun", trial_s))
+                found.append(self._stage(name, "done" if complete else "begun", trial))
         return tuple(found)
 
     def _of(self, name: str) -> list[Place]:
@@ -254,21 +310,28 @@ class _Known:
         after = bool(self._of("refine")) or self._has_result("train")
         return whole and (after or len(places) >= wanted)
 
-    def _stage(self, name: str, state: State, trial_s: float | None) -> StageStatus:
+    def _stage(self, name: str, state: State, trial: Span | None) -> StageStatus:
         stage = MEASURED.get(name)
+        is_ahead = state in ("begun", "to come")
         if stage is None:
-            return StageStatus(name=name, state=state)
+            span = self._computing(name) if is_ahead else None
+            return replace(StageStatus(name=name, state=state), **_seconds(span))
         places = self._of(name)
         made = [place for place in places if self._has_trial(place)]
-        trials = len(made)
+        trials = likely = most = len(made)
         bound: Bound = ""
-        if state in ("begun", "to come"):
+        if is_ahead:
             winner = len(self.verdict.configuration.values) if self.verdict else 0
-            trials, bound = expected(
-                stage, places, self.study.budget, replicas=self._replicas, winner=winner
-            )
-        left = max(0, trials - len(made))
-        return StageStatus(
+            budget = self.study.budget
+            trials, bound = expected(stage, places, budget, replicas=self._replicas, winner=winner)
+            likely, most = likely_and_most(stage, places, budget, trials, winner)
+        left = [max(0, count - len(made)) for count in (likely, most)]
+        span = None if trial is None else trial.of(left[0], left[1])
+        if name == "pilot":
+            span = self._pilot(left[0])
+        if span is not None and is_ahead and not made:
+            span = span.plus(effort.STAGE_S[self._kind])
+        found = StageStatus(
             name=name,
             state=state,
             trials=trials,
@@ -276,8 +339,8 @@ class _Known:
             done=len(made),
             disturbed=sum(place.disturbed for place in places),
             failed=sum(place.status == "failed" for place in places),
-            left_s=None if trial_s is None else trial_s * left,
         )
+        return replace(found, **_seconds(span))
 
     def _best(self) -> Best | None:
         """The best known by the models of a refinement, else the lowest that was measured."""
@@ -294,3 +357,10 @@ class _Known:
             trials=known.trials,
             by_models=True,
         )
+
+
+def _seconds(span: Span | None) -> dict[str, Any]:
+    """The fields of a stage that say how long it takes."""
+    if span is None:
+        return {"left_s": None, "most_s": None}
+    return {"left_s": span.likely_s, "most_s": span.most_s}

@@ -16,7 +16,10 @@ from intop.store import Campaign, Store, Subject
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
+    """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
+
+    With `force` a campaign begins in spite of what `intop doctor` calls a problem.
+    """
 
     study: Study
     store: Store
@@ -25,6 +28,7 @@ class Context:
     progress: Progress
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
+    force: bool = False
 
     def subjects(self) -> Iterator["Task"]:
         """Everything that was asked for: each architecture with each workload."""

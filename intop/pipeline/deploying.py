@@ -15,7 +15,8 @@ from intop.pipeline.sampling import required_space
 def deployments(context: Context, *, whole: bool = False) -> dict[str, Deployment | None]:
     """What to deploy on each architecture of the context; None: keep the defaults.
 
-    That is the smallest set where its own verdict is a gain, else, and with `whole`, the winner.
+    That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
+    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner.
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
     has one, UsageError where several workloads of the context have a gain (a host can have one
     configuration only), or where the study has changed since, and lacks a key.
@@ -55,7 +56,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
     found = task.store.get(task.subject, Explanation)
     if found is not None and found.winner != verdict.configuration:
         found = None
-    smallest = found if not whole and found and found.verdict.outcome == "gain" else None
+    smallest = found if not whole and found and not found.obstacle else None
     campaign = task.subject.campaign
     return Deployment(
         study=campaign.study,
@@ -66,6 +67,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         origin="smallest set" if smallest else "winner",
         verdict=smallest.verdict if smallest else verdict,
         kept=smallest.kept if smallest else None,
+        instead=found.obstacle if found and not whole else "",
         changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
     )
 

@@ -1,6 +1,7 @@
 """doctor: can every host be reached, read and measured, and what is out of bounds?
 
-Read-only, unless it is asked to write keys' own values back to them.
+Read-only, unless it is asked to write keys' own values back to them. A campaign asks the same
+before its first trial on an architecture.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,13 +25,15 @@ from intop.domain.probing import (
     other_values,
     tried_keys,
 )
-from intop.errors import HostError
+from intop.errors import HostError, IntopError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.host import Connect, Host
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
+from intop.pipeline.context import Task, clusters_of
 from intop.pipeline.offer import lists_of_choices, probed_of
+from intop.report.numbers import counted
 from intop.report.text import few
 
 CLOCK_TOLERANCE_S = 2.0
@@ -73,6 +76,30 @@ def examine(
     for other in found[1:]:
         _compare(found[0], other, study)
     return [_diagnosis(one, found, study) for one in found]
+
+
+def check_ready(task: Task) -> None:
+    """Examine the task's cluster, unless the campaign has a plan of its architecture already.
+
+    Warnings are counted, and stop nothing. Raises IntopError with all problems, unless the context
+    says `force`; then they are told, and it goes on. Raises LabError for a lab that isn't up.
+    """
+    context, arch = task.context, task.subject.arch
+    if not task.store.is_empty(task.subject.campaign, arch):
+        return
+    found = examine(clusters_of(context.study, arch), context.study, context.connect)
+    ask = f"intop doctor --arch {arch}"
+    if count := sum(len(one.warnings) for one in found):
+        context.progress.say(f"{arch}: {counted(count, 'warning')}: {ask}")
+    problems = "\n".join(f"  PROBLEM  {problem}" for one in found for problem in one.problems)
+    if not problems:
+        return
+    if not context.force:
+        raise IntopError(
+            f"{arch}: the cluster is not ready, and nothing was written to any host:\n{problems}\n"
+            f"Look again with: {ask}\nOr go on all the same with --force"
+        )
+    context.progress.say(f"{arch}: the cluster is not ready; it goes on by --force:\n{problems}")
 
 
 def _examined(cluster: Cluster, study: Study, connect: Connect, writes: bool) -> _Examined:

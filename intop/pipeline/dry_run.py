@@ -8,6 +8,7 @@ from intop.config.study import Study
 from intop.domain.campaign_status import StageStatus, SubjectStatus
 from intop.domain.cluster import HostAddress
 from intop.domain.dry_run import DryRun, Intended, Touched
+from intop.domain.effort import RETRIED_AT_MOST
 from intop.domain.parameter import RISKS
 from intop.domain.probing import Probe
 from intop.domain.results import Ranking
@@ -141,12 +142,14 @@ def _by_itself(
     if stage is not None and (stage.left or not request.again):
         return stage
     trials = request.sides * study.budget.judge_pairs
+    left_s = None if subject.trial_s is None else trials * subject.trial_s
     return StageStatus(
         name=name,
         state="to come",
         trials=trials,
         bound="at most",
-        left_s=None if subject.trial_s is None else trials * subject.trial_s,
+        left_s=left_s,
+        most_s=None if left_s is None else RETRIED_AT_MOST * left_s,
     )
 
 

@@ -12,6 +12,7 @@ from intop.errors import IncomparableError
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.carrying import carry_out
 from intop.pipeline.context import Task
+from intop.pipeline.doctor import check_ready
 from intop.pipeline.offer import lists_of_choices, probed_of
 from intop.report.text import replica_sentence
 
@@ -30,8 +31,10 @@ def replicas_in_use(task: Task) -> int:
 def benches(task: Task) -> Iterator[tuple[Bench, ...]]:
     """A bench on each replica that agrees with the first one, which the first task finds out.
 
-    Raises IncomparableError when they are of different kinds, and what `bench` and `carry_out` do.
+    Raises IncomparableError when they are of different kinds, and what `check_ready`, `bench` and
+    `carry_out` do.
     """
+    check_ready(task)
     count = len(task.context.study.clusters[task.subject.arch])
     found = task.store.get(task.subject, Agreement)
     wanted = range(count) if found is None else [n for n in found.in_use if n < count]

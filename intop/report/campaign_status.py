@@ -33,6 +33,7 @@ def stages(found: tuple[StageStatus, ...]) -> Table:
         ("trials", "right"),
         ("left", "right"),
         ("about", "right"),
+        ("at most", "right"),
         ("disturbed", "right"),
         ("failed", "right"),
     )
@@ -43,17 +44,22 @@ def stages(found: tuple[StageStatus, ...]) -> Table:
 
 def _cells(stage: StageStatus) -> tuple[str, ...]:
     if not stage.trials:
-        return stage.name, stage.state, "-", "", "", "", ""
+        return stage.name, stage.state, "-", "", *_times(stage), "", ""
     bound = f" {stage.bound}" if stage.bound else ""
     return (
         stage.name,
         stage.state,
         f"{stage.done}/{stage.trials}{bound}",
         str(stage.left or ""),
-        about(stage.left_s) if stage.left else "",
+        *_times(stage),
         str(stage.disturbed or ""),
         str(stage.failed or ""),
     )
+
+
+def _times(stage: StageStatus) -> tuple[str, str]:
+    """What is left of it likely takes, and hardly exceeds."""
+    return (about(stage.left_s), about(stage.most_s)) if stage.is_ahead else ("", "")
 
 
 def about(seconds: float | None) -> str:
@@ -81,7 +87,7 @@ def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
     if found.left_s is None:
         yield "how long the rest takes can't be told before the pilot"
     elif found.left_s:
-        yield f"roughly {duration(found.left_s)} of measuring are left; fitting models comes on top"
+        yield f"roughly {duration(found.left_s)} are left, models included"
 
 
 def _subject_line(subject: SubjectStatus) -> str:
@@ -97,14 +103,14 @@ def _subject_line(subject: SubjectStatus) -> str:
 
 
 def pace(subject: SubjectStatus) -> str:
-    """What a trial takes, and where that comes from."""
+    """What a trial takes, all replicas together, and where that comes from."""
     if subject.trial_s is None:
         return "how long a trial takes, the pilot chooses"
     if subject.measured_in is not None:
         return (
             f"a trial takes {subject.trial_s:.1f} s, as measured in campaign {subject.measured_in}"
         )
-    return f"a trial takes more than the {subject.trial_s:g} s of its load"
+    return f"a trial takes {subject.trial_s:.1f} s, by the file and what intop reckons with"
 
 
 def _best_lines(subject: SubjectStatus) -> Iterator[str]:

@@ -100,10 +100,11 @@ def _touched(touched: Touched) -> Iterator[str]:
 
 
 def _line(one: Intended) -> str:
-    if not one.left:
+    if not any(stage.is_ahead for stage in one.stages):
         return f"{one.subject.title}: nothing is left to measure"
-    bound = "about" if one.subject.measured_in else "at least"
-    time = "" if one.left_s is None else f", {bound} {duration(one.left_s)}"
+    time = ""
+    if one.left_s is not None and one.most_s is not None:
+        time = f", about {duration(one.left_s)}, at most {duration(one.most_s)}"
     return f"{one.subject.title}: {counted(one.left, 'trial')} left{time} ({pace(one.subject)})"
 
 

@@ -59,6 +59,8 @@ def _lines(title: str, found: Explanation) -> Iterator[str]:
     yield f"{title}: {sentence(found)}"
     yield from (f"  {key} = {value}" for key, value in found.minimal.values.items())
     yield f"  {kept_sentence(found.kept)}"
+    if found.obstacle:
+        yield f"  So what leaves the campaign is the whole winner: {found.obstacle}"
     if found.offer is not None:
         keys = found.offer.configuration.values
         yield (
@@ -79,14 +81,15 @@ def sentence(found: Explanation) -> str:
 def smallest(found: Explanation) -> str:
     """What a user leaves with: the keys to change, and what they keep of the gain."""
     share = "" if found.kept.full.ratio <= 1 else f", {_percent(found.kept.share)} of the gain"
-    return f"smallest set: {', '.join(found.keys)} ({sentence(found)}{share})"
+    instead = f"; so the whole winner is deployed: {found.obstacle}" if found.obstacle else ""
+    return f"smallest set: {', '.join(found.keys)} ({sentence(found)}{share}){instead}"
 
 
 def kept_sentence(kept: Kept) -> str:
     """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.ratio <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
-    short = "" if kept.share >= KEPT else f", less than the {KEPT:.0%} that were wanted"
+    short = "" if kept.is_enough else f", less than the {KEPT:.0%} that were wanted"
     return (
         f"keeps {_percent(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
         f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.ratio:.2f} times lower, the whole "

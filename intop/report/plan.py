@@ -164,6 +164,8 @@ def _origin(deployment: Deployment) -> Iterator[str]:
     )
     if deployment.kept is not None:
         yield kept_sentence(deployment.kept)
+    if deployment.instead:
+        yield f"not the smallest set that was found: {deployment.instead}"
     yield "nothing was written: this only says what deploying would change"
 
 

@@ -1,6 +1,7 @@
 """--dry-run: everything that a command would do is told, and nothing is written."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 
 from campaigns import begun
 from intop.cli import cli
+from intop.domain.cluster import native_arch
 from intop.errors import ResultMissingError
+from intop.pipeline import campaign_status
 from intop.resources import shipped
 from intop.store import opened
 
@@ -79,7 +82,7 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     )
     _, out, _ = call("screen", "--dry-run", "-c", study)
     assert "campaign 1 of mine" in out
-    assert "x86 slt: 6 trials left, at least 18 s (a trial takes more than the 3 s" in out
+    assert "x86 slt: 6 trials left, about 21 s, at most 31 s (a trial takes 3.6 s, by the" in out
     _, out, _ = call("screen", "--dry-run", "--new", "--samples", "20", "-c", study)
     assert "a new campaign of mine would begin" in out
     # The default before all and after every four.
@@ -170,3 +173,42 @@ def test_a_lab_is_neither_started_nor_removed(study: Path, call: Call) -> None:
 def test_a_rollback_of_what_is_not_there_is_1(study: Path, call: Call) -> None:
     code, out, _ = call("rollback", "--dry-run", "-c", study)
     assert (1, True) == (code, "lab t-cli is not up" in out)
+
+
+def test_the_study_of_the_paper_says_what_its_dry_run_says(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(campaign_status, "processes", lambda: 2)
+    path = shipped("configs") / "paper.toml"
+    found = json.loads(call("tune", "--dry-run", "--json", "-c", path)[1])
+    text = " ".join(path.read_text().replace("#", "").split())
+    said = [
+        int(re.search(pattern, text)[1])  # type: ignore[index]
+        for pattern in (
+            r"trial takes about (\d+) s",
+            r"takes about (\d+) hours",
+            r"than (\d+) hours",
+        )
+    ]
+    assert 4 == len(found["intended"])
+    for one in found["intended"]:
+        likely, most = (sum(s[key] for s in one["stages"]) for key in ("left_s", "most_s"))
+        assert said == [round(one["subject"]["trial_s"]), round(likely / 3600), round(most / 3600)]
+        (explaining,) = (s["left_s"] for s in one["stages"] if s["name"] == "explain")
+        assert f"of which {round(explaining / 3600)} explain" in text
+
+
+def test_the_lab_is_reckoned_to_take_what_it_took(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By stage in seconds, on two cores, on 22 November 2026; second attempts are not in it."""
+    took = {"replicas": 17, "collect": 36, "refine": 34, "train": 93, "judge": 22, "explain": 357}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(campaign_status, "processes", lambda: 2)
+    asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "slt")
+    found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
+    stages = {s["name"]: s for s in found["intended"][0]["stages"]}
+    likely = {name: stages[name]["left_s"] for name in took}
+    assert took == pytest.approx(likely, rel=0.25)
+    assert all(stage["left_s"] <= stage["most_s"] for stage in stages.values())

@@ -1,6 +1,7 @@
 """What models are trained on: a row for each configuration."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,3 +64,18 @@ def test_what_is_no_sample_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Samples(variables=X, values=np.ones(shape), measured=measured)
+
+
+def test_what_models_learn_of_replicates_is_the_median_in_code_and_documents() -> None:
+    samples = Samples(
+        variables=X,
+        values=np.zeros((2, 1)),
+        measured=((10.0, 11.0, 2000.0), (10.0, 1000.0)),
+    )
+    assert [11.0, 100.0] == pytest.approx(np.exp(samples.log_target))
+    docs = Path(__file__).parents[2] / "docs"
+    for name, said in (
+        ("measurement.md", "the models and the search get the median of its trials' log P99"),
+        ("models.md", "What models learn is the median of their log P99"),
+    ):
+        assert said in " ".join((docs / name).read_text().split())

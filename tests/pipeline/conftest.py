@@ -122,4 +122,5 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
             yield fake
 
         monkeypatch.setattr(replicas, "bench", ready)
+        monkeypatch.setattr(replicas, "check_ready", lambda _task: None)
         yield fake

@@ -15,7 +15,8 @@ from intop.config.study import Study, load_study
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis
-from intop.errors import CommandError, IncomparableError, UnreachableError
+from intop.domain.trial import PlannedTrial
+from intop.errors import CommandError, IncomparableError, IntopError, UnreachableError
 from intop.hosts.facts import FACTS
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed
@@ -26,8 +27,8 @@ from intop.hosts.sysctl import PROBE
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
-from intop.pipeline.doctor import examine
-from intop.pipeline.replicas import check_alike, in_common
+from intop.pipeline.doctor import check_ready, examine
+from intop.pipeline.replicas import benches, check_alike, in_common
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.store import Subject, opened
@@ -475,3 +476,71 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     lab.on_balancer(1, ITSELF_AGAIN)
     lab.on_balancer(0, ITSELF_AGAIN)
     assert before.items() <= machine_sysctls().items()
+
+
+# Before a campaign -------------------------------------------------------------------------------
+
+
+Begin = Callable[..., Task]
+
+
+@pytest.fixture
+def begin(study: Study, tmp_path: Path) -> Iterator[Begin]:
+    """A new campaign on one cluster, whose hosts, by name, have other answers."""
+    with opened(str(tmp_path / "store.db")) as store:
+
+        def made(told: StringIO, *, force: bool = False, **changes: dict[str, Any]) -> Task:
+            own = replace(study, clusters={"x86": (cluster(),)})
+            context = Context(
+                study=own,
+                store=store,
+                campaign=new(store, own),
+                connect=lambda a: Answers(a, **changes.get(a.name.replace("-", "_"), {})),
+                progress=LineProgress(told),
+                archs=("x86",),
+                workloads=(own.workloads["slt"],),
+                force=force,
+            )
+            subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
+            return Task(context=context, subject=subject, workload=own.workloads["slt"])
+
+        yield made
+
+
+NOT_READY = {"a_lb": {"facts": MACHINE.replace("nginx/1.22.1", "")}, "a_lg": {"clock_s": 5.0}}
+
+
+def test_a_problem_keeps_a_campaign_from_starting(begin: Begin) -> None:
+    """Before the bench is opened, which would fail the test: it puts files on hosts."""
+    with pytest.raises(IntopError) as caught, benches(begin(StringIO(), **NOT_READY)):
+        pytest.fail("a campaign starts")
+    told = str(caught.value)
+    assert 2 == told.count("\n  PROBLEM  a-")
+    assert "a-lb: has no nginx on its PATH" in told
+    assert "a-lg: its clock is" in told
+    assert "intop doctor --arch x86\n" in told
+    assert told.endswith("--force")
+
+
+def test_with_force_it_goes_on_and_says_so(begin: Begin) -> None:
+    told = StringIO()
+    check_ready(begin(told, force=True, **NOT_READY))
+    assert "it goes on by --force" in told.getvalue()
+    assert 2 == told.getvalue().count("PROBLEM  a-")
+
+
+def test_warnings_stop_nothing(begin: Begin) -> None:
+    told = StringIO()
+    lacks = {"has": "can_store\nfree 71582432\nlacks ss\n"}
+    check_ready(begin(told, a_b1=lacks))
+    assert "x86: 1 warning: intop doctor --arch x86" in told.getvalue()
+
+
+def test_a_campaign_that_has_begun_is_not_asked_again(begin: Begin) -> None:
+    task = begin(StringIO(), **NOT_READY)
+    planned = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+    task.store.write_plan(task.subject, "screen", [planned])
+    check_ready(task)
+    other = replace(task, subject=replace(task.subject, arch="arm"))
+    with pytest.raises(KeyError, match="arm"):
+        check_ready(other)

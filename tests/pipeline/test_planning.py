@@ -10,11 +10,15 @@ import pytest
 from fakes import FakeBench, probe_of
 from intop.config.catalogue import load_catalogue
 from intop.domain.cluster import HostAddress, LabSpec, native_arch, other_arch
+from intop.domain.configuration import Configuration
+from intop.domain.explanation import Explanation, Kept
 from intop.domain.plan import HostPlan
+from intop.domain.stats import RatioInterval
 from intop.errors import LabError, ResultMissingError, UnreachableError, UsageError
 from intop.hosts.host import Host
 from intop.lab import cluster as lab
 from intop.pipeline.context import Context
+from intop.pipeline.deploying import deployments
 from intop.pipeline.planning import host_plan, plan
 from intop.resources import shipped
 from namespace_host import LONG, NamespaceHost, namespace_host
@@ -144,3 +148,66 @@ def test_a_host_gets_what_one_architecture_has(bench: FakeBench, context: Contex
     named = HostAddress(name="far", role="load-balancer", hostname="far")
     with pytest.raises(UsageError, match=r"x86 and arm have a gain.*say with --arch"):
         plan(replace(context, archs=("x86", "arm")), hosts=[named])
+
+
+# Which set leaves the campaign --------------------------------------------------------------------
+
+
+def explained(bench: FakeBench, **changes: Any) -> None:
+    """A winner of two keys, of which one is the smallest set and keeps all of the gain."""
+    judged(bench)
+    ratio = RatioInterval(VERDICT.ratio, VERDICT.ratio_low, VERDICT.ratio_high)
+    minimal = Configuration({SOMAXCONN: VERDICT.configuration.values[SOMAXCONN]})
+    made = Explanation(
+        winner=VERDICT.configuration,
+        minimal=minimal,
+        contributions=(),
+        interactions=(),
+        same=(),
+        verdict=replace(VERDICT, configuration=minimal),
+        kept=Kept(share=1.0, low=0.8, high=1.2, full=ratio, smaller=ratio, rounds=16),
+        offer=None,
+        level=0.95,
+        trials=60,
+    )
+    bench.task.store.put(bench.task.subject, replace(made, **changes))
+
+
+def kept_of(share: float, smaller: float = 3.0, full: float = 3.0) -> Kept:
+    ratios = [RatioInterval(r, r / 2, r * 2) for r in (full, smaller)]
+    return Kept(share=share, low=0.5, high=1.3, full=ratios[0], smaller=ratios[1], rounds=16)
+
+
+def leaving(context: Context, *, whole: bool = False) -> tuple[str, set[str], str]:
+    found = deployments(context, whole=whole)["x86"]
+    assert found is not None
+    return found.origin, set(found.values), found.instead
+
+
+def test_the_smallest_set_leaves_where_it_is_a_gain_and_keeps_enough(
+    bench: FakeBench, context: Context
+) -> None:
+    explained(bench, kept=kept_of(0.9))
+    assert ("smallest set", {SOMAXCONN}, "") == leaving(context)
+    assert ("winner", {RMEM, SOMAXCONN}, "") == leaving(context, whole=True)
+
+
+def test_a_set_that_keeps_less_than_was_asked_for_stays(bench: FakeBench, context: Context) -> None:
+    explained(bench, kept=kept_of(0.899))
+    why = "it keeps less than 90% of the gain"
+    assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
+
+
+def test_a_set_that_is_no_gain_by_itself_stays(bench: FakeBench, context: Context) -> None:
+    explained(bench, verdict=replace(VERDICT, ratio_low=0.9))
+    why = "by itself it is no gain (no significant gain)"
+    assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
+
+
+@pytest.mark.parametrize(("smaller", "origin"), [(1.5, "smallest set"), (0.8, "winner")])
+def test_beside_a_winner_without_a_gain_the_better_one_leaves(
+    bench: FakeBench, context: Context, smaller: float, origin: str
+) -> None:
+    """In these rounds the winner had none, so there is no share of it."""
+    explained(bench, kept=kept_of(float("nan"), smaller=smaller, full=0.98))
+    assert origin == leaving(context)[0]

@@ -57,6 +57,7 @@ def cluster(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             yield benches[replica]
 
         monkeypatch.setattr(replicas, "bench", opened)
+        monkeypatch.setattr(replicas, "check_ready", lambda _task: None)
         monkeypatch.setattr(replicas, "check_alike", lambda _one, _other: None)
         monkeypatch.setattr(replicas, "in_common", list)
         return made

@@ -89,6 +89,19 @@ def test_more_keys_than_are_wanted_are_told_with_the_best_few(
     assert "No curves: type this" in told
 
 
+def test_a_set_that_keeps_too_little_is_not_what_leaves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show(explanation("x86 slt", FOUND))
+    assert "leaves the campaign" not in capsys.readouterr().out
+    assert "winner" not in smallest(FOUND)
+    poor = replace(FOUND, kept=replace(KEPT, share=0.83))
+    show(explanation("x86 slt", poor))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "leaves the campaign is the whole winner: it keeps less than 90% of the gain" in told
+    assert "so the whole winner is deployed: it keeps less than 90%" in smallest(poor)
+
+
 def test_a_share_of_no_gain_is_not_told() -> None:
     none = replace(KEPT, share=float("nan"), full=RatioInterval(0.9, 0.8, 1.0))
     assert "can't be told" in kept_sentence(none)

@@ -198,8 +198,8 @@ def _changes(one: Findings) -> Iterator[Block]:
         )
     elif one.explanation is not None:
         yield Paragraph(
-            f"All {count} keys of the winner: the smallest set that was found is no significant "
-            "gain by itself."
+            f"All {count} keys of the winner, not the smallest set that was found: "
+            f"{one.explanation.obstacle}."
         )
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")

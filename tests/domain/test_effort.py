@@ -1,0 +1,48 @@
+"""What trials and models are reckoned to take, beside what they took."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.config.study import load_study
+from intop.domain.effort import AROUND_S, RETRIED, search, training, trial
+from intop.resources import shipped
+
+LAB = load_study(shipped("configs") / "lab.toml").budget
+PAPER = load_study(shipped("configs") / "paper.toml").budget
+
+
+def test_a_trial_is_its_load_and_what_is_done_around_it() -> None:
+    """Trials of 2 s took 2.5 s on each of the lab's two replicas."""
+    assert RETRIED * 2.4 == pytest.approx(trial("lab", 2, 150, LAB).likely_s)
+    assert 0.9 < trial("lab", 2, 150, LAB).likely_s / 2.5 < 1.1
+    assert AROUND_S["lab"] < AROUND_S["guest"] < AROUND_S["own"]
+
+
+def test_where_time_wait_may_have_to_pass_that_is_the_most() -> None:
+    own = trial("own", 41, 10_000, PAPER)
+    few = trial("own", 41, 100, PAPER)
+    assert own.likely_s == few.likely_s < few.most_s < own.most_s
+    short = trial("own", 41, 10_000, replace(PAPER, settle_limit_s=10))
+    assert few.most_s < short.most_s < own.most_s
+
+
+def test_the_training_of_the_lab_takes_what_it_took() -> None:
+    """93 s were measured with two processes, and 36 configurations."""
+    found = training(40, LAB, 2)
+    assert 0.75 < found.likely_s / 93 < 1.25
+    assert found.likely_s < found.most_s
+    assert found.likely_s == pytest.approx(2 * training(40, LAB, 4).likely_s)
+    assert found.likely_s < training(500, LAB, 2).likely_s
+
+
+def test_no_search_for_hyperparameters_outlasts_its_limit() -> None:
+    slow = replace(PAPER, tuning_trials=100_000, tuning_timeout_s=10)
+    limit = (PAPER.folds * PAPER.repeats + 1) * (7 * 10)
+    fits = training(500, replace(slow, tuning_timeout_s=1e-9), 1)
+    assert limit == pytest.approx(training(500, slow, 1).likely_s - fits.likely_s)
+    assert limit == pytest.approx(training(500, slow, 1).most_s - fits.most_s)
+
+
+def test_more_candidates_take_longer() -> None:
+    assert search(LAB).likely_s < search(PAPER).likely_s < search(PAPER).most_s
