@@ -201,7 +201,7 @@ def test_trials_alone_are_told_both_ways_and_nothing_is_measured(tuned: Site) ->
 
 
 def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
-    with pytest.raises(ResultMissingError, match="arm slt: there is no verdict yet"):
+    with pytest.raises(ResultMissingError, match="slt: there is no verdict yet"):
         site.transfer()
     for arch in BOTH:
         site.collect(arch)
