@@ -12,6 +12,7 @@ from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
+from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
@@ -153,6 +154,26 @@ def judged_trials(
             )
     return made
 
+
+MODELS = SpeedUps(
+    models=(
+        ModelSpeedUp(
+            model="RFR", side="RFR", rounds=3, p99_ms=155.0, ratio=RatioInterval(2.0, 1.4, 2.86)
+        ),
+        ModelSpeedUp(
+            model="XGBoost",
+            side="candidate 1",
+            rounds=3,
+            p99_ms=70.0,
+            ratio=RatioInterval(4.5, 2.5, 8.1),
+        ),
+        ModelSpeedUp(model="LightGBM", side="LightGBM", rounds=2, failures=1, p99_ms=90.0),
+    ),
+    level=0.95,
+    rounds=3,
+    mean=RatioInterval(3.0, 1.8, 5.0),
+)
+"""What three models' own winners were worth: XGBoost's is the first candidate, one failed."""
 
 VERDICT = Verdict(
     configuration=Configuration(

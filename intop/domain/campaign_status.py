@@ -10,7 +10,7 @@ from typing import Literal
 
 from intop.domain.ablation import ablate
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Verdict
+from intop.domain.results import TREE_MODELS, Verdict
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import Stage, Status, TrialRole
 from intop.domain.workload import Budget
@@ -196,7 +196,9 @@ def expected(
         case "refine":
             return _refined(places, budget, replicas), "at most"
         case "pick":
-            return planned or (budget.finalists + 1) * budget.pick_rounds, ""
+            # The default is beside them; a winner of a model may be a finalist already.
+            sides = budget.finalists + len(TREE_MODELS) + 1
+            return planned or sides * budget.pick_rounds, "" if planned else "at most"
         case "judge":
             return planned or 2 * budget.judge_pairs, "at most" if budget.judge_looks > 1 else ""
         case "explain":

@@ -61,7 +61,9 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert (56, "") == trials("screen")
     assert (24, "") == trials("collect")
     assert (24, "at most") == trials("refine")
-    assert (12, "") == trials("pick")
+    # 3 finalists, 4 models' own winners and the default, in 3 rounds.
+    assert (24, "at most") == trials("pick")
+    assert (2, "") == expected("pick", [place(0), place(1)], BUDGET, replicas=1)
     assert (20, "at most") == trials("judge")
     few, bound = expected("explain", [], BUDGET, replicas=2, winner=2)
     assert "at least" == bound
