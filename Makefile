@@ -40,7 +40,7 @@ check: install ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: install ## Make docs/commands.md and docs/parameters.md anew
+docs: install ## Make docs/commands.md, docs/parameters.md and the picture of the pipeline
 	@$(BIN)/python -m scripts.references
 
 bench: install ## Measure what our side of the load can carry

@@ -32,7 +32,7 @@ from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
 from intop.domain.trial import Conditions, Stage, Trial
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, METRICS, judged_trials, trial
+from samples import CONDITIONS, METRICS, MODELS, judged_trials, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (
@@ -144,6 +144,7 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
         level=0.95,
         pairs=len(before),
         sides=side_by_side(*sides, level=0.95),
+        models=MODELS,
     )
     for result in (REFINED, TRAINING, SEARCH, verdict):
         store.put(subject, result)

@@ -186,10 +186,15 @@ def side(
         verdict=verdict,
         ranking=ranking,
         training=training,
-        convergences=tuple(
-            Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
-            for run in (search.convergences if search else ())
-        ),
+        convergences=converged(search),
+    )
+
+
+def converged(search: Search | None) -> tuple[Converged, ...]:
+    """How long each model's search took; none before there was one."""
+    return tuple(
+        Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
+        for run in (search.convergences if search else ())
     )
 
 

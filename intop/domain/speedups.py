@@ -38,6 +38,11 @@ class SpeedUps:
     mean: RatioInterval | None
 
     @property
+    def counted(self) -> int:
+        """How many models have a ratio."""
+        return sum(one.ratio is not None for one in self.models)
+
+    @property
     def best(self) -> ModelSpeedUp | None:
         """The model with the highest ratio. It was selected by it, so luck flatters it."""
         known = [(one.ratio.ratio, one) for one in self.models if one.ratio is not None]

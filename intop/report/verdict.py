@@ -65,7 +65,7 @@ def models_sentence(found: SpeedUps) -> str:
 
     Such as: mean over 4 models 2.10 (1.50 to 2.90), best XGBoost 3.10 (2.20 to 4.40).
     """
-    models = counted(sum(one.ratio is not None for one in found.models), "model")
+    models = counted(found.counted, "model")
     best = found.best
     if best is None or best.ratio is None:
         return "No model's winner was measured in two rounds or more without a failure."

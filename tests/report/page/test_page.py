@@ -160,6 +160,18 @@ def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:
         assert "default" not in " ".join(by_name[f"x86-slt-{table}"])
 
 
+def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:
+    assert "x86 slt, best: XGBoost" in page  # in the figure
+    assert "best XGBoost 4.50 (2.50 to 8.10). The best of several is flattered by luck" in page
+    (table,) = (t for t in document(found).tables() if t.name == "model-speed-ups")
+    assert ["RFR", "XGBoost", "LightGBM", "mean over 2"] == [row[2] for row in table.rows[:4]]
+    assert [None, "same as candidate 1", "failed in 1 round"] == [r[6] for r in table.rows[:3]]
+    x86 = found.findings[0]
+    assert x86.verdict is not None
+    earlier = replace(x86, verdict=replace(x86.verdict, models=None))
+    assert "model-speed-ups" not in columns(replace(found, findings=(earlier,), compared=None))
+
+
 def test_what_a_search_for_a_component_predicts_is_not_called_p99(found: Report) -> None:
     x86 = found.findings[0]
     assert x86.search is not None

@@ -35,7 +35,7 @@ from intop.report.page.sections.common import (
     table_name,
     without_empty,
 )
-from intop.report.verdict import sentence
+from intop.report.verdict import measured_as, models_sentence, sentence
 
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
 """What is asked for under a workload."""
@@ -51,7 +51,7 @@ def found(report: Report) -> Section:
     """A sentence for each architecture and workload, and all verdicts in a table."""
     blocks: list[Block] = [_finding(one) for one in report.findings]
     if any(one.verdict for one in report.findings):
-        blocks += [_verdicts(report), _speedup(report)]
+        blocks += [_verdicts(report), _speedup(report), *_models(report)]
         blocks += [Paragraph(text) for text in _scope(report)]
     return Section(name="found", title="What was found", blocks=tuple(blocks))
 
@@ -134,10 +134,65 @@ def _speedup(report: Report) -> Figure:
         caption=(
             "How many times lower P99 is than with the default, or the set of values that stood "
             "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain; "
-            "an interval that holds 1 shows no difference. The table above has the numbers."
+            "an interval that holds 1 shows no difference. Mean and best of the models' own "
+            "winners are from the rounds in which the winner was picked."
         ),
         tables=(),
     )
+
+
+def _models(report: Report) -> Iterator[Block]:
+    """What each tree model's own winner was worth, where that was measured."""
+    measured = [
+        (one, one.verdict.models)
+        for one in report.findings
+        if one.verdict is not None and one.verdict.models is not None
+    ]
+    if not measured:
+        return
+    yield Table(
+        name="model-speed-ups",
+        title="Speed-up of each model's own winner over the default",
+        origin="measured",
+        columns=(
+            Column("architecture", "text"),
+            Column("workload", "text"),
+            Column("model", "text"),
+            Column("P99 in ms"),
+            Column("times lower", "span"),
+            Column("rounds", "count"),
+            Column("remark", "text"),
+        ),
+        rows=tuple(
+            row
+            for one, found in measured
+            for row in (
+                *(
+                    (
+                        one.arch,
+                        one.workload,
+                        model.model,
+                        model.p99_ms,
+                        span(model.ratio),
+                        model.rounds,
+                        measured_as(model) or None,
+                    )
+                    for model in found.models
+                ),
+                (
+                    one.arch,
+                    one.workload,
+                    f"mean over {found.counted}",
+                    None,
+                    span(found.mean),
+                    found.rounds,
+                    None,
+                ),
+            )
+        ),
+    )
+    for one, found in measured:
+        yield Paragraph(models_sentence(found), lead=one.title)
 
 
 def _scope(report: Report) -> Iterator[str]:
