@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from intop.domain.cluster import HostAddress
+from intop.domain.comparison import Measured, Provenance
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
@@ -174,6 +175,21 @@ MODELS = SpeedUps(
     mean=RatioInterval(3.0, 1.8, 5.0),
 )
 """What three models' own winners were worth: XGBoost's is the first candidate, one failed."""
+
+MEASURED = Measured(
+    attempts=34,
+    first_at="2026-11-22T08:00:00+00:00",
+    last_at="2026-11-22T08:13:00+00:00",
+    tool_versions=("0.1.0",),
+)
+PROVENANCE = Provenance(
+    study="lab",
+    campaign=3,
+    seed=7,
+    started_at="2026-11-22T07:59:00+00:00",
+    finished_at="2026-11-22T09:01:00+00:00",
+    tool_version="0.1.0",
+)
 
 VERDICT = Verdict(
     configuration=Configuration(

@@ -38,7 +38,7 @@ def verdict(title: str, found: Verdict) -> RenderableType:
     if found.sides is not None:
         parts += [_sides(found, found.sides), Text(_notes(found.sides)), ""]
     if found.models is not None:
-        parts += [_models(found.models), Text(models_sentence(found.models)), ""]
+        parts += [_models(found.models), Text(f"{models_sentence(found.models)} {LUCK}"), ""]
     return Group(*parts)
 
 
@@ -60,8 +60,15 @@ def sentence(found: Verdict) -> str:
     return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
 
 
+LUCK = (
+    "The best of several is flattered by luck; the verdict is a fresh measurement of one "
+    "configuration."
+)
+"""How far to believe the best of the models."""
+
+
 def models_sentence(found: SpeedUps) -> str:
-    """Mean and best speed-up over the models, and how far to believe the best.
+    """Mean and best speed-up over the models.
 
     Such as: mean over 4 models 2.10 (1.50 to 2.90), best XGBoost 3.10 (2.20 to 4.40).
     """
@@ -76,8 +83,7 @@ def models_sentence(found: SpeedUps) -> str:
     )
     return (
         f"Speed-up of the models' own winners ({found.level:.0%} intervals): {mean}, "
-        f"best {best.model} {best.ratio}. The best of several is flattered by luck; the "
-        "verdict is a fresh measurement of one configuration."
+        f"best {best.model} {best.ratio}."
     )
 
 

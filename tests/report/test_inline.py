@@ -25,7 +25,7 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
-from samples import CONDITIONS, MODELS, VERDICT, trial
+from samples import CONDITIONS, MEASURED, MODELS, PROVENANCE, VERDICT, trial
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -70,6 +70,7 @@ def side(arch: str, default: float, tuned: float | None) -> Side:
         arch=arch,
         conditions=replace(CONDITIONS, arch=arch, emulation="" if arch == "x86" else "TCG"),
         trials=9,
+        measured=MEASURED,
         default=latency(default),
         tuned=None if tuned is None else latency(tuned),
         verdict=None if tuned is None else VERDICT,
@@ -95,7 +96,7 @@ def comparison(*sides: Side) -> Compared:
         differences=(),
         warnings=(),
     )
-    return Compared(comparisons=(found,), missing=())
+    return Compared(comparisons=(found,), missing=(), provenance=PROVENANCE)
 
 
 COMPARED = comparison(side("x86", 100.0, 20.0), side("arm", 300.0, None))
@@ -234,7 +235,7 @@ def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
         (lambda: percentiles("x", Latencies(default=(), tuned=())), "no requests"),
         (lambda: default_drift("x", sentinels([], level=0.95)), "no trials of the default"),
         (lambda: speedup("x", {}), "no verdicts"),
-        (lambda: architectures("x", Compared(comparisons=(), missing=())), "nothing is compared"),
+        (lambda: architectures("x", replace(COMPARED, comparisons=())), "nothing is compared"),
         (lambda: errors("x", {"x86 slt": replace(TRAINING, errors=())}), "no training has errors"),
         (lambda: generations("x", {"x86 slt": ()}), "there are no bars"),
         (lambda: search_time("x", {}), "there are no bars"),

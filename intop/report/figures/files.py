@@ -27,17 +27,18 @@ from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
 
 
-def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> list[Path]:
+def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
     """All figures of results by what they are about; `form` is "svg" or "png".
 
-    Returns the paths of the files, which are called such as `x86-slt-importance.svg`. Raises
-    IntopError for a file that can't be written.
+    Returns the titles by the paths of the files, which are called such as
+    `x86-slt-importance.svg`. Raises IntopError for a file that can't be written.
     """
-    written: list[Path] = []
+    written: dict[Path, str] = {}
     for about, result in found.items():
         for drawing in figures_of(result, about):
-            written.append(folder / f"{drawing.name}.{form}")
-            drawing.write(written[-1])
+            path = folder / f"{drawing.name}.{form}"
+            drawing.write(path)
+            written[path] = drawing.title
     return written
 
 
