@@ -244,7 +244,7 @@ def explanation(verdict: Verdict) -> Explanation:
         ),
         interactions=(Interaction(one=ONE, other=OTHER, ratio=RatioInterval(0.9, 0.7, 1.2)),),
         same=(),
-        verdict=replace(verdict, configuration=minimal),
+        verdict=replace(verdict, configuration=minimal, models=None),
         kept=Kept(share=0.97, low=0.9, high=1.04, full=ratio, smaller=ratio, rounds=5),
         offer=None,
         level=0.95,

@@ -196,7 +196,7 @@ def _speed_ups(found: Sequence[Outcome]) -> Iterable[PaperRow]:
         figure="speed-up, verdict in fresh pairs",
         paper=(NOT_MEASURED, NOT_MEASURED),
         here=_here(found, verdict),
-        why="The paper measures no configuration again after it was chosen.",
+        why="The paper reports no fresh measurement of a configuration that was chosen.",
     )
 
 
