@@ -18,7 +18,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check docs bench bench-models bench-search clean install
+.PHONY: help run test check docs compare-doc bench bench-models bench-search clean install
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -42,8 +42,11 @@ check: $(VENV)/ready ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: $(VENV)/ready ## Make docs/commands.md and docs/parameters.md anew
+docs: $(VENV)/ready ## Make docs/commands.md, docs/parameters.md and the picture of the pipeline
 	@$(BIN)/python -m scripts.references
+
+compare-doc: $(VENV)/ready ## Write docs/compare.md and its figures from the store of the last `make run`
+	@$(BIN)/intop compare x86 arm -c $(CONFIG) --markdown --output docs/compare.md --figures docs/images/compare
 
 bench: $(VENV)/ready ## Measure what our side of the load can carry
 	@sh $(PACKAGES) lab

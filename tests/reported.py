@@ -32,7 +32,7 @@ from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
 from intop.domain.trial import Conditions, Stage, Trial
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, METRICS, judged_trials, trial
+from samples import CONDITIONS, METRICS, MODELS, judged_trials, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (
@@ -144,6 +144,7 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
         level=0.95,
         pairs=len(before),
         sides=side_by_side(*sides, level=0.95),
+        models=MODELS,
     )
     for result in (REFINED, TRAINING, SEARCH, verdict):
         store.put(subject, result)
@@ -243,7 +244,7 @@ def explanation(verdict: Verdict) -> Explanation:
         ),
         interactions=(Interaction(one=ONE, other=OTHER, ratio=RatioInterval(0.9, 0.7, 1.2)),),
         same=(),
-        verdict=replace(verdict, configuration=minimal),
+        verdict=replace(verdict, configuration=minimal, models=None),
         kept=Kept(share=0.97, low=0.9, high=1.04, full=ratio, smaller=ratio, rounds=5),
         offer=None,
         level=0.95,

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from intop.domain.cluster import HostAddress
+from intop.domain.comparison import Measured, Provenance
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
+from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
 from intop.hosts.host import Completed
@@ -153,6 +155,41 @@ def judged_trials(
             )
     return made
 
+
+MODELS = SpeedUps(
+    models=(
+        ModelSpeedUp(
+            model="RFR", side="RFR", rounds=3, p99_ms=155.0, ratio=RatioInterval(2.0, 1.4, 2.86)
+        ),
+        ModelSpeedUp(
+            model="XGBoost",
+            side="candidate 1",
+            rounds=3,
+            p99_ms=70.0,
+            ratio=RatioInterval(4.5, 2.5, 8.1),
+        ),
+        ModelSpeedUp(model="LightGBM", side="LightGBM", rounds=2, failures=1, p99_ms=90.0),
+    ),
+    level=0.95,
+    rounds=3,
+    mean=RatioInterval(3.0, 1.8, 5.0),
+)
+"""What three models' own winners were worth: XGBoost's is the first candidate, one failed."""
+
+MEASURED = Measured(
+    attempts=34,
+    first_at="2026-11-22T08:00:00+00:00",
+    last_at="2026-11-22T08:13:00+00:00",
+    tool_versions=("0.1.0",),
+)
+PROVENANCE = Provenance(
+    study="lab",
+    campaign=3,
+    seed=7,
+    started_at="2026-11-22T07:59:00+00:00",
+    finished_at="2026-11-22T09:01:00+00:00",
+    tool_version="0.1.0",
+)
 
 VERDICT = Verdict(
     configuration=Configuration(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -703,8 +704,27 @@ def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
 def test_compare_as_markdown(study: Path) -> None:
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study, "--markdown")
-    assert done.stdout.startswith("## x86 and arm: measured P99 in ms")
+    assert done.stdout.startswith("# x86 and arm, side by side\n")
     assert "| workload | P99 | x86 | arm | arm - x86 | arm / x86 |\n" in done.stdout
+
+
+def test_compare_writes_a_page_with_its_figures_beside_it(study: Path) -> None:
+    measured(study, "x86", "arm")
+    page, figures = study.parent / "page.md", study.parent / "images" / "compare"
+    words = ("compare", "x86", "arm", "-c", study, "--output", page, "--figures", figures)
+    done = intop(*words, "--markdown")
+    assert (0, "") == (done.returncode, done.stdout), done.stderr
+    assert f"written: {page}" in done.stderr
+    text = page.read_text()
+    places = re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE)
+    assert ["images/compare/x86-and-arm-p99.svg"] == places
+    assert all((page.parent / place).is_file() for place in places)
+    done = intop(*words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--output is for the page of --markdown" in done.stderr
+    done = intop(*words[:-3], figures / "none" / "page.md", "--markdown")
+    assert 1 == done.returncode
+    assert "the page can't be written" in done.stderr
 
 
 # Foreign tables -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import click
 from intop.cli import cli
 from intop.cli.options import Command, examples
 from intop.config.catalogue import load_catalogue
+from intop.report.figures.pipeline import STEPS, pipeline
 from scripts.references import commands, parameters
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +21,12 @@ def test_the_commands_are_as_the_document_has_them() -> None:
 def test_the_catalogue_is_as_the_document_has_it() -> None:
     text = (ROOT / "docs" / "parameters.md").read_text()
     assert parameters.document(CATALOGUE) == text, "run: make docs"
+
+
+def test_the_picture_of_the_pipeline_is_as_it_is_drawn() -> None:
+    picture = (ROOT / "docs" / "images" / "pipeline.svg").read_text()
+    assert pipeline().svg() == picture, "run: make docs"
+    assert {step.stage for step in STEPS} < set(cli.commands)
 
 
 def test_every_option_of_every_command_has_its_line() -> None:

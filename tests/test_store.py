@@ -34,6 +34,7 @@ from intop.domain.results import (
     TriedDuration,
     Verdict,
 )
+from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
@@ -367,7 +368,18 @@ SIDES = SideBySide(
     achieved_rps=Pairwise(default=150.0, tuned=150.5),
     error_share=Pairwise(default=0.0, tuned=0.01),
 )
-JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES)
+MODELS = SpeedUps(
+    models=(
+        ModelSpeedUp(
+            model="rf", side="rf", rounds=3, p99_ms=9.5, ratio=RatioInterval(2.0, 1.5, 2.5)
+        ),
+        ModelSpeedUp(model="xgb", side="candidate 1", rounds=2, failures=1),
+    ),
+    level=0.95,
+    rounds=3,
+    mean=RatioInterval(2.0, 1.5, 2.5),
+)
+JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES, models=MODELS)
 PILOT = Pilot(
     duration_s=7,
     tried=(
@@ -424,6 +436,7 @@ RESTARTED = replace(
     SEARCH,
     candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_p99_ms=10.25),),
     convergences=(replace(SEARCH.convergences[0], algorithm="swarm", predictions=400, restarts=1),),
+    winners=(replace(SEARCH.candidates[0], model="rf"),),
 )
 RESULTS = [PILOT, VERDICT, RANKING, JUDGED_TRAINING, RESTARTED, SEARCHES, PROBE]
 
@@ -437,7 +450,7 @@ def test_a_result_comes_back_as_it_was_found(store: Store, result: Any) -> None:
     assert isinstance(store.get(subject, type(result)), type(result))
 
 
-def test_a_verdict_keeps_its_sides(store: Store) -> None:
+def test_a_verdict_keeps_its_sides_and_what_models_were_worth(store: Store) -> None:
     subject = begun(store)
     store.put(subject, JUDGED)
     assert JUDGED == store.get(subject, Verdict)
@@ -478,6 +491,7 @@ def test_a_search_of_before_there_were_algorithms_is_read(store: Store, path: Pa
             del document["candidates"][0][later]
         for later in ("algorithm", "predictions", "restarts"):
             del document["convergences"][0][later]
+        del document["winners"]
 
     without(path, earlier)
     assert SEARCH == store.get(subject, Search)
@@ -489,7 +503,7 @@ def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) 
     store.put(subject, VERDICT)
 
     def earlier(document: dict[str, Any]) -> None:
-        for later in ("rounds", "planned_rounds", "looks", "sides"):
+        for later in ("rounds", "planned_rounds", "looks", "sides", "models"):
             del document[later]
 
     without(path, earlier)

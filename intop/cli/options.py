@@ -189,8 +189,11 @@ def output_folder(folder: Path, option: str) -> Path:
     return folder
 
 
-def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> None:
-    """Draw what there is to be seen of results by title, and say where."""
+def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
+    """Draw what there is to be seen of results by title, and say where.
+
+    Returns the figures' titles by path.
+    """
     from intop.report.figures.files import write_figures
 
     written = write_figures(folder, form, found)
@@ -198,6 +201,7 @@ def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> None:
         say(f"drawn: {path}")
     if not written:
         say("nothing of this result can be drawn")
+    return written
 
 
 def study_of(config: Path | None) -> "Study":

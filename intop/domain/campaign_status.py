@@ -218,7 +218,8 @@ def expected(
         case "refine":
             return _refined(places, budget, replicas), "at most"
         case "pick":
-            return planned or budget.pick_sides * budget.pick_rounds, ""
+            # A winner of a model may be a finalist already.
+            return planned or budget.pick_sides * budget.pick_rounds, "" if planned else "at most"
         case "judge":
             return planned or 2 * budget.judge_pairs, "at most" if budget.judge_looks > 1 else ""
         case "explain":

@@ -53,16 +53,28 @@ class Converged:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How many trials were made, retries included, when (UTC, ISO 8601), and by which intop."""
+
+    attempts: int
+    first_at: str
+    last_at: str
+    tool_versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """What one architecture's campaign measured under one workload.
 
     `default` and `tuned` are of the trials that the verdict rests on. Before there is one,
-    `default` is of all trials of the default, and `tuned` is None. `trials` counts usable trials.
+    `default` is of all trials of the default, and `tuned` is None. `trials` counts usable trials,
+    `measured` is about all of them.
     """
 
     arch: str
     conditions: Conditions
     trials: int
+    measured: Measured
     default: Latency
     tuned: Latency | None
     verdict: Verdict | None
@@ -148,11 +160,24 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """The campaign that a comparison is of, and the intop that made it. Times as in `Measured`."""
+
+    study: str
+    campaign: int
+    seed: int
+    started_at: str
+    finished_at: str | None
+    tool_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """All workloads that were asked for. `missing` says what could not be compared, and why."""
 
     comparisons: tuple[Comparison, ...]
     missing: tuple[str, ...]
+    provenance: Provenance
 
 
 def side(
@@ -165,8 +190,9 @@ def side(
     ranking: Ranking | None = None,
     training: Training | None = None,
     search: Search | None = None,
+    attempts: Sequence[Trial] = (),
 ) -> Side:
-    """One side from its usable trials.
+    """One side from its usable trials, and from all `attempts` where there are others.
 
     `judged` are the P99s (ms) of the default and of the tuned configuration that the verdict
     rests on; they go with it. Raises ValueError with fewer than two trials of the default.
@@ -181,15 +207,21 @@ def side(
         arch=arch,
         conditions=trials[-1].conditions,
         trials=len(trials),
+        measured=_measured(attempts or trials),
         default=_latency(defaults, level),
         tuned=tuned,
         verdict=verdict,
         ranking=ranking,
         training=training,
-        convergences=tuple(
-            Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
-            for run in (search.convergences if search else ())
-        ),
+        convergences=converged(search),
+    )
+
+
+def converged(search: Search | None) -> tuple[Converged, ...]:
+    """How long each model's search took; none before there was one."""
+    return tuple(
+        Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
+        for run in (search.convergences if search else ())
     )
 
 
@@ -218,6 +250,16 @@ def compared(
         values=_values(sides, offers),
         differences=(*here.differences(there, MUST_BE_EQUAL), *_defaults_differ(sides)),
         warnings=tuple(warnings),
+    )
+
+
+def _measured(attempts: Sequence[Trial]) -> Measured:
+    times = sorted(t.started_at for t in attempts)
+    return Measured(
+        attempts=len(attempts),
+        first_at=times[0],
+        last_at=times[-1],
+        tool_versions=tuple(dict.fromkeys(t.tool_version for t in attempts)),
     )
 
 

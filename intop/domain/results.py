@@ -8,11 +8,14 @@ from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
 from intop.domain.drift import Drift
 from intop.domain.replicates import Noise
+from intop.domain.speedups import SpeedUps
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.trial import Trial
 
 Objective = Literal["p99", "component"]
 """What models learn: P99, or the first component of the performance metrics on its scale."""
+TREE_MODELS = ("RFR", "CatBoost", "LightGBM", "XGBoost")
+"""The families of models that are searched."""
 NEAR_CEILING = 1.2
 """A model whose error is at most that many times a perfect one's has little left to learn."""
 
@@ -315,7 +318,9 @@ class Verdict:
     side that gave no latencies at all. `against` names the baseline that stood for the default,
     and is empty for the host's own values. `rounds` of `planned_rounds` were measured, looked at
     up to `looks` times; the interval is so wide that those of all looks hold together at `level`.
-    Verdicts of before there were looks have 0 rounds, and no `sides`.
+    Verdicts of before there were looks have 0 rounds, and no `sides`. `models` is what the tree
+    models' own winners were worth in the rounds before, in which the configuration was picked; None
+    where they were not measured.
     """
 
     configuration: Configuration
@@ -333,6 +338,7 @@ class Verdict:
     planned_rounds: int = 0
     looks: int = 1
     sides: SideBySide | None = None
+    models: SpeedUps | None = None
 
     @property
     def reference(self) -> str:
@@ -480,12 +486,14 @@ class Training:
 class Search:
     """What the search found: candidates in order of promise, and how each run of it went.
 
-    `objective` is what was searched for the lowest of.
+    `objective` is what was searched for the lowest of. `winners` are the best candidate of each
+    tree model by itself; a search by an earlier version has none.
     """
 
     candidates: tuple[Candidate, ...]
     convergences: tuple[Convergence, ...]
     objective: Objective = "p99"
+    winners: tuple[Candidate, ...] = ()
 
     @property
     def quantity(self) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.results import TREE_MODELS
 from intop.errors import ResultMissingError
 
 WorkloadName = Literal["slt", "dlt"]
@@ -49,8 +50,9 @@ class Budget:
     `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
     default) is measured after every `sentinel_every` of them. A screening ends early when
     `screen_stable` looks in a row found the same; 0 measures all. At most `keep` parameters
-    survive it. `finalists` are compared in `pick_rounds` rounds; the best of them meets the
-    default in up to `judge_pairs` fresh pairs, which are looked at `judge_looks` times: no more are
+    survive it. `finalists`, and each tree model's own winner beside them, are compared in
+    `pick_rounds` rounds; the best of them all meets the default in up to `judge_pairs` fresh
+    pairs, which are looked at `judge_looks` times: no more are
     measured once the verdict is clear. `tuning_trials` and `tuning_timeout_s` limit the
     hyper-parameter search of one family in one fold. After `max_failures` failed trials a stage
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
@@ -109,5 +111,8 @@ class Budget:
 
     @property
     def pick_sides(self) -> int:
-        """How many sides meet in a round of `pick`: the finalists, and the default."""
-        return self.finalists + 1
+        """How many sides meet in a round of `pick`, at most.
+
+        They are the finalists, each tree model's own winner, and the default.
+        """
+        return self.finalists + len(TREE_MODELS) + 1

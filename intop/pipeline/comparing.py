@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from intop.domain.comparison import Compared, Comparison, Side, compared, side
+from intop import __version__
+from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
 from intop.domain.probing import Probed
 from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.domain.trial import APART, Trial
@@ -45,7 +46,19 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
             "Measure both anew under the same ones, in a campaign of their own (--new), or see "
             "the comparison all the same with --force" + _about_pilots(context, found)
         )
-    return Compared(comparisons=tuple(found), missing=tuple(lacking))
+    campaign = context.campaign
+    return Compared(
+        comparisons=tuple(found),
+        missing=tuple(lacking),
+        provenance=Provenance(
+            study=campaign.study,
+            campaign=campaign.id,
+            seed=campaign.seed,
+            started_at=campaign.started_at,
+            finished_at=campaign.finished_at,
+            tool_version=__version__,
+        ),
+    )
 
 
 def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
@@ -80,6 +93,7 @@ def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed
             ranking=task.store.get(subject, Ranking),
             training=task.store.get(subject, Training),
             search=task.store.get(subject, Search),
+            attempts=task.store.trials(subject),
         )
     except ValueError as error:
         raise _missing(task, str(error)) from error

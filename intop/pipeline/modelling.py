@@ -87,8 +87,9 @@ def train(task: Task, models: Path | None = None) -> Training:
 def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -> Search:
     """Search STM / DTM for the configurations with the lowest predicted P99.
 
-    The four tree models are searched one by one, as in the paper, and together; the candidates
-    are those of all four together, with a penalty where they are not sure. The models are fitted
+    The four tree models are searched one by one, as in the paper, and together. The candidates
+    are from the search of all four, with a penalty where they are not sure; each model's own
+    best is kept beside them, so that `verify` can measure it. The models are fitted
     again from the stored trials and hyper-parameters, which takes a second or two, unless there is
     a folder `models` of saved ones.
     """
@@ -105,6 +106,7 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
     progress.begin(f"{task.title}: search", len(names))
     convergences: list[Convergence] = []
     candidates: list[Candidate] = []
+    winners: list[Candidate] = []
     try:
         for name in names:
             found = global_search(
@@ -116,12 +118,11 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
                 population=budget.population,
                 generations=budget.generations,
                 patience=budget.patience,
-                # Of one model alone, only how the search went is of interest.
                 keep=PROMISING if name == "ensemble" else 1,
                 start=start,
             )
             convergences.append(found.convergence)
-            candidates = list(found.candidates)
+            (candidates if name == "ensemble" else winners).extend(found.candidates)
             progress.step(name)
     finally:
         progress.end()
@@ -131,6 +132,7 @@ def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -
         candidates=tuple(diverse(space, candidates, KEPT_CANDIDATES, weights=weights)),
         convergences=tuple(convergences),
         objective=task.context.study.objective,
+        winners=tuple(winners),
     )
     task.store.put(task.subject, result)
     return result

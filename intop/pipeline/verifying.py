@@ -1,14 +1,15 @@
 """verify: what the candidates are worth, measured against the default."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.looks import Look, looks
 from intop.domain.results import Search, Verdict
 from intop.domain.sides import Latencies, latencies, side_by_side
+from intop.domain.speedups import SpeedUps, speed_ups
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import IntopError, UsageError
@@ -20,6 +21,7 @@ from intop.pipeline.blocks import (
     blocks,
     first_problem,
     judged_pairs,
+    p99_by_round,
     paired,
     planned_rounds,
     planned_sides,
@@ -37,9 +39,10 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     """Pick the best finalist in interleaved rounds, then judge it against the default.
 
     The judging pairs are fresh: a finalist that was only lucky when it was picked has to be
-    lucky again. `against` names the baseline that stands for the default, if not the host's own
-    values do. Raises UsageError for one that is unknown, or not the one that the campaign's
-    judgement was planned with.
+    lucky again. The rounds of picking also say what each tree model's own winner is worth.
+    `against` names the baseline that stands for the default, if not the host's own values do.
+    Raises UsageError for one that is unknown, or not the one that the campaign's judgement was
+    planned with.
     """
     budget = task.context.study.budget
     _check_against(task, against)
@@ -52,6 +55,7 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     picked = measure_plan(task, "pick", picking)
     origin, configuration = _best(task, picked)
     verdict = judge(task, origin, configuration, against)
+    verdict = replace(verdict, models=_speed_ups(task, picked))
     task.store.put(task.subject, verdict)
     return verdict
 
@@ -164,10 +168,11 @@ def _default(ready: Bench, against: str) -> Configuration:
 
 
 def _finalists(task: Task, count: int) -> dict[str, Configuration]:
-    """The most promising candidates, and the best configuration that was measured already.
+    """By side: promising candidates, the best measured one, and each tree model's own winner.
 
-    The lowest of single trials would be the luckiest, so the best is what is believed to be, given
-    how noisy trials are, among those that never failed.
+    `count` is how many there are without the winners. The lowest of single trials would be the
+    luckiest, so the best is what is believed to be, given how noisy trials are, among those that
+    never failed. A configuration has one side only, the first that it would have.
     """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
@@ -175,10 +180,36 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
     best = best_measured(task, collected_trials(task))
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
-    finalists = {f"candidate {n}": c for n, c in enumerate(predicted[:room], start=1)}
-    if best is not None and room < count and best.configuration not in predicted[:room]:
-        finalists[MEASURED_BEST] = best.configuration
+    named = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
+    if best is not None and room < count:
+        named.append((MEASURED_BEST, best.configuration))
+    named += [(winner.model, winner.configuration) for winner in search.winners]
+    finalists: dict[str, Configuration] = {}
+    for name, configuration in named:
+        if configuration not in finalists.values():
+            finalists[name] = configuration
     return finalists
+
+
+def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
+    """What the models' own winners are worth; None where none of them was measured."""
+    search = task.store.get(task.subject, Search)
+    planned = planned_sides([t.planned for t in picked]).items()
+    measured = {configuration.digest: side for side, configuration in planned}
+    sides = {
+        winner.model: measured[winner.configuration.digest]
+        for winner in (search.winners if search else ())
+        if winner.configuration.digest in measured
+    }
+    if not sides:
+        return None
+    return speed_ups(
+        sides,
+        p99_by_round(picked),
+        Counter(t.planned.side for t in picked if t.status == "failed"),
+        default=HOST,
+        level=task.context.study.budget.level,
+    )
 
 
 def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:

@@ -19,11 +19,14 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.results import Importance, ModelError
+from intop.domain.speedups import ModelSpeedUp
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions
-from intop.report import ranks
+from intop.report import paper, ranks
 from intop.report.markdown import escaped, table
 from intop.report.numbers import interval, number, percent
 from intop.report.text import bold, new_table
+from intop.report.verdict import LUCK, measured_as, models_sentence
 
 WIDEST_BAR = 40
 
@@ -32,7 +35,8 @@ WIDEST_BAR = 40
 class Section:
     """A heading, a table and sentences below it; each may be empty.
 
-    `columns` are pairs of a name and "left" or "right".
+    `columns` are pairs of a name and "left" or "right". Where the last column `has_sentences`,
+    a text has them below the table, in which they would be too narrow to be read.
     """
 
     title: str
@@ -40,21 +44,26 @@ class Section:
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    has_sentences: bool = False
 
 
 def as_text(found: Compared) -> RenderableType:
     """For a terminal or a text file."""
     parts: list[RenderableType] = []
     for section in sections(found):
+        columns, rows, notes = section.columns, section.rows, section.notes
+        if section.has_sentences:
+            notes = (*(f"{row[0]}: {row[-1]}" for row in rows if row[-1] != paper.AS_ABOVE), *notes)
+            columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
         parts.append(bold(section.title))
-        if section.rows:
-            table = new_table(*section.columns)
+        if rows:
+            table = new_table(*columns)
             table.columns[0].no_wrap = True  # keys are copied from here
-            for row in section.rows:
+            for row in rows:
                 table.add_row(*(Text(cell) for cell in row))
             parts.append(table)
-        parts += [Text("\n".join(section.notes)), ""] if section.notes else []
-        parts += [] if section.rows or section.notes else [""]
+        parts += [Text("\n".join(notes)), ""] if notes else []
+        parts += [] if rows or notes else [""]
     return Group(*parts)
 
 
@@ -73,7 +82,7 @@ def as_markdown(found: Compared) -> str:
 
 def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
-    made = [*_forced(found), _matrix(found), _picture(found)]
+    made = [*_forced(found), _matrix(found), *_models(found), _paper(found), _picture(found)]
     for one in found.comparisons:
         details = (_sides(one), _errors(one), _convergences(one), _parameters(one), *_ranks(one))
         made += [Section(title=f"{one.workload}: {_names(one)}", depth=2), *details, _values(one)]
@@ -110,6 +119,61 @@ def _matrix(found: Compared) -> Section:
             *_remarks(found),
             *(f"Not compared: {reason}" for reason in found.missing),
         ),
+    )
+
+
+def _models(found: Compared) -> list[Section]:
+    """What each tree model's own winner was worth, where that was measured."""
+    rows: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    for c in found.comparisons:
+        by_side = [side.verdict.models if side.verdict else None for side in c.sides]
+        known = [[] if made is None else made.models for made in by_side]
+        names = dict.fromkeys(one.model for models in known for one in models)
+        cells = [{m.model: _model(m) for m in models} for models in known]
+        rows += [(c.workload, name, *(side.get(name, "-") for side in cells)) for name in names]
+        if names:
+            means = (_ratio(made.mean if made else None) for made in by_side)
+            rows.append((c.workload, "mean", *means))
+        notes += [
+            f"{side.arch} {c.workload}: {models_sentence(made)}"
+            for side, made in zip(c.sides, by_side, strict=True)
+            if made is not None
+        ]
+    if not rows:
+        return []
+    return [
+        Section(
+            title="Speed-up of the models' own winners, in the rounds of picking",
+            depth=2,
+            columns=(
+                *((name, "left") for name in ("workload", "model")),
+                *((side.arch, "right") for side in found.comparisons[0].sides),
+            ),
+            rows=tuple(rows),
+            notes=(*notes, LUCK),
+        )
+    ]
+
+
+def _model(one: ModelSpeedUp) -> str:
+    remark = measured_as(one)
+    return _ratio(one.ratio) + (f", {remark}" if remark else "")
+
+
+def _ratio(found: RatioInterval | None) -> str:
+    return "-" if found is None else interval(found.ratio, found.low, found.high)
+
+
+def _paper(found: Compared) -> Section:
+    """The paper's figures beside ours."""
+    return Section(
+        title=paper.TITLE,
+        depth=2,
+        columns=tuple((name, "left") for name in paper.COLUMNS),
+        rows=tuple(row.cells for row in paper.paper_rows(paper.outcomes(found), found)),
+        notes=(paper.NOTE,),
+        has_sentences=True,
     )
 
 

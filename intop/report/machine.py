@@ -13,6 +13,7 @@ from intop.domain.dry_run import Intended
 from intop.domain.plan import PlannedKey
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Contestant, Training, Verdict
+from intop.domain.speedups import SpeedUps
 from intop.domain.trial import Trial
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
@@ -22,6 +23,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     Intended: ("left", "left_s"),
     PlannedKey: ("outcome",),
     RankAgreement: ("chosen_by_both",),
+    SpeedUps: ("best",),
     StageStatus: ("left",),
     SubjectStatus: ("left_s",),
     Training: ("best", "is_at_ceiling"),

@@ -35,6 +35,8 @@ ALGORITHMS = {
     "random": "random search",
 }
 """Names of the algorithms of a search, for readers."""
+LOADS = {"slt": "static files", "dlt": "pages made on request"}
+"""What is asked for under a workload."""
 NARROWEST = 120
 
 

@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
+from intop.domain.speedups import ModelSpeedUp, SpeedUps
+from intop.report.numbers import counted, interval
 from intop.report.text import new_table
 
 WIDTH = 32
@@ -32,11 +34,12 @@ def verdict(title: str, found: Verdict) -> RenderableType:
             f"measured; the intervals of all {found.looks} looks hold together at {found.level:.0%}"
         )
     lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
-    if found.sides is None:
-        return Group(Text("\n".join(lines)), "")
-    return Group(
-        Text("\n".join(lines)), "", _sides(found, found.sides), Text(_notes(found.sides)), ""
-    )
+    parts: list[RenderableType] = [Text("\n".join(lines)), ""]
+    if found.sides is not None:
+        parts += [_sides(found, found.sides), Text(_notes(found.sides)), ""]
+    if found.models is not None:
+        parts += [_models(found.models), Text(f"{models_sentence(found.models)} {LUCK}"), ""]
+    return Group(*parts)
 
 
 def sentence(found: Verdict) -> str:
@@ -55,6 +58,60 @@ def sentence(found: Verdict) -> str:
     if found.against:
         return f"no significant gain over {found.against} (ratio {found.ratio:.2f}, {interval})"
     return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
+
+
+LUCK = (
+    "The best of several is flattered by luck; the verdict is a fresh measurement of one "
+    "configuration."
+)
+"""How far to believe the best of the models."""
+
+
+def models_sentence(found: SpeedUps) -> str:
+    """Mean and best speed-up over the models.
+
+    Such as: mean over 4 models 2.10 (1.50 to 2.90), best XGBoost 3.10 (2.20 to 4.40).
+    """
+    models = counted(found.counted, "model")
+    best = found.best
+    if best is None or best.ratio is None:
+        return "No model's winner was measured in two rounds or more without a failure."
+    mean = (
+        f"mean over {models} {found.mean}"
+        if found.mean is not None
+        else f"no mean over {models}, since they have less than two rounds in common"
+    )
+    return (
+        f"Speed-up of the models' own winners ({found.level:.0%} intervals): {mean}, "
+        f"best {best.model} {best.ratio}."
+    )
+
+
+def measured_as(one: ModelSpeedUp) -> str:
+    """The side that a model's winner was measured on, where it is another's, and its failures."""
+    words = [f"same as {one.side}"] if one.side != one.model else []
+    words += [f"failed in {counted(one.failures, 'round')}"] if one.failures else []
+    return ", ".join(words)
+
+
+def _models(found: SpeedUps) -> Table:
+    table = new_table(
+        ("model's own winner", "left"),
+        ("P99", "right"),
+        (f"speed-up ({found.level:.0%} interval)", "right"),
+        ("rounds", "right"),
+        ("", "left"),
+    )
+    for one in found.models:
+        ratio = one.ratio
+        table.add_row(
+            one.model,
+            "-" if one.p99_ms is None else _ms(one.p99_ms),
+            "-" if ratio is None else interval(ratio.ratio, ratio.low, ratio.high),
+            str(one.rounds),
+            measured_as(one),
+        )
+    return table
 
 
 def _sides(found: Verdict, sides: SideBySide) -> Table:

@@ -65,7 +65,9 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert (56, "") == trials("screen")
     assert (24, "") == trials("collect")
     assert (24, "at most") == trials("refine")
-    assert (12, "") == trials("pick")
+    # 3 finalists, 4 models' own winners and the default, in 3 rounds.
+    assert (24, "at most") == trials("pick")
+    assert (2, "") == expected("pick", [place(0), place(1)], BUDGET, replicas=1)
     assert (20, "at most") == trials("judge")
     few, bound = expected("explain", [], BUDGET, replicas=2, winner=2)
     assert "about" == bound
@@ -111,7 +113,7 @@ def test_a_judgement_likely_ends_at_its_first_look() -> None:
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
-    assert BUDGET.finalists + 1 == BUDGET.pick_sides
+    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_sides
     wanted = BUDGET.pick_sides * BUDGET.pick_rounds
     assert (wanted, "") == expected("pick", [], BUDGET, replicas=1)
 

@@ -8,8 +8,9 @@ import pytest
 
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Searches, Training
+from intop.domain.results import TREE_MODELS, FittedFamily, Search, Searches, Training
 from intop.domain.trial import PlannedTrial
+from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.pipeline import modelling
 from intop.pipeline.measuring import measure_plan
@@ -93,3 +94,21 @@ def test_a_search_fits_its_models_to_the_same(
     measured.task.store.put(measured.task.subject, training)
     with pytest.raises(EnoughError):
         modelling.search(measured.task)
+
+
+def test_a_search_keeps_each_tree_models_own_winner(measured: FakeBench) -> None:
+    """As its own search found it, which is its best prediction, whatever the others say."""
+    task = measured.task
+    fitted = tuple(
+        FittedFamily(family=name, hyperparameters=dict(family.defaults), inner_score=0.0)
+        for name, family in FAMILIES.items()
+    )
+    training = Training(keys=(KEY,), fitted=fitted, errors=(), trials=6, configurations=3)
+    task.store.put(task.subject, training)
+    found = modelling.search(task)
+    assert TREE_MODELS == tuple(winner.model for winner in found.winners)
+    assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS
+    lowest = {run.model: run.best_ms[-1] for run in found.convergences}
+    assert [lowest[w.model] for w in found.winners] == [w.predicted_p99_ms for w in found.winners]
+    assert {"ensemble"} == {candidate.model for candidate in found.candidates}
+    assert found == task.store.get(task.subject, Search)

@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe
-from intop.domain.results import Candidate, Search
+from intop.domain.results import Candidate, Search, Verdict
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IntopError, UsageError
@@ -219,6 +219,68 @@ def searched(bench: FakeBench) -> None:
     task.store.put(task.subject, Search(candidates=(found,), convergences=()))
     task.store.put(task.subject, probe_with("60"))
     bench.p99_us[QUICK.digest] = 1_000
+
+
+def with_winners(bench: FakeBench, **winners: Configuration) -> None:
+    """The same search, with the winners of models."""
+    task = bench.task
+    found = task.store.get(task.subject, Search)
+    assert found is not None
+    made = tuple(
+        Candidate(configuration=configuration, predicted_p99_ms=1.0, model=model)
+        for model, configuration in winners.items()
+    )
+    task.store.put(task.subject, replace(found, winners=made))
+
+
+def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_once(
+    bench: FakeBench,
+) -> None:
+    searched(bench)
+    one, other = configurations(9)[7:]
+    with_winners(bench, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
+    finalists = verifying._finalists(bench.task, 1)
+    assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
+
+
+def test_a_verdict_says_what_the_models_own_winners_were_worth(bench: FakeBench) -> None:
+    searched(bench)
+    one, other = configurations(9)[7:]
+    with_winners(bench, RFR=one, CatBoost=QUICK, XGBoost=other)
+    bench.p99_us |= {one.digest: 2_500, other.digest: 5_000}
+    verdict = verifying.verify(bench.task)
+    assert verdict.models is not None
+    rounds = bench.task.context.study.budget.pick_rounds
+    assert [("RFR", "RFR", rounds), ("CatBoost", "candidate 1", rounds)] == [
+        (m.model, m.side, m.rounds) for m in verdict.models.models
+    ][:2]
+    ratios = [m.ratio.ratio for m in verdict.models.models if m.ratio]
+    assert [2, 5, 1] == pytest.approx(ratios, rel=0.01)
+    assert verdict.models.mean is not None
+    assert 10 ** (1 / 3) == pytest.approx(verdict.models.mean.ratio, rel=0.01)
+    assert verdict.models.best is not None
+    assert ("CatBoost", QUICK) == (verdict.models.best.model, verdict.configuration)
+    assert verdict == bench.task.store.get(bench.task.subject, Verdict)
+
+
+def test_a_models_own_winner_may_be_picked(bench: FakeBench) -> None:
+    searched(bench)
+    (one,) = configurations(9)[8:]
+    with_winners(bench, XGBoost=one)
+    bench.p99_us[one.digest] = 500
+    verdict = verifying.verify(bench.task)
+    assert ("XGBoost", one) == (verdict.origin, verdict.configuration)
+    assert 10 == pytest.approx(verdict.ratio, rel=0.01)
+
+
+def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
+    bench: FakeBench,
+) -> None:
+    searched(bench)
+    plan = blocks(bench.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
+    bench.task.store.write_plan(bench.task.subject, "pick", plan)
+    with_winners(bench, XGBoost=configurations(9)[8])
+    assert verifying.verify(bench.task).models is None
 
 
 def test_a_verdict_is_against_the_hosts_own_values(bench: FakeBench) -> None:

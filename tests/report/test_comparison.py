@@ -7,144 +7,29 @@ from typing import Any
 
 import pytest
 
-import samples
+from comparisons import (
+    ARM,
+    BARE,
+    LONGEST,
+    VERDICT,
+    X86,
+    compared,
+    comparison,
+    latency,
+    share,
+)
 from intop.domain.comparison import (
     Compared,
     ComparedParameter,
-    ComparedValue,
     Comparison,
     Contrast,
-    Converged,
-    Latency,
-    Side,
 )
-from intop.domain.configuration import Configuration
-from intop.domain.ranks import RankAgreement, RankPair
-from intop.domain.results import Importance, ModelError, Ranking, Training
-from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.stats import DifferenceInterval, RatioInterval
 from intop.report import comparison as report
 from intop.report.text import show
 from samples import CONDITIONS
 
-LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
-VERDICT = replace(samples.VERDICT, configuration=Configuration({"net.core.somaxconn": "64"}))
-
-
-def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:
-    return Latency(mean_ms=MeanInterval(value, low, high), trials_ms=(value,) * trials)
-
-
-def share(mean: float) -> Importance:
-    return Importance(key="a", mean=mean, sd=0.0625)
-
-
-def training(**mape: float) -> Training:
-    errors = tuple(
-        ModelError(family=f, mape=m, r2=0.5, spearman=0.75, trials=20, seconds=1)
-        for f, m in mape.items()
-    )
-    return Training(keys=("a", "b"), fitted=(), errors=errors, trials=24)
-
-
-X86 = Side(
-    arch="x86",
-    conditions=CONDITIONS,
-    trials=30,
-    default=latency(310, 250, 384.4),
-    tuned=latency(99.96, 80, 124.9),
-    verdict=VERDICT,
-    ranking=Ranking(importances=(), chosen=(), trials=9),
-    training=training(RFR=40, DNN=80),
-    convergences=(
-        Converged(model="RFR", generations=29, seconds=0.5),
-        Converged(model="XGBoost", generations=7, seconds=12.0),
-    ),
-)
-ARM = replace(
-    X86,
-    arch="arm",
-    conditions=replace(CONDITIONS, arch="arm", machine="aarch64", cpu=""),
-    default=latency(620, 500, 768.8),
-    tuned=latency(5.5, 5, 6.05),
-    training=training(RFR=50, SVR=70),
-    convergences=(Converged(model="RFR", generations=31, seconds=0.25),),
-)
-BARE = replace(
-    ARM,
-    trials=5,
-    default=latency(620, 500, 768.8, trials=4),
-    tuned=None,
-    verdict=None,
-    ranking=None,
-    training=None,
-    convergences=(),
-)
-HIGHER = Contrast(
-    difference_ms=DifferenceInterval(310, 142.1, 470.5), ratio=RatioInterval(2, 1.5, 2.667)
-)
-LOWER = Contrast(
-    difference_ms=DifferenceInterval(-94.5, -119, -74), ratio=RatioInterval(0.055, 0.04, 0.075)
-)
-
-
-def comparison(**changes: Any) -> Comparison:
-    values: dict[str, Any] = {
-        "workload": "slt",
-        "level": 0.95,
-        "sides": (X86, ARM),
-        "default": HIGHER,
-        "tuned": LOWER,
-        "rank_agreement": RankAgreement(
-            one="x86",
-            other="arm",
-            spearman=0.456,
-            kendall=0.3,
-            common=("b",),
-            ranks=(
-                RankPair(key="b", rank_one=2, rank_other=7, passes_one=True, passes_other=False),
-            ),
-            chosen_one=("a", "b"),
-            chosen_other=("a",),
-        ),
-        "parameters": (
-            ComparedParameter(
-                key="a",
-                importances=(share(0.5), share(0.25)),
-                chosen=(True, True),
-                refused=("", ""),
-            ),
-            ComparedParameter(
-                key="b",
-                importances=(share(0.25), share(0.001)),
-                chosen=(True, False),
-                refused=("", ""),
-            ),
-            ComparedParameter(
-                key="vm.c",
-                importances=(None, share(0.5)),
-                chosen=(False, True),
-                refused=("this kernel doesn't have it", ""),
-            ),
-        ),
-        "values": (
-            ComparedValue(
-                key=LONGEST,
-                defaults=("4096 131072 6291456", None),
-                tuned=("4677 29946 66011", None),
-            ),
-            ComparedValue(key="b", defaults=("1", "2"), tuned=(None, "3")),
-        ),
-        "differences": (),
-        "warnings": (),
-    }
-    return Comparison(**(values | changes))
-
-
 NOT_MEASURED = "arm dlt: nothing to compare. Measure it first: intop collect --arch arm"
-
-
-def compared(*comparisons: Comparison, missing: tuple[str, ...] = ()) -> Compared:
-    return Compared(comparisons=comparisons or (comparison(),), missing=missing)
 
 
 def bare(**changes: Any) -> Comparison:

@@ -369,7 +369,7 @@ def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
         "arm-dlt-front-p99-cpu.svg",
         "x86-dlt-refined-refinement.svg",
     ] == [path.name for path in written]
-    assert predictions("x86 slt", TRAINING).svg() == written[0].read_text()
+    assert predictions("x86 slt", TRAINING).svg() == next(iter(written)).read_text()
     (png,) = write_figures(tmp_path, "png", {"arm slt": ONE})
     assert png.read_bytes().startswith(b"\x89PNG")
     assert importance("arm slt", ONE).png() == png.read_bytes()

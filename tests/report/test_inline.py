@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
+from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
 from intop.domain.results import Ceiling, ModelError, Training
@@ -22,8 +22,10 @@ from intop.report.figures.errors import errors
 from intop.report.figures.files import write_figures
 from intop.report.figures.inline import VARIABLES, inline_svg
 from intop.report.figures.percentiles import percentiles
+from intop.report.figures.pipeline import pipeline
+from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
-from samples import CONDITIONS, VERDICT, trial
+from samples import CONDITIONS, MEASURED, MODELS, PROVENANCE, VERDICT, trial
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -68,12 +70,13 @@ def side(arch: str, default: float, tuned: float | None) -> Side:
         arch=arch,
         conditions=replace(CONDITIONS, arch=arch, emulation="" if arch == "x86" else "TCG"),
         trials=9,
+        measured=MEASURED,
         default=latency(default),
         tuned=None if tuned is None else latency(tuned),
         verdict=None if tuned is None else VERDICT,
         ranking=None,
         training=TRAINING,
-        convergences=(),
+        convergences=(Converged(model="XGBoost", generations=35, seconds=0.5),),
     )
 
 
@@ -93,10 +96,19 @@ def comparison(*sides: Side) -> Compared:
         differences=(),
         warnings=(),
     )
-    return Compared(comparisons=(found,), missing=())
+    return Compared(comparisons=(found,), missing=(), provenance=PROVENANCE)
 
 
 COMPARED = comparison(side("x86", 100.0, 20.0), side("arm", 300.0, None))
+
+
+SEARCHES = {
+    "x86 slt": (
+        Converged(model="XGBoost", generations=35, seconds=0.5),
+        Converged(model="ensemble", generations=7, seconds=120.0),
+    ),
+    "arm slt": (Converged(model="XGBoost", generations=23, seconds=1.0),),
+}
 
 
 def speedups() -> Drawing:
@@ -125,10 +137,26 @@ def words(drawn_svg: str) -> list[str]:
         ),
         (
             lambda: errors("x86", {"x86 slt": TRAINING}),
-            {"RFR", "40 %", "without bounds", "x86 slt: a perfect model has 31 % (dashed)"},
+            {"RFR", "40 %", "without bounds", "x86 slt: noise ceiling 31 % (dashed)"},
+        ),
+        (
+            lambda: speedup("x86", {"x86 slt": replace(VERDICT, models=MODELS)}),
+            {"x86 slt, mean of 2 models", "3.00 (1.80 to 5.00)", "x86 slt, best: XGBoost"},
+        ),
+        (
+            lambda: generations("x86 and arm", SEARCHES),
+            {"x86 slt", "arm slt", "XGBoost", "35", "ensemble", "7"},
+        ),
+        (lambda: search_time("x86 and arm", SEARCHES), {"arm slt", "0.50 s", "120 s"}),
+        (
+            pipeline,
+            {"screen", "explain", "winners", "measured, not in the paper"},
         ),
     ],
-    ids=["percentiles", "drift", "speedup", "architectures", "errors"],
+    ids=[
+        *("percentiles", "drift", "speedup", "architectures", "errors", "models", "generations"),
+        *("search-time", "pipeline"),
+    ],
 )
 def test_a_figure_has_its_words_in_a_page_and_in_a_file(
     draw: Callable[[], Drawing], told: set[str]
@@ -196,6 +224,8 @@ def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
         "x86-and-arm-speed-up.svg",
         "x86-and-arm-p99.svg",
         "x86-and-arm-errors.svg",
+        "x86-and-arm-generations.svg",
+        "x86-and-arm-search-time.svg",
     ] == [path.name for path in write_figures(tmp_path, "svg", found)]
 
 
@@ -205,8 +235,10 @@ def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
         (lambda: percentiles("x", Latencies(default=(), tuned=())), "no requests"),
         (lambda: default_drift("x", sentinels([], level=0.95)), "no trials of the default"),
         (lambda: speedup("x", {}), "no verdicts"),
-        (lambda: architectures("x", Compared(comparisons=(), missing=())), "nothing is compared"),
+        (lambda: architectures("x", replace(COMPARED, comparisons=())), "nothing is compared"),
         (lambda: errors("x", {"x86 slt": replace(TRAINING, errors=())}), "no training has errors"),
+        (lambda: generations("x", {"x86 slt": ()}), "there are no bars"),
+        (lambda: search_time("x", {}), "there are no bars"),
     ],
 )
 def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], said: str) -> None:

@@ -9,7 +9,7 @@ from intop.domain.results import Pairwise, SideBySide
 from intop.domain.stats import RatioInterval
 from intop.report import verdict
 from printed import cells, shown
-from samples import VERDICT
+from samples import MODELS, VERDICT
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 SIDES = SideBySide(
@@ -149,3 +149,25 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
     assert expected == verdict.sentence(replace(VERDICT, **changes))
+
+
+# The models' own winners --------------------------------------------------------------------------
+
+
+def test_each_models_own_winner_has_its_speed_up(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, models=MODELS)))
+    assert "RFR 155.0 ms 2.00 (1.40 to 2.86) 3" == " ".join(cells(out, "RFR"))
+    xgboost = "XGBoost 70.0 ms 4.50 (2.50 to 8.10) 3 same as candidate 1"
+    assert xgboost == " ".join(cells(out, "XGBoost"))
+    assert "LightGBM 90.0 ms - 2 failed in 1 round" == " ".join(cells(out, "LightGBM"))
+    mean = "mean over 2 models 3.00 (1.80 to 5.00), best XGBoost 4.50 (2.50 to 8.10)"
+    assert mean in " ".join(out.split())
+    assert "flattered by luck" in out
+    assert "own winner" not in shown(capsys, verdict.verdict("x86 slt", VERDICT))
+
+
+def test_without_enough_rounds_there_is_no_mean_and_no_best() -> None:
+    none = replace(MODELS, models=(replace(MODELS.models[0], ratio=None),), mean=None)
+    assert verdict.models_sentence(none).startswith("No model's winner was measured in two rounds")
+    apart = replace(MODELS, models=MODELS.models[:2], mean=None)
+    assert "no mean over 2 models, since they have less" in verdict.models_sentence(apart)

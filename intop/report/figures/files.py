@@ -23,20 +23,22 @@ from intop.report.figures.importance import agreement, importance
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
+from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
 
 
-def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> list[Path]:
+def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
     """All figures of results by what they are about; `form` is "svg" or "png".
 
-    Returns the paths of the files, which are called such as `x86-slt-importance.svg`. Raises
-    IntopError for a file that can't be written.
+    Returns the titles by the paths of the files, which are called such as
+    `x86-slt-importance.svg`. Raises IntopError for a file that can't be written.
     """
-    written: list[Path] = []
+    written: dict[Path, str] = {}
     for about, result in found.items():
         for drawing in figures_of(result, about):
-            written.append(folder / f"{drawing.name}.{form}")
-            drawing.write(written[-1])
+            path = folder / f"{drawing.name}.{form}"
+            drawing.write(path)
+            written[path] = drawing.title
     return written
 
 
@@ -69,12 +71,16 @@ def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
     sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
     verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
     trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
+    searches = {title: s.convergences for title, s in sides.items() if s.convergences}
     if verdicts:
         yield speedup(about, verdicts)
     if sides:
         yield architectures(about, found)
     if trainings:
         yield errors(about, trainings)
+    if searches:
+        yield generations(about, searches)
+        yield search_time(about, searches)
     for one in found.comparisons:
         if one.rank_agreement is not None:
             yield from figures_of(one.rank_agreement, f"{about} {one.workload}")

@@ -1,6 +1,7 @@
 """What tuning brought, by architecture and workload, with intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +12,7 @@ from intop.domain.stats import MeanInterval, RatioInterval
 from intop.report.figures.drawing import (
     BLUE,
     GREY,
+    INK,
     ORANGE,
     ROW_HALF,
     Drawing,
@@ -25,41 +27,50 @@ from intop.report.figures.drawing import (
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""
+MEAN, BEST = "mean of the models (when picked)", "best of them (flattered by luck)"
 MARKS = {
     "gain": (BLUE, "o"),
     "no significant gain": (GREY, "s"),
     "worse": (ORANGE, "X"),
+    MEAN: (INK, "D"),
+    BEST: (INK, "^"),
 }
+"""Of a verdict by its outcome, and of the models' own winners."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A ratio with what it is called, and the entry of the legend that it belongs to."""
+
+    name: str
+    ratio: RatioInterval
+    kind: str
 
 
 def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
     """A row for each verdict by its name, such as `x86 slt`: the ratio of P99, and a line at 1.
 
-    Raises ValueError where there are none.
+    Mean and best of the models' own winners stand below it, where they were measured. Raises
+    ValueError where there are no verdicts.
     """
     if not verdicts:
         raise ValueError("there are no verdicts")
     level = min(verdict.level for verdict in verdicts.values())
+    rows = [row for name, verdict in verdicts.items() for row in _rows(name, verdict)]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for outcome, (colour, mark) in MARKS.items():
-            rows = [
-                (place, RatioInterval(v.ratio, v.ratio_low, v.ratio_high))
-                for place, v in enumerate(verdicts.values())
-                if v.outcome == outcome
-            ]
-            _dots(axes, outcome, colour, mark, [(p, r.ratio, r.low, r.high) for p, r in rows])
+        for kind, (colour, mark) in MARKS.items():
+            placed = [(n, row.ratio) for n, row in enumerate(rows) if row.kind == kind]
+            _dots(axes, kind, colour, mark, [(n, r.ratio, r.low, r.high) for n, r in placed])
         axes.set_xscale("log")
-        row_line(axes, 1, len(verdicts))
-        name_rows(axes, list(verdicts))
-        _tell(
-            axes,
-            [f"{v.ratio:.2f} ({v.ratio_low:.2f} to {v.ratio_high:.2f})" for v in verdicts.values()],
-        )
+        row_line(axes, 1, len(rows))
+        name_rows(axes, [row.name for row in rows])
+        _tell(axes, [str(row.ratio) for row in rows])
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
         against = {verdict.reference for verdict in verdicts.values()}
+        against |= {"default"} if any(row.kind in (MEAN, BEST) for row in rows) else set()
         reference = against.pop() if len(against) == 1 else "what it is held against"
         axes.set_xlabel(f"P99 of {reference} / tuned, with {level:.0%} intervals")
         legend_below(figure, axes)
@@ -69,9 +80,21 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         "by how much tuning lowered P99",
         paint,
         about=about,
-        height=1.2 + ROW * len(verdicts),
-        narrow_height=1.0 + NARROW_ROW * len(verdicts),
+        height=1.2 + ROW * len(rows),
+        narrow_height=1.0 + NARROW_ROW * len(rows),
     )
+
+
+def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
+    whole = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+    yield _Row(name, whole, verdict.outcome)
+    found = verdict.models
+    if found is None:
+        return
+    if found.mean is not None:
+        yield _Row(f"{name}, mean of {found.counted} models", found.mean, MEAN)
+    if found.best is not None and found.best.ratio is not None:
+        yield _Row(f"{name}, best: {found.best.model}", found.best.ratio, BEST)
 
 
 def architectures(about: str, found: Compared) -> Drawing:
@@ -133,7 +156,7 @@ def _dots(
         capsize=2.5,
         label=name,
     )
-    made.lines[0].set_gid(f"dots-{name.replace(' ', '-')}")
+    made.lines[0].set_gid(f"dots-{name.partition(' (')[0].replace(' ', '-')}")
 
 
 def _tell(axes: Axes, words: Sequence[str]) -> None:

@@ -160,6 +160,28 @@ def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:
         assert "default" not in " ".join(by_name[f"x86-slt-{table}"])
 
 
+def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:
+    assert "x86 slt, best: XGBoost" in page  # in the figure
+    assert "best XGBoost 4.50 (2.50 to 8.10)." in page
+    assert 1 == page.count("The best of several is flattered by luck; the verdict is")
+    (table,) = (t for t in document(found).tables() if t.name == "model-speed-ups")
+    assert ["RFR", "XGBoost", "LightGBM", "mean over 2"] == [row[2] for row in table.rows[:4]]
+    assert [None, "same as candidate 1", "failed in 1 round"] == [r[6] for r in table.rows[:3]]
+    x86 = found.findings[0]
+    assert x86.verdict is not None
+    earlier = replace(x86, verdict=replace(x86.verdict, models=None))
+    assert "model-speed-ups" not in columns(replace(found, findings=(earlier,), compared=None))
+
+
+def test_the_papers_figures_stand_beside_ours_also_for_one_architecture(found: Report) -> None:
+    for report in (found, replace(found, findings=found.findings[:1], compared=None)):
+        (table,) = (t for t in document(report).tables() if t.name == "paper")
+        rows = {str(row[0]): row[1:] for row in table.rows}
+        here = "slt: 31 %" if len(report.findings) > 1 else "not measured"
+        assert ("19 %", "slt: 31 %", "16 %", here) == rows["model error, RFR"][:4]
+        html(document(report))
+
+
 def test_what_a_search_for_a_component_predicts_is_not_called_p99(found: Report) -> None:
     x86 = found.findings[0]
     assert x86.search is not None

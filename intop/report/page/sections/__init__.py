@@ -10,6 +10,7 @@ SECTIONS = (
     verdicts.change,
     verdicts.latency,
     verdicts.compared,
+    verdicts.paper_and_here,
     verdicts.ablation,
     models.ranking,
     models.models,

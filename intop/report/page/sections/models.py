@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from intop.domain.comparison import converged
 from intop.domain.refined import BestKnown, Refined, RefineStep, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import ModelError, Ranking, Search, Training
@@ -11,6 +12,7 @@ from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
+from intop.report.figures.searches import generations, search_time
 from intop.report.page.document import (
     Block,
     Column,
@@ -219,10 +221,38 @@ def _predicted_rows(one: Findings, found: Training) -> Table:
 
 
 def search(report: Report) -> Section:
-    """How the search of the models went."""
+    """How the search of the models went: of all, and then of each."""
+    runs = {one.title: found for one in report.findings if (found := converged(one.search))}
+    blocks: tuple[Block, ...] = ()
+    if runs:
+        # The data are below the convergence of each search.
+        blocks = (
+            Figure(
+                title="Generations until the search converged",
+                draw=partial(generations, report.study, runs),
+                label="Generations until the search converged, by model and architecture",
+                caption=(
+                    "After how many generations the best prediction improved no more. The models "
+                    "that are searched by themselves, as in the paper, are blue; the candidates "
+                    "come from all of them together."
+                ),
+                tables=(),
+            ),
+            Figure(
+                title="Time of the search",
+                draw=partial(search_time, report.study, runs),
+                label="Time of the search, by model and architecture",
+                caption=(
+                    "How long the whole search of each model took on the machine that ran intop, "
+                    "with the generations in which it waited for a further improvement."
+                ),
+                tables=(),
+            ),
+        )
     return Section(
         name="search",
         title="How the search converged",
+        blocks=blocks,
         parts=parts(report.findings, _search),
     )
 

@@ -8,6 +8,7 @@ from functools import partial
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Stage, Status
 from intop.report.figures.default_drift import default_drift
+from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
 from intop.report.page.document import (
     Block,
@@ -219,7 +220,19 @@ def provenance(report: Report) -> Section:
     return Section(
         name="provenance",
         title="Pipeline and provenance",
-        blocks=(campaign,),
+        blocks=(
+            Figure(
+                title="The pipeline",
+                draw=pipeline,
+                label="The stages of the pipeline, and what each hands on to the next",
+                caption=(
+                    "Each stage reads the store and writes to it. The paper's method ends with "
+                    "the search; what it promises is measured here, and cut to what matters."
+                ),
+                tables=(),
+            ),
+            campaign,
+        ),
         parts=parts(report.findings, _provenance),
     )
 

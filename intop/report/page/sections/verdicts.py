@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side
+from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side, converged
 from intop.domain.deployment import Change
 from intop.domain.explanation import Contribution, Dependence, Explanation
 from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.sides import merged
+from intop.report import paper
 from intop.report.explain import kept_sentence, smallest
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
@@ -35,10 +36,8 @@ from intop.report.page.sections.common import (
     table_name,
     without_empty,
 )
-from intop.report.verdict import sentence
-
-LOADS = {"slt": "static files", "dlt": "pages made on request"}
-"""What is asked for under a workload."""
+from intop.report.text import LOADS
+from intop.report.verdict import LUCK, measured_as, models_sentence, sentence
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
@@ -51,7 +50,7 @@ def found(report: Report) -> Section:
     """A sentence for each architecture and workload, and all verdicts in a table."""
     blocks: list[Block] = [_finding(one) for one in report.findings]
     if any(one.verdict for one in report.findings):
-        blocks += [_verdicts(report), _speedup(report)]
+        blocks += [_verdicts(report), _speedup(report), *_models(report)]
         blocks += [Paragraph(text) for text in _scope(report)]
     return Section(name="found", title="What was found", blocks=tuple(blocks))
 
@@ -134,10 +133,66 @@ def _speedup(report: Report) -> Figure:
         caption=(
             "How many times lower P99 is than with the default, or the set of values that stood "
             "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain; "
-            "an interval that holds 1 shows no difference. The table above has the numbers."
+            "an interval that holds 1 shows no difference. Mean and best of the models' own "
+            "winners are from the rounds in which the winner was picked."
         ),
         tables=(),
     )
+
+
+def _models(report: Report) -> Iterator[Block]:
+    """What each tree model's own winner was worth, where that was measured."""
+    measured = [
+        (one, one.verdict.models)
+        for one in report.findings
+        if one.verdict is not None and one.verdict.models is not None
+    ]
+    if not measured:
+        return
+    yield Table(
+        name="model-speed-ups",
+        title="Speed-up of each model's own winner over the default",
+        origin="measured",
+        columns=(
+            Column("architecture", "text"),
+            Column("workload", "text"),
+            Column("model", "text"),
+            Column("P99 in ms"),
+            Column("times lower", "span"),
+            Column("rounds", "count"),
+            Column("remark", "text"),
+        ),
+        rows=tuple(
+            row
+            for one, found in measured
+            for row in (
+                *(
+                    (
+                        one.arch,
+                        one.workload,
+                        model.model,
+                        model.p99_ms,
+                        span(model.ratio),
+                        model.rounds,
+                        measured_as(model) or None,
+                    )
+                    for model in found.models
+                ),
+                (
+                    one.arch,
+                    one.workload,
+                    f"mean over {found.counted}",
+                    None,
+                    span(found.mean),
+                    found.rounds,
+                    None,
+                ),
+            )
+        ),
+    )
+    for one, found in measured:
+        yield Paragraph(models_sentence(found), lead=one.title)
+    yield Paragraph(LUCK)
 
 
 def _scope(report: Report) -> Iterator[str]:
@@ -434,6 +489,35 @@ def _compared_rows(one: Comparison) -> Iterator[tuple[Value, ...]]:
             None if contrast is None else span(contrast.ratio),
             None if contrast is None else contrast.outcome,
         )
+
+
+# The paper ----------------------------------------------------------------------------------------
+
+
+def paper_and_here(report: Report) -> Section:
+    """The paper's figures beside those of this campaign."""
+    outcomes = [
+        paper.Outcome(
+            arch=one.arch,
+            workload=one.workload,
+            training=one.training,
+            convergences=converged(one.search),
+            verdict=one.verdict,
+            emulated=any(load.emulation not in AT_FULL_SPEED for load in one.conditions),
+        )
+        for one in report.findings
+    ]
+    rows = paper.paper_rows(outcomes, report.compared)
+    table = Table(
+        name="paper",
+        title=paper.TITLE,
+        origin="",
+        columns=tuple(
+            Column(name, "prose" if name == paper.COLUMNS[-1] else "text") for name in paper.COLUMNS
+        ),
+        rows=tuple(row.cells for row in rows),
+    )
+    return Section(name="paper", title="The paper and here", blocks=(Paragraph(paper.NOTE), table))
 
 
 # Ablation -----------------------------------------------------------------------------------------

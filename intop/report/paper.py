@@ -1,0 +1,255 @@
+"""The paper's headline figures beside ours. One table for every form of a result."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from intop.domain import paper
+from intop.domain.comparison import Compared, Comparison, Converged
+from intop.domain.results import TREE_MODELS, Training, Verdict
+from intop.domain.stats import RatioInterval
+from intop.report.numbers import counted, interval, number
+
+NOT_MEASURED = "not measured"
+AS_ABOVE = "as above"
+TITLE = "The paper's figures, and ours"
+NOTE = (
+    "The paper: Chen, Li and Yu, Journal of Integration Technology, 2024. X86 there is a Xeon "
+    "Silver 4214, ARM a Kunpeng 920-4826, at 10,000 requests/s. It gives no intervals."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a campaign found for one architecture and workload."""
+
+    arch: str
+    workload: str
+    training: Training | None
+    convergences: tuple[Converged, ...]
+    verdict: Verdict | None
+    emulated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperRow:
+    """One figure: the paper's and ours, both for x86 and then arm, and why they differ."""
+
+    figure: str
+    paper: tuple[str, str]
+    here: tuple[str, str]
+    why: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """In the order of `COLUMNS`."""
+        pairs = zip(self.paper, self.here, strict=True)
+        return (self.figure, *(cell for pair in pairs for cell in pair), self.why)
+
+
+COLUMNS = (
+    "figure",
+    *(name for arch in ("X86", "ARM") for name in (f"{arch}: paper", f"{arch}: here")),
+    "why they differ",
+)
+
+
+def outcomes(found: Compared) -> list[Outcome]:
+    """Those of both sides of a comparison."""
+    return [
+        Outcome(
+            arch=side.arch,
+            workload=one.workload,
+            training=side.training,
+            convergences=side.convergences,
+            verdict=side.verdict,
+            emulated=side.emulated,
+        )
+        for one in found.comparisons
+        for side in one.sides
+    ]
+
+
+def paper_rows(found: Sequence[Outcome], compared: Compared | None) -> list[PaperRow]:
+    """All headline figures; `compared` is None where one architecture was measured only."""
+    return [
+        *_errors(found),
+        *_searches(found),
+        *_speed_ups(found),
+        _architectures(found, compared),
+        PaperRow(
+            figure="energy",
+            paper=(paper.ENERGY["x86"], paper.ENERGY["arm"]),
+            here=(NOT_MEASURED, NOT_MEASURED),
+            why="intop reads no power meter.",
+        ),
+    ]
+
+
+def _errors(found: Sequence[Outcome]) -> Iterable[PaperRow]:
+    for place, (family, errors) in enumerate(paper.ERRORS.items()):
+
+        def told(one: Outcome, family: str = family) -> str:
+            known = one.training.errors if one.training else ()
+            mapes = (e.mape for e in known if e.family == family)
+            return next((f"{m:.0f} %" if isfinite(m) else "without bounds" for m in mapes), "")
+
+        yield PaperRow(
+            figure=f"model error, {family}",
+            paper=(f"{errors['x86']:g} %", f"{errors['arm']:g} %"),
+            here=_here(found, told),
+            why=AS_ABOVE if place else _why_errors(found),
+        )
+
+
+def _why_errors(found: Sequence[Outcome]) -> str:
+    """With what the noise of the trials alone makes, where that is known."""
+    trials = [one.training.trials for one in found if one.training]
+    ceilings = [
+        f"{one.arch} {one.workload} {one.training.ceiling.mape:.0f} %"
+        for one in found
+        if one.training and one.training.ceiling
+    ]
+    if not trials:
+        return "Nothing was trained here."
+    few, many = min(trials), max(trials)
+    told = f"{few}" if few == many else f"{few} to {many}"
+    noise = f"; noise alone makes {', '.join(ceilings)}" if ceilings else ""
+    return f"Ours are on held-out configurations, of {told} trials{noise}."
+
+
+def _searches(found: Sequence[Outcome]) -> Iterable[PaperRow]:
+    def span(arch: str) -> str:
+        made = [
+            run.generations
+            for one in found
+            if one.arch == arch
+            for run in one.convergences
+            if run.model in TREE_MODELS
+        ]
+        ends = dict.fromkeys((min(made), max(made)) if made else ())
+        return " to ".join(map(str, ends)) or NOT_MEASURED
+
+    yield PaperRow(
+        figure="generations, four tree models",
+        paper=_pair(lambda arch: "{} to {}".format(*paper.GENERATIONS[arch])),
+        here=_pair(span),
+        why=(
+            "Until the best prediction improved no more. It depends on the population, on what "
+            "counts as converged, and on how many parameters are searched."
+        ),
+    )
+    yield PaperRow(
+        figure="generations, XGBoost",
+        paper=_pair(lambda arch: _listed(paper.XGBOOST_GENERATIONS[arch].items())),
+        here=_here(found, lambda one: _run(one, "XGBoost", lambda run: str(run.generations))),
+        why=AS_ABOVE,
+    )
+    minutes = paper.LIGHTGBM_MINUTES
+    yield PaperRow(
+        figure="search time, LightGBM",
+        paper=_pair(lambda arch: _listed((w, f"{m} min") for w, m in minutes[arch].items())),
+        here=_here(found, lambda one: _run(one, "LightGBM", lambda r: f"{number(r.seconds)} s")),
+        why=(
+            "A model is asked for a whole generation at once here, and the time is that of the "
+            "machine that runs intop, so it tells nothing about the cluster."
+        ),
+    )
+
+
+def _run(one: Outcome, model: str, told: Callable[[Converged], str]) -> str:
+    return next((told(run) for run in one.convergences if run.model == model), "")
+
+
+def _speed_ups(found: Sequence[Outcome]) -> Iterable[PaperRow]:
+    def mean(one: Outcome) -> str:
+        made = one.verdict.models if one.verdict else None
+        return _interval(made.mean) if made and made.mean else ""
+
+    def best(one: Outcome) -> str:
+        made = one.verdict.models if one.verdict else None
+        top = made.best if made else None
+        return f"{_interval(top.ratio)}, {top.model}" if top and top.ratio else ""
+
+    def verdict(one: Outcome) -> str:
+        v = one.verdict
+        return f"{interval(v.ratio, v.ratio_low, v.ratio_high)}, {v.outcome}" if v else ""
+
+    yield PaperRow(
+        figure="speed-up, mean over the models",
+        paper=_pair(lambda arch: f"{paper.MEAN_SPEED_UP[arch]:g}"),
+        here=_here(found, mean),
+        why=(
+            "A gain depends on what limits the cluster: hardware, load, link and the default's "
+            "own values are others here."
+        ),
+    )
+    rounds = [o.verdict.models.rounds for o in found if o.verdict and o.verdict.models]
+    yield PaperRow(
+        figure="speed-up, best of the models",
+        paper=_pair(lambda arch: f"{paper.BEST_SPEED_UP[arch]:g}"),
+        here=_here(found, best),
+        why="The best of several is flattered by luck"
+        + (f"; ours is of {counted(max(rounds), 'round')}." if rounds else "."),
+    )
+    yield PaperRow(
+        figure="speed-up, verdict in fresh pairs",
+        paper=(NOT_MEASURED, NOT_MEASURED),
+        here=_here(found, verdict),
+        why="The paper reports no fresh measurement of a configuration that was chosen.",
+    )
+
+
+def _architectures(found: Sequence[Outcome], compared: Compared | None) -> PaperRow:
+    emulated = sorted({one.arch for one in found if one.emulated})
+    return PaperRow(
+        figure="tuned P99, lower by",
+        paper=_pair(lambda arch: "{}: {} ms ({} %)".format(*paper.TUNED_P99_LOWER[arch])),
+        here=_pair(lambda arch: _lower(arch, compared.comparisons if compared else ())),
+        why=(
+            f"Than on the other architecture. {' and '.join(emulated)} is emulated here, so no "
+            "difference is one of the architectures."
+            if emulated
+            else "Than on the other architecture. Machines and load are others than the paper's."
+        ),
+    )
+
+
+def _lower(arch: str, comparisons: Sequence[Comparison]) -> str:
+    """By how many ms and how many times, in the workloads in which this side is the lower one."""
+    told: list[tuple[str, str]] = []
+    tuned = [(c, c.tuned) for c in comparisons if c.tuned is not None]
+    for one, contrast in tuned:
+        here = [side.arch for side in one.sides].index(arch)
+        apart, ratio = contrast.difference_ms, contrast.ratio
+        if contrast.outcome == "not separated":
+            told.append((one.workload, "not separated"))
+        elif (contrast.outcome == "higher") == (here == 0):
+            by = (apart.difference, apart.low, apart.high)
+            ms = interval(*by) if here == 0 else interval(-by[0], -by[2], -by[1])
+            times = ratio.ratio if here == 0 else 1 / ratio.ratio
+            told.append((one.workload, f"{ms} ms, {number(times)} times"))
+    return _listed(told) or ("in no workload" if tuned else NOT_MEASURED)
+
+
+def _interval(found: RatioInterval | None) -> str:
+    return interval(found.ratio, found.low, found.high) if found else ""
+
+
+def _pair(of: Callable[[str], str]) -> tuple[str, str]:
+    return of("x86"), of("arm")
+
+
+def _here(found: Sequence[Outcome], told: Callable[[Outcome], str]) -> tuple[str, str]:
+    """What there is by workload, for both architectures."""
+    return _pair(
+        lambda arch: (
+            _listed((o.workload, words) for o in found if o.arch == arch and (words := told(o)))
+            or NOT_MEASURED
+        )
+    )
+
+
+def _listed(items: Iterable[tuple[str, object]]) -> str:
+    """Such as: slt: 35; dlt: 60."""
+    return "; ".join(f"{workload}: {words}" for workload, words in items)
