@@ -18,7 +18,7 @@ import pytest
 from campaigns import LAB
 from fakes import probe_of
 from intop import __version__
-from intop.cli import cli, hosts
+from intop.cli import cli, rollback
 from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
@@ -450,7 +450,7 @@ def test_a_host_is_taken_from_somebody_only_when_that_is_confirmed(
     found = [Answer(name="lb", said=state), Answer[HostState](name="gone", error="gone: gone")]
     ended = None
     try:
-        hosts._confirm(found)
+        rollback._confirm(found)
     except SystemExit as error:
         ended = error.code
     assert code == ended

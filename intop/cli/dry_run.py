@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import interruptible, print_result, say, show_result, study_of
+from intop.cli.options import interruptible, say, show_result, study_of
 from intop.errors import UsageError
 
 UNTOUCHED = "nothing was written"
@@ -59,23 +59,6 @@ def of_doctor(writes: bool, **options: Any) -> None:
         _measuring((), **options)
 
 
-def of_rollback(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """In place of rollback: hosts are asked what they are to be given back."""
-    from intop.cli.hosts import chosen_hosts
-    from intop.cli.passwords import connecting
-    from intop.pipeline.host_states import states
-    from intop.report.dry_run import rollback
-
-    if yes and not force:
-        raise UsageError("--yes belongs to --force: nothing is asked without it")
-    with interruptible(UNTOUCHED):
-        addresses, missing = chosen_hosts(**options)
-        answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
-    show_result(answers, lambda found: rollback(found, force=force), as_json=as_json)
-    if any(answer.said is None for answer in answers):
-        sys.exit(1)
-
-
 def of_apply(
     winner: bool,
     persist: bool,
@@ -101,35 +84,6 @@ def of_apply(
         sys.exit(NO_GAIN)
     if any(host.problem for plan in plans for host in plan.hosts):
         sys.exit(1)
-
-
-def of_lab_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
-    """In place of lab up."""
-    from intop.cli.lab import labs_of
-    from intop.lab import cluster
-
-    for spec in labs_of(study_of(config), arch):
-        state = cluster.status(spec.name).state
-        kind = "a virtual machine" if spec.kind == "vm" else "network namespaces"
-        if state == "up":
-            print_result(f"lab {spec.name} is up, and would be left as it is")
-        else:
-            print_result(f"lab {spec.name} is {state}, and would be started ({spec.arch}, {kind})")
-
-
-def of_lab_down(config: Path | None, arch: str | None, every: bool) -> None:
-    """In place of lab down."""
-    from intop.cli.lab import labs_to_end
-    from intop.lab import cluster
-
-    for name in labs_to_end(config, arch, every=every):
-        found = cluster.status(name)
-        print_result(
-            f"lab {name} is {found.state}, and nothing of it would be removed"
-            if found.state == "down"
-            else f"lab {name} is {found.state}, and would be removed with {found.processes} "
-            f"processes"
-        )
 
 
 def _measuring(

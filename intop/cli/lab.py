@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from intop.cli import dry_run
 from intop.cli.options import (
     Group,
     arch_option,
@@ -25,6 +24,33 @@ if TYPE_CHECKING:
     from intop.domain.cluster import LabSpec
 
 
+def _dry_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
+    """In place of lab up."""
+    from intop.lab import cluster
+
+    for spec in labs_of(study_of(config), arch):
+        state = cluster.status(spec.name).state
+        kind = "a virtual machine" if spec.kind == "vm" else "network namespaces"
+        if state == "up":
+            print_result(f"lab {spec.name} is up, and would be left as it is")
+        else:
+            print_result(f"lab {spec.name} is {state}, and would be started ({spec.arch}, {kind})")
+
+
+def _dry_down(config: Path | None, arch: str | None, every: bool) -> None:
+    """In place of lab down."""
+    from intop.lab import cluster
+
+    for name in labs_to_end(config, arch, every=every):
+        found = cluster.status(name)
+        print_result(
+            f"lab {name} is {found.state}, and nothing of it would be removed"
+            if found.state == "down"
+            else f"lab {name} is {found.state}, and would be removed with {found.processes} "
+            f"processes"
+        )
+
+
 @click.group(
     "lab", cls=Group, epilog=examples("intop lab up", "intop lab status", "intop lab down")
 )
@@ -41,7 +67,7 @@ def group() -> None:
     show_default=True,
     help="Install programs that are missing, such as nginx, by apt-get. No service is started.",
 )
-@dry_run_option(dry_run.of_lab_up)
+@dry_run_option(_dry_up)
 def up(config: Path | None, arch: str | None, install: bool) -> None:
     """Bring the study's embedded clusters up, on this machine.
 
@@ -98,7 +124,7 @@ def status(config: Path | None, as_json: bool) -> None:
 @config_option
 @arch_option
 @click.option("--all", "every", is_flag=True, help="Those of other studies too.")
-@dry_run_option(dry_run.of_lab_down)
+@dry_run_option(_dry_down)
 def down(config: Path | None, arch: str | None, every: bool) -> None:
     """Take the embedded clusters down, also what a crash has left of them."""
     from intop.lab import cluster

@@ -27,9 +27,9 @@ def test_it_is_told_beside_the_hosts(study: Path, call: Call) -> None:
 def test_it_can_be_asked_without_any_host(
     study: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from intop.cli import hosts
+    from intop.cli import status
 
-    monkeypatch.setattr(hosts, "connecting", lambda _: pytest.fail("connects"))
+    monkeypatch.setattr(status, "connecting", lambda _: pytest.fail("connects"))
     begun(study.parent, ["ok"])
     code, out, _ = call("status", "--campaign", "-c", study)
     assert (0, True) == (code, "nobody seems to be at work; go on with: intop tune" in out)

@@ -1,0 +1,66 @@
+"""contest: published sets of values against each other."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run, values
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    force_option,
+    stage_options,
+)
+from intop.cli.running import run_stage
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "contest",
+    cls=Command,
+    epilog=examples(
+        "intop contest                                       all baselines",
+        "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
+        "intop contest --default ubuntu-18.04                the same trials, judged against that",
+        "intop contest --again                               measure anew",
+    ),
+)
+@click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
+@stage_options
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    help="How often each of them is measured.  [default: judge_pairs of the file]",
+)
+@click.option(
+    "--default",
+    "reference",
+    default="default",
+    shell_complete=values.baselines,
+    help="Which of them the others are judged against; measures nothing.  "
+    "[default: the host's own values]",
+)
+@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@force_option
+@dry_run_option(dry_run.of_contest)
+def command(
+    names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
+) -> None:
+    """Measure published sets of values, such as those of blog posts, against each other.
+
+    The host's own values, all baselines or the named ones, and the tuned configuration once there
+    is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
+    [study] baselines names.
+    """
+    from intop.pipeline.contest import contest as stage
+    from intop.report.contest import contest as text
+
+    run_stage(
+        lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
+        text,
+        begins=True,
+        **options,
+    )

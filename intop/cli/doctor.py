@@ -1,0 +1,63 @@
+"""doctor: can every host be reached, read and measured?"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from intop.cli import dry_run
+from intop.cli.options import (
+    Command,
+    arch_option,
+    config_option,
+    dry_run_option,
+    examples,
+    json_option,
+    say,
+    show_result,
+    study_of,
+)
+from intop.cli.running import connect_to
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "doctor",
+    cls=Command,
+    epilog=examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test"),
+)
+@config_option
+@arch_option
+@json_option
+@click.option(
+    "--write-test",
+    "writes",
+    is_flag=True,
+    help="Also write keys their own values, to see whether the kernel takes them.",
+)
+@dry_run_option(dry_run.of_doctor)
+def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
+    """Check that every host can be reached, read and measured.
+
+    Changes nothing: what --write-test writes are the keys' own values.
+    """
+    from intop.pipeline.context import chosen_archs, clusters_of, taking_part
+    from intop.pipeline.doctor import examine
+    from intop.report import doctor as report
+
+    study = study_of(config)
+    archs = chosen_archs(study, arch)
+    if arch is None:
+        archs = taking_part(study, archs, lambda _: False, say)
+    connect = connect_to(study, archs)
+    found = [
+        one
+        for name in archs
+        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+    ]
+    show_result(found, lambda each: report.examined(*each), as_json=as_json)
+    if any(one.problems for one in found):
+        sys.exit(1)

@@ -1,0 +1,40 @@
+"""pilot: how long trials are."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    force_option,
+    new_option,
+    stage_options,
+)
+from intop.cli.running import run_stage
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "pilot",
+    cls=Command,
+    epilog=examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json"),
+)
+@stage_options
+@new_option
+@force_option
+@dry_run_option(dry_run.of_stages("pilot"))
+def command(new: bool, **options: Any) -> None:
+    """Choose how long trials are, by measuring the default in trials of several durations.
+
+    The first stage of a campaign does so by itself where the file has no duration_s. Where it has
+    one, that stands, and this says what it is worth.
+    """
+    from intop.pipeline.pilot import pilot as stage
+    from intop.report.pilot import pilot as text
+
+    run_stage(stage, text, begins=True, new=new, **options)

@@ -1,0 +1,96 @@
+"""rollback: hosts are given back as they were before intop."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli.dry_run import UNTOUCHED
+from intop.cli.hosts import chosen_hosts, host_options
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    interruptible,
+    json_option,
+    say,
+    show_result,
+)
+from intop.cli.passwords import connecting
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.answer import Answer
+    from intop.domain.host_state import HostState
+
+
+def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
+    """In place of rollback: hosts are asked what they are to be given back."""
+    from intop.pipeline.host_states import states
+    from intop.report.dry_run import rollback
+
+    if yes and not force:
+        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    with interruptible(UNTOUCHED):
+        addresses, missing = chosen_hosts(**options)
+        answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
+    show_result(answers, lambda found: rollback(found, force=force), as_json=as_json)
+    if any(answer.said is None for answer in answers):
+        sys.exit(1)
+
+
+@click.command(
+    "rollback",
+    cls=Command,
+    epilog=examples(
+        "intop rollback                                       all load balancers of the study",
+        "intop rollback --host root@10.0.0.5:22 --host lb2    needs no study, and no store",
+        "intop rollback --arch arm --force                    also from a session that is alive",
+    )
+    + "\n\nWithout intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
+)
+@host_options
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where a session is alive, and what somebody else has changed since.",
+)
+@click.option("--yes", is_flag=True, help="Don't ask before --force takes a host away.")
+@json_option
+@dry_run_option(_dry_run)
+def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
+    """Give hosts back as they were before intop, from what lies on them.
+
+    Also what apply has left there, with the file of --persist. What a session has set, watchdogs
+    restore by themselves once it has been silent for its lease; this does it now.
+    The exit code is 0 when every host is as before, also when there was nothing to roll back.
+    """
+    from intop.pipeline.host_states import roll_back, states
+    from intop.report import host_states as report
+
+    if yes and not force:
+        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    with interruptible("what is not rolled back yet, intop status shows"):
+        addresses, missing = chosen_hosts(**options)
+        connect = connecting(addresses)
+        if force and not yes:
+            _confirm(states(addresses, connect))
+        found = roll_back(addresses, connect, force=force)
+    show_result([*missing, *found], report.rollbacks, as_json=as_json)
+    if missing or not all(answer.said and answer.said.is_as_before for answer in found):
+        sys.exit(1)
+
+
+def _confirm(found: Sequence["Answer[HostState]"]) -> None:
+    """Ask before a host is taken from a session, or what somebody else has set is overwritten."""
+    from intop.report.host_states import at_stake
+
+    if not (lines := [line for answer in found for line in at_stake(answer)]):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("\n".join([*lines, "Say --yes to roll back all the same"]))
+    say("\n".join(lines))
+    if not click.confirm("Roll back all the same?", err=True):
+        say("nothing was changed")
+        sys.exit(1)

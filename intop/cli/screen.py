@@ -1,0 +1,48 @@
+"""screen: which parameters matter."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    figures_options,
+    force_option,
+    new_option,
+    samples_option,
+    stage_options,
+)
+from intop.cli.running import run_stage
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "screen",
+    cls=Command,
+    epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"),
+)
+@stage_options
+@samples_option
+@new_option
+@force_option
+@figures_options
+@dry_run_option(dry_run.of_stages("screen"))
+def command(samples: int | None, new: bool, **options: Any) -> None:
+    """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
+    from intop.pipeline.sampling import screen as stage
+    from intop.pipeline.sampling import workloads_agree
+    from intop.report import ranks, text
+
+    run_stage(
+        lambda task: stage(task, samples),
+        text.ranking,
+        begins=True,
+        new=new,
+        also=(workloads_agree, ranks.agreement),
+        **options,
+    )

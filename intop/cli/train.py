@@ -1,0 +1,64 @@
+"""train: models of the trials, or of a table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import table
+from intop.cli.options import (
+    Command,
+    examples,
+    figures_options,
+    models_option,
+    stage_options,
+)
+from intop.cli.running import run_stage
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "train",
+    cls=Command,
+    epilog=examples(
+        "intop train",
+        "intop train --workload dlt --json",
+        "intop train --models models",
+        "intop train --figures figures",
+        "intop train --data trials.csv                              exported trials",
+        "intop train --data runs.csv --target p95_ms",
+        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
+    ),
+)
+@stage_options
+@figures_options
+@models_option("Also save the fitted models in this folder.")
+@table.table_options
+def command(
+    data: Path | None,
+    models: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    figures: Path | None,
+    figure_format: str,
+    **options: Any,
+) -> None:
+    """Fit the six model families and report their held-out errors (STM, DTM).
+
+    With --data they are fitted to a table, and nothing is stored: to what somebody measured,
+    or to trials that `intop export` wrote, which takes no further option and gives the same errors.
+    """
+    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    if data is not None:
+        table.train(data, arch=arch, workload=workload, **shown, **options)
+        return
+    table.without_data(options)
+    from intop.pipeline.modelling import train as stage
+    from intop.report.components import trained as text
+
+    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
+    run_stage(lambda task: stage(task, models), text, measures=False, **asked, **shown)

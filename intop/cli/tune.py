@@ -1,0 +1,124 @@
+"""tune: all stages after one another."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    force_option,
+    new_option,
+    print_result,
+    say,
+    stage_options,
+)
+from intop.cli.running import exit_by, opened_context
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.config.study import Study
+    from intop.pipeline.context import Context
+    from intop.pipeline.tuning import Tuned
+    from intop.store import Campaign, Store
+
+
+@click.command(
+    "tune",
+    cls=Command,
+    epilog=examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json"),
+)
+@stage_options
+@new_option
+@force_option
+@click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
+@dry_run_option(dry_run.of_tune)
+def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
+    """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
+
+    In the end what was tuned is compared.
+
+    Where the store has a campaign of this study already, it asks whether to go on with that one.
+    """
+    from intop.pipeline.tuning import tune as stage
+    from intop.report import text
+    from intop.report.explain import explanation, smallest
+    from intop.report.machine import to_json
+    from intop.report.refine import refined
+    from intop.report.verdict import sentence, verdict
+
+    if new and resume:
+        raise UsageError("--new and --resume exclude each other")
+
+    def done(tuned: "Tuned") -> None:
+        if not as_json:
+            title = f"{tuned.arch} {tuned.workload}"
+            text.show(
+                text.ranking(title, tuned.ranking),
+                *([refined(title, tuned.refined)] if tuned.refined else []),
+                text.errors(title, tuned.training),
+                text.search(title, tuned.search),
+                verdict(title, tuned.verdict),
+            )
+            if tuned.explanation is not None:
+                text.show(explanation(title, tuned.explanation))
+
+    def choose(store: "Store", study: "Study") -> "Campaign":
+        return _campaign_to_tune(store, study, new=new, resume=resume)
+
+    with opened_context(**options, choose=choose) as context:
+        found = stage(context, done)
+        if as_json:
+            print_result(to_json(found))
+        else:
+            print_result("Verdicts")
+            for one in found:
+                print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
+                if one.explanation is not None:
+                    print_result(f"    {smallest(one.explanation)}")
+            print_result("")
+            _show_comparison(context)
+    exit_by([one.verdict for one in found])
+
+
+def _show_comparison(context: "Context") -> None:
+    """What compare would say, where there are two architectures."""
+    from intop.errors import IncomparableError
+    from intop.pipeline.comparing import compare as stage
+    from intop.report import comparison as report
+    from intop.report.text import show
+
+    if len(context.archs) < 2:
+        return
+    try:
+        show(report.as_text(stage(context, *context.archs)))
+    except IncomparableError as error:
+        say(str(error))
+
+
+def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
+    """The campaign that a user wants. Raises UsageError when nobody is there to ask."""
+    from intop.pipeline import campaigns
+
+    latest = store.latest(study.name)
+    if latest is None or (new and not store.is_empty(latest)):
+        return campaigns.new(store, study)
+    if resume or store.is_empty(latest):
+        return latest
+    state = "is finished" if latest.finished_at else "is not finished"
+    told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
+    say(told + ".")
+    answer = click.prompt(
+        "Resume it, start anew beside it, or quit?",
+        type=click.Choice(["resume", "new", "quit"]),
+        default="resume",
+        err=True,
+    )
+    if answer == "quit":
+        sys.exit(0)
+    return latest if answer == "resume" else campaigns.new(store, study)

@@ -1,0 +1,47 @@
+"""verify: a verdict by measurement."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run, values
+from intop.cli.options import (
+    Command,
+    dry_run_option,
+    examples,
+    figures_options,
+    stage_options,
+)
+from intop.cli.running import exit_by, run_stage
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    "verify",
+    cls=Command,
+    epilog=examples(
+        "intop verify",
+        "intop verify --arch x86 --workload slt",
+        "intop verify --default ubuntu-18.04",
+        "intop verify --figures figures",
+    ),
+)
+@stage_options
+@figures_options
+@click.option(
+    "--default",
+    "against",
+    default="default",
+    shell_complete=values.baselines,
+    help="The baseline that stands for the default.  [default: the host's own values]",
+)
+@dry_run_option(dry_run.of_stages("pick", "judge"))
+def command(against: str, **options: Any) -> None:
+    """Measure the finalists against the default, and give a verdict."""
+    from intop.pipeline.verifying import judged_latencies
+    from intop.pipeline.verifying import verify as stage
+    from intop.report.verdict import verdict as text
+
+    exit_by(run_stage(lambda task: stage(task, against), text, drawn=judged_latencies, **options))
