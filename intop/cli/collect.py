@@ -1,6 +1,6 @@
 """collect: trials that fill the space."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,6 @@ from intop.cli.options import (
     stage_options,
 )
 from intop.cli.running import run_stage
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,9 +21,6 @@ from intop.cli.options import (
 from intop.cli.running import stored_context
 from intop.errors import IntopError, UsageError
 from intop.report.plain import inert
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

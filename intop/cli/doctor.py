@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,9 +18,6 @@ from intop.cli.options import (
     study_of,
 )
 from intop.cli.running import connect_to
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

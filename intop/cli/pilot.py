@@ -1,6 +1,6 @@
 """pilot: how long trials are."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,6 @@ from intop.cli.options import (
     stage_options,
 )
 from intop.cli.running import run_stage
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

@@ -1,7 +1,7 @@
 """search: promising configurations by the models."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,6 @@ from intop.cli.options import (
 )
 from intop.cli.running import run_stage
 from intop.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(

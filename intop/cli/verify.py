@@ -1,6 +1,6 @@
 """verify: a verdict by measurement."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from intop.cli.options import (
     stage_options,
 )
 from intop.cli.running import exit_by, run_stage
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(
