@@ -32,7 +32,6 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.datasets import DUMMIES, PARAMETERS, context_of
-from intop import __version__
 from intop.config.study import load_study
 from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
 from intop.domain.cluster import LabSpec, native_arch
@@ -49,6 +48,7 @@ from intop.report.figures.files import write_figures
 from intop.report.text import show
 from intop.resources import shipped
 from intop.store import opened
+from intop.version import __version__
 
 KEYS = 14
 TWINS = ("c", "d")

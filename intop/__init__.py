@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from intop.version import __version__
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__version__ = "0.1.0"
+__all__ = ["__version__", "trials"]
 
 
 def trials(

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from intop import __version__
 from intop.atomic import beside, write_atomically
 from intop.domain.artefact import FORMAT, Manifest, Origin, SavedModel, fingerprint, probes
 from intop.domain.encoding import Variable
 from intop.domain.results import FittedFamily, ModelError
 from intop.errors import ArtefactError, IntopError, UsageError
+from intop.version import __version__
 
 SUFFIX = ".zip"
 LARGEST = 512 << 20

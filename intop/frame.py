@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from intop import __version__
 from intop.domain.parameter import Parameter, normalised
 from intop.domain.space import parameter_columns
 from intop.domain.table import NO_PYARROW, Field, Recipe
 from intop.domain.trial import Stage, Trial
 from intop.errors import UsageError
+from intop.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

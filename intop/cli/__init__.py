@@ -10,7 +10,6 @@ import sys
 
 import click
 
-from intop import __version__
 from intop.cli import (
     apply,
     collect,
@@ -38,6 +37,7 @@ from intop.cli import (
 from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import Group, examples, say, say_stopped
 from intop.errors import IntopError
+from intop.version import __version__
 
 
 @click.group(

@@ -4,11 +4,11 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from intop import __version__
 from intop.domain.deployment import Change, Deployment
 from intop.domain.parameter import PARTNERS
 from intop.domain.stats import RatioInterval
 from intop.errors import UsageError
+from intop.version import __version__
 
 NAME = "99-zz-intop.conf"
 """After 99-sysctl.conf, so that a `sysctl --system` doesn't overrule it unnoticed."""

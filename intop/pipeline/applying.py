@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from intop import __version__
 from intop.domain.answer import Answer
 from intop.domain.applied import overruled
 from intop.domain.baseline import HOST
@@ -31,6 +30,7 @@ from intop.pipeline.host_states import ask_all, state_of
 from intop.pipeline.pilot import timed
 from intop.pipeline.verifying import Place, judge
 from intop.report.verdict import sentence
+from intop.version import __version__
 
 
 def plan_rollouts(

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import (
@@ -40,6 +39,7 @@ from intop.pipeline.context import Task
 from intop.pipeline.hopeless import told
 from intop.pipeline.offer import probed_of
 from intop.resources import shipped
+from intop.version import __version__
 
 QUIET_S = 1.0
 """Over which it is seen whether hosts are quiet."""

@@ -1,8 +1,8 @@
 """Which campaign a command works in: the latest one of its study, or a new one."""
 
-from intop import __version__
 from intop.config.study import Study
 from intop.store import Campaign, Store
+from intop.version import __version__
 
 
 def latest_or_new(store: Store, study: Study) -> Campaign:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from intop import __version__
 from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
 from intop.domain.probing import Probed
 from intop.domain.results import Ranking, Search, Training, Verdict
@@ -14,6 +13,7 @@ from intop.pipeline.blocks import judged_pairs
 from intop.pipeline.context import Context, Task
 from intop.pipeline.offer import stored_probed
 from intop.store import Subject
+from intop.version import __version__
 
 
 def compare(context: Context, one: str, other: str, *, force: bool = False) -> Compared:

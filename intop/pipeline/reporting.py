@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from intop import __version__
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -32,6 +31,7 @@ from intop.pipeline.comparing import compare
 from intop.pipeline.context import Context, Task
 from intop.pipeline.deploying import deployments
 from intop.pipeline.offer import probed_of
+from intop.version import __version__
 
 
 def gather(context: Context) -> Report:

@@ -7,11 +7,11 @@ the host what was set before, so that it can be undone.
 import json
 import textwrap
 
-from intop import __version__
 from intop.domain.cluster import MACHINES
 from intop.domain.deployment import Deployment
 from intop.domain.parameter import PARTNERS
 from intop.domain.sysctl_file import NAME, OURS, comment, plain_values, provenance, sysctl_file
+from intop.version import __version__
 
 _PLAYBOOK = """\
 ---

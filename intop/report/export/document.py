@@ -1,9 +1,9 @@
 """A deployment as a JSON document."""
 
-from intop import __version__
 from intop.domain.deployment import Deployment
 from intop.domain.sysctl_file import plain_values
 from intop.report.machine import to_json
+from intop.version import __version__
 
 SCHEMA = 1
 """Grows when a field is renamed or taken away; more fields may come without."""

@@ -2,10 +2,10 @@
 
 import re
 
-from intop import __version__
 from intop.domain.deployment import Deployment
 from intop.domain.sysctl_file import OURS, comment, measured, plain_values, provenance
 from intop.errors import UsageError
+from intop.version import __version__
 
 FILE = "tuned.conf"
 _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*")
