@@ -16,6 +16,7 @@ from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened
+from intop.store.schema import VERSION_TABLE
 from samples import CONDITIONS, METRICS, VERDICT, trial
 
 NAN = json.dumps({"lb": asdict(METRICS) | {"cpu": float("nan")}})
@@ -82,9 +83,9 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "conditions", "{}", "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"altitude": 1}), "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"rate_rps": "x"}), "trial 1"),
-        ("result", "document", "{}", "result Verdict"),
-        ("result", "document", "", "result Verdict"),
-        ("result", "document", '{"pairs": "\\ud800"}', "result Verdict"),
+        ("result", "document", "{}", "result verdict"),
+        ("result", "document", "", "result verdict"),
+        ("result", "document", '{"pairs": "\\ud800"}', "result verdict"),
     ],
     ids=lambda value: str(value)[:30].replace("\x1b", "").replace("\x00", ""),
 )
@@ -211,7 +212,7 @@ def test_another_programs_database_is_not_written_to(tmp_path: Path, schema: str
 
 def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        for table in ("meta", "trial", "planned", "result"):
+        for table in (VERSION_TABLE, "trial", "planned", "result"):
             connection.execute(f"drop table {table}")
     connection.close()
     with opened(str(path)) as store:
@@ -221,7 +222,7 @@ def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:
 @pytest.mark.parametrize("version", ["x", "1", -1, 1.5, None])
 def test_an_odd_schema_is_refused_or_brought_up(path: Path, version: object) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("drop table meta")
+        connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version)")
         connection.execute("insert into meta values (?)", (version,))
     connection.close()

@@ -7,10 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
@@ -38,7 +43,9 @@ from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
-from intop.store import Store, Subject, opened
+from intop.store import Store, Subject, opened, opened_to_read, opening
+from intop.store.kinds import KINDS
+from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
 from samples import CONDITIONS, METRICS
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
@@ -576,36 +583,91 @@ def test_opening_again_keeps_what_is_there(path: Path) -> None:
             assert expected == begun(store).campaign.id
 
 
-def test_a_store_of_another_schema_is_refused_by_both_numbers(path: Path) -> None:
+def as_before_migrations(path: Path, version: object) -> None:
+    """The store as an intop without migrations wrote it."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"drop table {VERSION_TABLE}")
+        connection.execute("create table meta (schema_version integer not null)")
+        connection.execute("insert into meta values (?)", (version,))
+        for kind in KINDS:
+            connection.execute(
+                "update result set kind = ? where kind = ?", (kind.__name__, KINDS[kind])
+            )
+    connection.close()
+
+
+def tables(path: Path) -> dict[str, str]:
+    with sqlite3.connect(path) as connection:
+        found = dict(connection.execute("select name, sql from sqlite_master where sql not null"))
+    connection.close()
+    return found
+
+
+def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> None:
     with opened(str(path)):
         pass
     with sqlite3.connect(path) as connection:
-        connection.execute("update meta set schema_version = 99")
+        connection.execute(f"update {VERSION_TABLE} set version_num = '0099'")
+        connection.execute("pragma journal_mode = delete")
     connection.close()
-    with (
-        pytest.raises(UsageError, match=r"intop\.db has schema 99, this intop needs 2: name anoth"),
-        opened(str(path)),
-    ):
-        pytest.fail("must not open")
+    before = path.read_bytes()
+    told = rf"intop\.db has schema 0099, and this intop knows {HEAD} at most: name anoth"
+    for way in (opened, opened_to_read):
+        with pytest.raises(UsageError, match=told), way(str(path)):
+            pytest.fail("must not open")
+    assert before == path.read_bytes()
 
 
-def test_a_store_of_schema_1_gets_what_trials_have_got_since(path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_from_before_migrations_is_taken_over(path: Path, version: int) -> None:
     with opened(str(path)) as store:
         subject = begun(store)
         store.write_plan(subject, "collect", PLAN)
         store.add(subject, trial())
-    with sqlite3.connect(path) as connection:
-        for column in ("replica", "p99_above_ms"):
-            connection.execute(f"alter table trial drop column {column}")
-        connection.execute("update meta set schema_version = 1")
-    connection.close()
+        store.put(subject, SEARCH)
+    made = tables(path)
+    as_before_migrations(path, version)
+    if version == 1:
+        with sqlite3.connect(path) as connection:
+            for column in ("replica", "p99_above_ms"):
+                connection.execute(f"alter table trial drop column {column}")
+        connection.close()
+    with (
+        pytest.raises(UsageError, match="made by an earlier intop: any stage brings it up to date"),
+        opened_to_read(str(path)),
+    ):
+        pytest.fail("must not open")
     for _ in range(2):
         with opened(str(path)) as store:
             (found,) = store.trials(subject, "collect")
+            assert SEARCH == store.get(subject, Search)
+            assert ["search"] == list(store.results(subject))
     assert ("", None) == (found.replica, found.p99_above_ms)
-    with sqlite3.connect(path) as connection:
-        assert [(2,)] == connection.execute("select schema_version from meta").fetchall()
-    connection.close()
+    with opened_to_read(str(path)) as reading:
+        assert reading is not None
+        assert SEARCH == reading.get(subject, Search)
+    if version == 2:
+        assert made == tables(path)
+
+
+def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
+    with opened(str(path)):
+        pass
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        migrated = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert [] == compare_metadata(migrated, metadata)
+        assert HEAD == migrated.get_current_revision()
+    engine.dispose()
+    folder = Path(opening.__file__).with_name("migrations")
+    scripts = ScriptDirectory(str(folder))
+    assert list(KNOWN) == [s.revision for s in scripts.walk_revisions()][::-1]
+
+
+def test_every_result_that_is_stored_has_a_name(path: Path) -> None:
+    assert len(KINDS) == len(set(KINDS.values()))
+    migration = import_module("intop.store.migrations.versions.v0002_kinds_of_results")
+    assert {name.lower() for name in migration.KINDS} == set(KINDS.values())
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:

@@ -37,6 +37,7 @@ from intop.domain.workload import Workload
 from intop.hosts.load import calibration_of
 from intop.learn.parallel import processes
 from intop.store import Campaign, Store, Subject
+from intop.store.kinds import KINDS
 
 RESULT: Mapping[str, type] = {
     "pilot": Pilot,
@@ -294,7 +295,7 @@ class _Known:
         return wanted.get(name, True) or begun or name in self.asked
 
     def _has_result(self, name: str) -> bool:
-        return name in RESULT and RESULT[name].__name__ in self.results
+        return name in RESULT and KINDS[RESULT[name]] in self.results
 
     def _is_done(self, name: str) -> bool:
         if self._has_result(name):

@@ -1,0 +1,174 @@
+"""Rows of the store to what they mean, and back."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from intop.domain.campaign_status import Place
+from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.errors import IntopError
+from intop.store.schema import planned_table, trial_table
+
+LONGEST_S = 1e6
+"""No trial takes eleven days."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """One run of a study, which may take several sittings."""
+
+    id: int
+    study: str
+    started_at: str
+    finished_at: str | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a plan, a trial or a result is about."""
+
+    campaign: Campaign
+    arch: str
+    workload: str
+
+
+def key_of(subject: Subject) -> dict[str, object]:
+    """The columns that say what a row is about."""
+    return {
+        "campaign_id": subject.campaign.id,
+        "arch": subject.arch,
+        "workload": subject.workload,
+    }
+
+
+def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that select the rows about a subject."""
+    return tuple(table.c[name] == value for name, value in key_of(subject).items())
+
+
+@contextmanager
+def as_written(what: str) -> Iterator[None]:
+    """Name what can't be read: somebody else has written there, or a later version of intop."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise IntopError(
+            f"the store's {what} is not as this intop writes it: {said}. "
+            f"Bring back a copy of the store, or start anew with another one in [study]"
+        ) from error
+
+
+def loaded(text: str) -> Any:
+    """JSON as we write it. Raises ValueError, also for NaN and its like, which no trial has."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no number")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def campaign_of(row: Any) -> Campaign:
+    """Raises ValueError for a row that no intop writes."""
+    return TypeAdapter(Campaign).validate_python(
+        {
+            "id": row.id,
+            "study": row.study,
+            "started_at": row.started_at,
+            "finished_at": row.finished_at,
+            "seed": row.seed,
+        }
+    )
+
+
+_PLANNED = TypeAdapter(PlannedTrial)
+_PLACE = TypeAdapter(Place)
+_TRIAL = TypeAdapter(Trial)
+
+
+def planned_of(row: Any) -> PlannedTrial:
+    """Raises ValueError for a row that no intop writes."""
+    return _PLANNED.validate_python(
+        {
+            "index": row.position,
+            "role": row.role,
+            "configuration": Configuration.from_json(row.configuration),
+            "label": row.label,
+        }
+    )
+
+
+def place_of(attempts: Sequence[Any]) -> Place:
+    """A place by its attempts, the last one first; without one its row has no trial."""
+    row = attempts[0]
+    made = [attempt for attempt in attempts if attempt.attempt is not None]
+    values = {
+        "stage": row.stage,
+        "index": row.position,
+        "role": row.role,
+        "label": row.label,
+        "configuration": Configuration.from_json(row.configuration),
+        "attempts": len(made),
+        "disturbed": sum(attempt.status == "disturbed" for attempt in made),
+    }
+    if made:
+        names = ("status", "started_at", "seconds", "p99_ms")
+        values |= {name: getattr(row, name) for name in names}
+        check_instant(row.started_at)
+        if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
+            raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
+    return _PLACE.validate_python(values)
+
+
+def check_instant(text: str) -> None:
+    """Raises ValueError for what is no time with its zone."""
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+
+
+def trial_of(row: Any) -> Trial:
+    """A trial with its place. Raises ValueError for a row that no intop writes."""
+    histogram = row[trial_table.c.histogram]
+    conditions = loaded(row[trial_table.c.conditions])
+    if unknown := set(conditions) - {field.name for field in fields(Conditions)}:
+        # Left out, trials of other conditions would look alike.
+        raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
+    return _TRIAL.validate_python(
+        {
+            "planned": {
+                "index": row[planned_table.c.position],
+                "role": row[planned_table.c.role],
+                "configuration": Configuration.from_json(row[planned_table.c.configuration]),
+                "label": row[planned_table.c.label],
+            },
+            "stage": row[planned_table.c.stage],
+            "attempt": row[trial_table.c.attempt],
+            "status": row[trial_table.c.status],
+            "detail": row[trial_table.c.detail],
+            "conditions": conditions,
+            "started_at": row[trial_table.c.started_at],
+            "seconds": row[trial_table.c.seconds],
+            "seed": row[trial_table.c.seed],
+            "tool_version": row[trial_table.c.tool_version],
+            "histogram": None if histogram is None else Histogram.from_text(histogram),
+            "achieved_rps": row[trial_table.c.achieved_rps],
+            "errors": loaded(row[trial_table.c.errors]),
+            "metrics": loaded(row[trial_table.c.metrics]),
+            "replica": row[trial_table.c.replica],
+            "p99_above_ms": row[trial_table.c.p99_above_ms],
+        }
+    )
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

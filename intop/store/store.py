@@ -1,0 +1,235 @@
+"""The store of campaigns, plans, trials and results."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import groupby
+from typing import TypeVar
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from intop.domain.campaign_status import Place
+from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.errors import IntopError
+from intop.store.kinds import KINDS
+from intop.store.rows import (
+    Campaign,
+    Subject,
+    about,
+    as_written,
+    campaign_of,
+    check_instant,
+    key_of,
+    now,
+    place_of,
+    planned_of,
+    trial_of,
+)
+from intop.store.schema import campaign_table, planned_table, result_table, trial_table
+
+T = TypeVar("T")
+
+
+class Store:
+    """An open database. Every method is a transaction of its own."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def latest(self, study: str) -> Campaign | None:
+        """The newest campaign of a study."""
+        query = campaign_table.select().where(campaign_table.c.study == study)
+        with self._engine.connect() as connection:
+            row = connection.execute(query.order_by(campaign_table.c.id.desc()).limit(1)).first()
+        if row is None:
+            return None
+        with as_written(f"campaign {row.id}"):
+            return campaign_of(row)
+
+    def earlier(self, campaign: Campaign) -> list[Campaign]:
+        """The campaigns of the same study before this one, the oldest first."""
+        return [c for c in self.campaigns() if c.study == campaign.study and c.id < campaign.id]
+
+    def campaigns(self) -> list[Campaign]:
+        """All campaigns of all studies, the oldest first."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(campaign_table.select().order_by(campaign_table.c.id)).all()
+        found: list[Campaign] = []
+        for row in rows:
+            with as_written(f"campaign {row.id}"):
+                found.append(campaign_of(row))
+        return found
+
+    def subjects(self, campaign: Campaign) -> list[Subject]:
+        """What was planned for in a campaign, in the order in which it began."""
+        of = (planned_table.c.arch, planned_table.c.workload)
+        query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
+            return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
+
+    def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
+        """A new campaign of a study."""
+        values = {
+            "study": study,
+            "started_at": now(),
+            "seed": seed,
+            "tool_version": tool_version,
+        }
+        with self._engine.begin() as connection:
+            connection.execute(campaign_table.insert().values(values))
+        made = self.latest(study)
+        if made is None:
+            raise IntopError(f"campaign of {study} was written and can't be read back")
+        return made
+
+    def is_empty(self, campaign: Campaign, arch: str | None = None) -> bool:
+        """Whether nothing was even planned in a campaign, for one architecture or at all."""
+        query = sa.select(planned_table.c.id).where(planned_table.c.campaign_id == campaign.id)
+        if arch is not None:
+            query = query.where(planned_table.c.arch == arch)
+        with self._engine.connect() as connection:
+            return connection.execute(query.limit(1)).first() is None
+
+    def finish(self, campaign: Campaign) -> None:
+        """Note that a campaign has all that it was to have."""
+        update = campaign_table.update().where(campaign_table.c.id == campaign.id)
+        with self._engine.begin() as connection:
+            connection.execute(update.values(finished_at=now()))
+
+    def plan(self, subject: Subject, stage: Stage) -> list[PlannedTrial]:
+        """A stage's plan, in the order of measurement; empty when there is none yet."""
+        query = planned_table.select().where(
+            *about(planned_table, subject), planned_table.c.stage == stage
+        )
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(planned_table.c.position)).all()
+        with as_written(f"plan of {stage}"):
+            return [planned_of(row) for row in rows]
+
+    def write_plan(self, subject: Subject, stage: Stage, plan: Iterable[PlannedTrial]) -> None:
+        """Store a stage's plan, all of it or nothing."""
+        rows = [
+            {
+                **key_of(subject),
+                "stage": stage,
+                "position": p.index,
+                "role": p.role,
+                "label": p.label,
+                "configuration": p.configuration.to_json(),
+            }
+            for p in plan
+        ]
+        with self._engine.begin() as connection:
+            connection.execute(planned_table.insert(), rows)
+
+    def add(self, subject: Subject, trial: Trial) -> None:
+        """Store one trial. It is on disk when this returns."""
+        planned = sa.select(planned_table.c.id).where(
+            *about(planned_table, subject),
+            planned_table.c.stage == trial.stage,
+            planned_table.c.position == trial.planned.index,
+        )
+        values = {
+            "planned_id": planned.scalar_subquery(),
+            "attempt": trial.attempt,
+            "status": trial.status,
+            "detail": trial.detail,
+            "started_at": trial.started_at,
+            "seconds": trial.seconds,
+            "seed": trial.seed,
+            "tool_version": trial.tool_version,
+            "achieved_rps": trial.achieved_rps,
+            "p99_ms": trial.p99_ms if trial.histogram is not None else None,
+            "histogram": None if trial.histogram is None else trial.histogram.to_text(),
+            "errors": json.dumps(dict(trial.errors)),
+            "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
+            "conditions": json.dumps(asdict(trial.conditions)),
+            "replica": trial.replica,
+            "p99_above_ms": trial.p99_above_ms,
+        }
+        with self._engine.begin() as connection:
+            connection.execute(trial_table.insert().values(values))
+
+    def trials(self, subject: Subject, *stages: Stage) -> list[Trial]:
+        """All attempts at the trials of these stages (default: all), in order of measurement."""
+        query = (
+            sa.select(planned_table, trial_table)
+            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .order_by(trial_table.c.id)
+        )
+        if stages:
+            query = query.where(planned_table.c.stage.in_(stages))
+        found: list[Trial] = []
+        with self._engine.connect() as connection:
+            for row in connection.execute(query):
+                mapping = row._mapping  # noqa: SLF001
+                with as_written(f"trial {mapping[trial_table.c.id]}"):
+                    found.append(trial_of(mapping))
+        return found
+
+    def places(self, subject: Subject) -> list[Place]:
+        """All plans in the order of measurement, with what their trials came to, in one query.
+
+        It is quick, since no histogram is decoded.
+        """
+        last = trial_table.c.attempt.desc()
+        columns = ("attempt", "status", "started_at", "seconds", "p99_ms")
+        query = (
+            sa.select(planned_table, *(trial_table.c[name] for name in columns))
+            .outerjoin(trial_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .order_by(planned_table.c.id, last)
+        )
+        found: list[Place] = []
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        for _, attempts in groupby(rows, lambda row: row.id):
+            made = list(attempts)
+            with as_written(f"plan of {made[0].stage}"):
+                found.append(place_of(made))
+        return found
+
+    def results(self, subject: Subject) -> dict[str, str]:
+        """The kinds of results that there are, and when each was stored (UTC, ISO 8601)."""
+        query = sa.select(result_table.c.kind, result_table.c.created_at).where(
+            *about(result_table, subject)
+        )
+        with self._engine.connect() as connection:
+            found = {row.kind: row.created_at for row in connection.execute(query)}
+        for kind, at in found.items():
+            with as_written(f"result {kind}"):
+                check_instant(at)
+        return found
+
+    def put(self, subject: Subject, result: object) -> None:
+        """Store a result, a dataclass; a later one of the same type replaces it."""
+        kind = KINDS[type(result)]
+        values = {
+            **key_of(subject),
+            "kind": kind,
+            "created_at": now(),
+            # pydantic's own JSON turns an infinite error of a model into null.
+            "document": json.dumps(TypeAdapter(type(result)).dump_python(result)),
+        }
+        with self._engine.begin() as connection:
+            connection.execute(
+                result_table.delete().where(
+                    *about(result_table, subject), result_table.c.kind == kind
+                )
+            )
+            connection.execute(result_table.insert().values(values))
+
+    def get(self, subject: Subject, kind: type[T]) -> T | None:
+        """The result of a type, or None."""
+        query = sa.select(result_table.c.document).where(
+            *about(result_table, subject), result_table.c.kind == KINDS[kind]
+        )
+        with self._engine.connect() as connection:
+            text = connection.execute(query).scalar()
+        if text is None:
+            return None
+        with as_written(f"result {KINDS[kind]}"):
+            return TypeAdapter(kind).validate_json(text)
