@@ -723,8 +723,8 @@ def test_compare_writes_a_page_with_its_figures_beside_it(study: Path) -> None:
     assert (2, "") == (done.returncode, done.stdout)
     assert "--output is for the page of --markdown" in done.stderr
     done = intop(*words[:-3], figures / "none" / "page.md", "--markdown")
-    assert 1 == done.returncode
-    assert "the page can't be written" in done.stderr
+    assert 2 == done.returncode
+    assert "can't be written" in done.stderr
 
 
 # Foreign tables -----------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from intop.cli.options import (
     say_figures,
     show_result,
     workload_option,
+    write_page,
 )
 from intop.cli.running import stored_context
-from intop.errors import IntopError, UsageError
+from intop.errors import UsageError
 from intop.report.plain import inert
 
 
@@ -80,8 +81,8 @@ def command(
         raise UsageError("--json and --markdown exclude each other")
     if output is not None and not as_markdown:
         raise UsageError("--output is for the page of --markdown: say --markdown, too")
-    folder = output_folder(figures, "--figures") if figures else None
     with stored_context(config, None, workload) as context:
+        folder = output_folder(figures, "--figures") if figures else None
         found = stage(context, one, other, force=force)
     drawn = say_figures(folder, figure_format, {f"{one} and {other}": found}) if folder else {}
     if not as_markdown:
@@ -92,8 +93,5 @@ def command(
     if output is None:
         print_result(text)
         return
-    try:
-        output.write_text(f"{inert(text)}\n", encoding="utf-8")
-    except OSError as error:
-        raise IntopError(f"the page can't be written: {error}") from error
+    write_page(output, f"{inert(text)}\n")
     say(f"written: {output}")

@@ -189,6 +189,20 @@ def output_folder(folder: Path, option: str) -> Path:
     return folder
 
 
+def write_page(output: Path, text: str) -> None:
+    """Write a page to a file, all of it or nothing. Raises UsageError where that can't be."""
+    from intop.atomic import write_atomically
+
+    try:
+        if output.exists() and not output.is_file():
+            raise UsageError(f"{output} can't be written: it is no file. Name another: --output")
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"{output} can't be written: {error.strerror or error}. Name another: --output"
+        ) from error
+
+
 def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
     """Draw what there is to be seen of results by title, and say where.
 

@@ -14,9 +14,9 @@ from intop.cli.options import (
     print_result,
     say,
     workload_option,
+    write_page,
 )
 from intop.cli.running import stored_context
-from intop.errors import IntopError
 
 
 @click.command(
@@ -80,8 +80,5 @@ def command(
     from intop.report.page.html import html
 
     text = html(page)
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise IntopError(f"the report can't be written: {error}") from error
+    write_page(output, text)
     say(f"written: {output} ({len(text.encode()) / 1000:.0f} kB)")
