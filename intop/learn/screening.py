@@ -175,7 +175,7 @@ def _model(seed: int, rows: int) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor
 
     # Few features per split: otherwise one of two parameters that act alike hides the other.
-    # Shallow trees: deeper ones fit more noise and find no more (benchmarks/results/screening.md).
+    # Shallow trees: deeper ones fit more noise and find no more.
     return GradientBoostingRegressor(
         n_estimators=80,
         learning_rate=0.1,
