@@ -22,9 +22,9 @@ def trials(
 ) -> "DataFrame":
     """All trials of a store (a file, or a URL) as a data frame, a row each; or some of them.
 
-    docs/export.md has the columns. The catalogue names the components of parameters; the default is
-    the one that comes with intop. Raises ResultMissingError where there are no such trials,
-    UsageError for what is no store.
+    docs/trials.md describes the columns. The catalogue names the components of parameters; the
+    default is the one that comes with intop. Raises ResultMissingError if there are no such trials,
+    UsageError if `store` is no store.
     """
     from intop.pipeline import frames
 

@@ -1,8 +1,7 @@
-"""Trials as a data frame: a row for each, with columns that are documented here.
+"""Trials as a data frame, a row for each. `scripts/references/trials.py` documents the columns.
 
-Parameters have the columns of `domain.space` (`net.ipv4.tcp_rmem[max]`), in which a value that a
-configuration leaves alone is the host's default: rows are complete. Metrics have their host before
-them (`lb.cpu`).
+Parameters have the columns of `domain.space` (`net.ipv4.tcp_rmem[max]`). If a configuration does
+not set a parameter, the row has the host's default. Metrics have their host as a prefix (`lb.cpu`).
 """
 
 import io
@@ -30,46 +29,46 @@ TRIAL = (
     Field("workload", "", "slt (static files) or dlt (dynamic pages)"),
     Field("stage", "", "the stage that planned the trial; SDS and DDS are collect and refine"),
     Field("index", "", "place in the stage's plan, from 0", "integer"),
-    Field("attempt", "", "0, and more where a disturbed trial was repeated", "integer"),
-    Field("role", "", "why it was planned: baseline, design, proposal, replicate, sentinel, ..."),
-    Field("round", "", "the round of an A/B measurement; empty elsewhere"),
-    Field("side", "", "the side in that round; empty elsewhere"),
-    Field("replica", "", "the load balancer that it was measured on"),
-    Field("status", "", "ok, overloaded; disturbed and failed ones teach models nothing"),
+    Field("attempt", "", "0 for the first attempt, then 1, 2, ... for repetitions", "integer"),
+    Field("role", "", "purpose: baseline, design, proposal, replicate, sentinel, ..."),
+    Field("round", "", "round of an A/B measurement; otherwise empty"),
+    Field("side", "", "side in that round; otherwise empty"),
+    Field("replica", "", "the load balancer of the measurement"),
+    Field("status", "", "ok, overloaded, disturbed or failed; models use the first two"),
     Field("detail", "", "why the status is not ok"),
-    Field("started_at", "UTC", "when it began", "datetime"),
-    Field("seconds", "s", "how long it took, with settling and restarts", "number"),
-    Field("seed", "", "the seed of the load", "integer"),
-    Field("tool_version", "", "the intop that measured"),
-    Field("configuration", "", "a name for all values together: equal ones are replicates"),
+    Field("started_at", "UTC", "start time", "datetime"),
+    Field("seconds", "s", "duration, with settling and restarts", "number"),
+    Field("seed", "", "seed of the load", "integer"),
+    Field("tool_version", "", "version of intop"),
+    Field("configuration", "", "hash of all values; replicates have the same"),
 )
 CONDITIONS = (
-    Field("machine", "", "the load balancer's machine, as uname says it"),
+    Field("machine", "", "the load balancer's machine type (uname -m)"),
     Field("kernel", "", "the load balancer's kernel"),
     Field("cpu", "", "the load balancer's processor"),
     Field("nginx", "", "version of nginx"),
     Field("load_tool", "", "version of the load generator"),
     Field("script", "", "fingerprint of the load's scripts"),
-    Field("rate_rps", "1/s", "requests that were to be sent", "number"),
+    Field("rate_rps", "1/s", "requested rate", "number"),
     Field("connections", "", "connections of the load generator", "integer"),
     Field("threads", "", "threads of the load generator", "integer"),
-    Field("duration_s", "s", "how long the load lasted", "integer"),
-    Field("timeout_s", "s", "after which a request counts as failed", "integer"),
+    Field("duration_s", "s", "duration of the load", "integer"),
+    Field("timeout_s", "s", "a request without an answer after this time has failed", "integer"),
     Field("link", "", "the network between the hosts"),
-    Field("paths", "", "what was asked for, in short"),
-    Field("emulation", "", "how the machine is emulated; empty for a real one"),
+    Field("paths", "", "requested paths, abbreviated"),
+    Field("emulation", "", "kind of emulation; empty for a real machine"),
 )
 RESULTS = (
-    Field("p99_ms", "ms", "P99 as judged: failed requests count as the timeout", "number"),
-    Field("p99_above_ms", "ms", "what P99 is certainly above, of a trial stopped early", "number"),
-    Field("tail_ms", "ms", "geometric mean of the slowest tenth, as judged", "number"),
+    Field("p99_ms", "ms", "P99, the objective: failed requests count as the timeout", "number"),
+    Field("p99_above_ms", "ms", "lower limit of P99, for a trial that was stopped early", "number"),
+    Field("tail_ms", "ms", "geometric mean of the slowest tenth; failures as in p99_ms", "number"),
     Field("p50_ms", "ms", "P50 of the answered requests", "number"),
     Field("p90_ms", "ms", "P90 of the answered requests", "number"),
     Field("p99_answered_ms", "ms", "P99 of the answered requests", "number"),
     Field("p99_9_ms", "ms", "P99.9 of the answered requests", "number"),
-    Field("max_ms", "ms", "the slowest answered request", "number"),
-    Field("requests", "", "requests that were answered", "integer"),
-    Field("achieved_rps", "1/s", "requests that were answered per second", "number"),
+    Field("max_ms", "ms", "slowest answered request", "number"),
+    Field("requests", "", "answered requests", "integer"),
+    Field("achieved_rps", "1/s", "answered requests per second", "number"),
 )
 ERRORS = tuple(
     Field(f"errors_{kind}", "", f"failed requests: {meaning}", "integer")
@@ -82,25 +81,25 @@ ERRORS = tuple(
     }.items()
 )
 METRICS = (
-    Field("cpu", "0 to 1", "share of the processors' time that was used", "number"),
-    Field("steal", "0 to 1", "share that the hypervisor took", "number"),
+    Field("cpu", "0 to 1", "used share of the processors' time", "number"),
+    Field("steal", "0 to 1", "share taken by the hypervisor (steal)", "number"),
     Field("memory_mib", "MiB", "memory in use at the end", "number"),
     Field("time_wait", "", "sockets in TIME_WAIT at the end", "integer"),
     Field("listen_overflows", "", "overflows of accept queues", "integer"),
-    Field("listen_drops", "", "connections that were dropped", "integer"),
-    Field("retransmits", "", "segments that were sent again", "integer"),
-    Field("cpu_pressure", "0 to 1", "share of time in which something had to wait", "number"),
+    Field("listen_drops", "", "dropped connections", "integer"),
+    Field("retransmits", "", "retransmitted segments", "integer"),
+    Field("cpu_pressure", "0 to 1", "share of time in which a task waited for a CPU", "number"),
     Field("memory_before_mib", "MiB", "memory in use before the load", "number"),
     Field("time_wait_before", "", "sockets in TIME_WAIT before the load", "integer"),
-    Field("foreign_cpu", "0 to 1", "share that programs without part in the load used", "number"),
-    Field("foreign_program", "", "which of them used most"),
-    Field("load_cpu", "0 to 1", "share of its threads that the load generator used", "number"),
+    Field("foreign_cpu", "0 to 1", "share used by programs without part in the load", "number"),
+    Field("foreign_program", "", "the program that used most of it"),
+    Field("load_cpu", "0 to 1", "used share of the load generator's threads", "number"),
 )
 """Of each host, as `HOST.cpu`."""
 MODELLED = Field(
     "p99_equivalent_ms",
     "ms",
-    'what models learn with objective = "component"; there is no such column otherwise',
+    'target of the models; only with objective = "component"',
     "number",
 )
 _TYPES = {"integer": "Int64", "number": "float64", "string": "str", "datetime": "object"}

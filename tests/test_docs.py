@@ -1,10 +1,9 @@
-"""README.md and docs/: what they tell people to type can be typed, and what they name is there."""
+"""README.md, docs/ and benchmarks/results/: commands can be typed, links and files exist."""
 
 import gzip
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,19 +17,7 @@ from intop.domain.artefact import Origin
 from intop.domain.configuration import Configuration
 from intop.domain.encoding import Variable
 from intop.domain.table import Recipe, schema_of
-from intop.frame import (
-    CONDITIONS,
-    ERRORS,
-    METRICS,
-    MODELLED,
-    RESULTS,
-    TRIAL,
-    Part,
-    fields_of,
-    frame,
-    schema,
-    to_csv,
-)
+from intop.frame import Part, fields_of, frame, schema, to_csv
 from samples import CONDITIONS as MEASURED_UNDER
 from samples import trial
 from scripts.references.markdown import anchor
@@ -38,7 +25,8 @@ from scripts.references.markdown import anchor
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
-IDS = [path.name for path in DOCUMENTS]
+PAGES = [*DOCUMENTS, *sorted((ROOT / "benchmarks" / "results").glob("*.md"))]
+IDS = [str(path.relative_to(ROOT)) for path in PAGES]
 
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r" *```(sh)?\n")
@@ -113,7 +101,7 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("harmless")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+@pytest.mark.parametrize("path", PAGES, ids=IDS)
 def test_what_is_to_be_typed_is_understood(path: Path) -> None:
     wrong = []
     for number, words in calls(path):
@@ -194,14 +182,6 @@ def exported(path: Path) -> None:
     schema_of(path).write_bytes(schema(fields_of([part], {}), [recipe]))
 
 
-def test_every_column_of_a_table_of_trials_is_documented() -> None:
-    text = (ROOT / "docs" / "export.md").read_text()
-    named = [*TRIAL, *CONDITIONS, *RESULTS, MODELLED, *ERRORS]
-    named += [replace(metric, name=f"HOST.{metric.name}") for metric in METRICS]
-    rows = [f"| `{f.name}` | {f.unit} | {f.meaning} |" for f in named]
-    assert [] == [row for row in rows if row not in text.splitlines()]
-
-
 def needs_no_cluster(words: list[str]) -> bool:
     return "--help" in words or "--version" in words or words[0] in SAFE or "--data" in words
 
@@ -247,7 +227,7 @@ def test_studies_that_are_shown_can_be_read(tmp_path: Path) -> None:
     assert 2 <= shown
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+@pytest.mark.parametrize("path", PAGES, ids=IDS)
 def test_links_lead_somewhere(path: Path) -> None:
     wrong = []
     for link in LINK.findall(prose(path)):
@@ -272,7 +252,7 @@ def anchors(path: Path) -> set[str]:
     return set(found)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+@pytest.mark.parametrize("path", PAGES, ids=IDS)
 def test_files_that_are_named_exist(path: Path) -> None:
     words = [word.partition("::")[0] for code in CODE.findall(prose(path)) for word in code.split()]
     words += [word for _, line in fences(path) for word in line.split()]
@@ -293,7 +273,7 @@ def test_files_that_are_named_exist(path: Path) -> None:
     assert [] == wrong
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
+@pytest.mark.parametrize("path", PAGES, ids=IDS)
 def test_what_can_be_made_is_in_the_makefile(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     codes = [*CODE.findall(prose(path)), *(line for _, line in fences(path))]

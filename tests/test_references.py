@@ -1,5 +1,6 @@
-"""docs/commands.md and docs/parameters.md are made from the code, and must be as it is."""
+"""The reference pages in docs/ are generated from the code, and must be up to date."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -7,8 +8,11 @@ import click
 from intop.cli import cli
 from intop.cli.options import Command, examples
 from intop.config.catalogue import load_catalogue
+from intop.domain.configuration import Configuration
+from intop.frame import Part, fields_of
 from intop.report.figures.pipeline import STEPS, pipeline
-from scripts.references import commands, parameters
+from samples import METRICS, trial
+from scripts.references import commands, parameters, trials
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = ROOT / "configs" / "parameters.toml"
@@ -21,6 +25,10 @@ def test_the_commands_are_as_the_document_has_them() -> None:
 def test_the_catalogue_is_as_the_document_has_it() -> None:
     text = (ROOT / "docs" / "parameters.md").read_text()
     assert parameters.document(CATALOGUE) == text, "run: make docs"
+
+
+def test_the_columns_of_trials_are_as_the_document_has_them() -> None:
+    assert trials.document() == (ROOT / "docs" / "trials.md").read_text(), "run: make docs"
 
 
 def test_the_picture_of_the_pipeline_is_as_it_is_drawn() -> None:
@@ -84,3 +92,20 @@ def test_every_parameter_stands_below_its_group() -> None:
     assert len(keys) == len(set(places))
     group = text.partition("## Page cache and writeback")[2].partition("\n## ")[0]
     assert "| `vm.dirty_ratio` |" in group
+
+
+def test_every_column_of_trials_has_its_row() -> None:
+    measured = replace(trial(Configuration({"a.key": "1"})), metrics={"lb": METRICS})
+    part = Part(
+        study="lab",
+        campaign=1,
+        arch="x86",
+        workload="slt",
+        defaults={},
+        trials=[measured],
+        modelled={("collect", 0): 1.0},
+    )
+    columns = [field.name for field in fields_of([part], {})]
+    shown = [cells[0].strip("`") for cells in trials.rows()]
+    generic = {"a.key": "KEY`, `KEY[component]"}
+    assert shown == [generic.get(c, c.replace("lb.", "HOST.")) for c in columns]

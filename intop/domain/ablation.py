@@ -2,8 +2,8 @@
 
 A set of changes stands for a configuration: the empty one is the default, all of them are the
 winner. `ablate` asks for rounds in which some of these sets meet, is told log P99 of each of
-them, and goes on from there. It hangs on what it is told alone, so that the stored rounds lead to
-the same question again. docs/explain.md describes the method.
+them, and goes on from there. It depends only on these results, so that the stored rounds lead
+to the same question again. docs/method.md describes the method.
 """
 
 import math

@@ -33,7 +33,7 @@ PROMPT_TRIES, PRUNED = 5, 0.6
 INNER_FOLDS, FITS_FOR_INTERVALS = 5, 21
 FIT_S, FIT_ROW_S = 0.7, 0.006
 """Of one fit of each family together, in seconds of a processor, and by row. On the lab 0.78 s with
-29 rows of 14 parameters; 3.7 s with 500 rows of 30 features (docs/models.md)."""
+29 rows of 14 parameters; 3.7 s with 500 rows of 30 features."""
 FAMILIES = 7
 MOST_ROWS = 2000
 

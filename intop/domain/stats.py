@@ -51,8 +51,8 @@ def paired_ratio(
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
     pairs as independent, which a random order within each pair sees to, and their log ratios as
-    roughly symmetric. docs/verdict.md has what it covers beside bootstraps of blocks of rounds,
-    which need more than the ten pairs that there are.
+    roughly symmetric. benchmarks/results/intervals.md compares its coverage with block bootstraps,
+    which need more than ten pairs.
     Raises ValueError with fewer than two pairs, or lists of different lengths.
     """
     if len(numerators) != len(denominators):

@@ -24,7 +24,7 @@ def ceiling(samples: Samples) -> Ceiling | None:
     alike: the default has many trials, and they say little of the others' noise. The true medians
     are the measured ones, drawn together about their mean until their variance is what is left
     without the noise's, as Louis does (Journal of the American Statistical Association 79, 1984,
-    393-398). Noise in modes makes the error too large: docs/models.md says by how much.
+    393-398). Noise in modes makes the error too large: see docs/models.md.
     """
     deviations, shares = _deviations(samples)
     if not len(deviations):

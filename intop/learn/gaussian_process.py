@@ -1,7 +1,7 @@
 """A Gaussian process, as an estimator of scikit-learn's. Loaded late: both libraries take a second.
 
-scikit-learn's own has one noise for all rows, which costs a third of the accuracy on public tables
-(docs/benchmarks.md), and needs (rows, rows, features) numbers for one gradient.
+scikit-learn's own has one noise for all rows, which is less accurate on small tables, and needs
+(rows, rows, features) numbers for one gradient.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Screening: which parameters matter, by stochastic gradient boosting regression trees (SGBRT).
 
 What an importance has to be above is measured beside it: by probes, parameters without effect
-that are made by shuffling the real ones. docs/screening.md has the method and what it finds.
+that are made by shuffling the real ones. docs/method.md describes the method.
 """
 
 from dataclasses import dataclass
@@ -175,7 +175,7 @@ def _model(seed: int, rows: int) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor
 
     # Few features per split: otherwise one of two parameters that act alike hides the other.
-    # Shallow trees: deeper ones fit more noise and find no more (docs/screening.md).
+    # Shallow trees: deeper ones fit more noise and find no more.
     return GradientBoostingRegressor(
         n_estimators=80,
         learning_rate=0.1,

@@ -52,9 +52,9 @@ class Surrogate:
         Both are log targets (n,), and the prediction is never outside. Jackknife+ after bootstrap
         of Kim, Xu and Barber (Advances in Neural Information Processing Systems 33, 2020), with
         folds for bags, and misses in units of spread: each row's models predict, less and plus its
-        miss, and the order statistics of all rows are the ends. docs/models.md has what it holds
-        beside other ways. With fewer rows than 1 / (1 - level) the widest interval that they give
-        stands for an infinite one.
+        miss, and the order statistics of all rows are the ends.
+        benchmarks/results/model_intervals.md compares its coverage with other methods. With fewer
+        rows than 1 / (1 - level) the widest interval that they give stands for an infinite one.
         """
         here = self(values)
         # About the prediction itself, so that squares of small differences are exact.

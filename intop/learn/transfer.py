@@ -1,8 +1,8 @@
 """Transfer: models of one machine that start from what was measured on another.
 
 Two machines differ by little more than a line in the logarithms where the same configurations are
-fast on both; what is left is learned like any other target. docs/transfer.md says what that is
-worth, and what else was tried.
+fast on both; what is left is learned like any other target. benchmarks/results/transfer.md
+compares the accuracy with other ways.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""The documents that are made from the code: docs/commands.md and docs/parameters.md."""
+"""Generators of reference pages: docs/commands.md, docs/parameters.md and docs/trials.md."""

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command with its arguments, options and examples, as --help has them."""
+"""docs/commands.md: every command with its arguments, options and examples, from --help."""
 
 import inspect
 import re
@@ -12,8 +12,8 @@ from scripts.references.markdown import MADE, anchor, table
 DEFAULT = re.compile(r"\s*\[(?:default: (?P<value>[^\]]*)|(?P<required>required))\](?=$|\s+\[)")
 EXAMPLES = "Examples:\n"
 HEAD = """\
-What `intop COMMAND --help` says, for all commands. What a study's file says, the
-[tutorial](tutorial.md#5-the-study-file) goes through line by line.
+The output of `intop COMMAND --help` for all commands. The
+[tutorial](tutorial.md#5-the-study-file) explains the study's file.
 """
 
 
@@ -55,7 +55,7 @@ def _section(context: click.Context) -> str:
 
 
 def _row(parameter: click.Parameter, context: click.Context) -> list[str] | None:
-    """An option as --help has it, with its default in a column of its own."""
+    """An option of --help, with its default in a separate column."""
     if not isinstance(parameter, click.Option):
         return None
     if (record := parameter.get_help_record(context)) is None:

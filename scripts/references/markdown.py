@@ -1,11 +1,11 @@
-"""Pieces of Markdown that both documents have."""
+"""Markdown that all reference pages share."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from intop.report import markdown
 
-MADE = "<!-- Made by `make docs`: change {source} and make it anew. -->\n"
+MADE = "<!-- Made by `make docs`: change {source} and run it again. -->\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -42,18 +42,18 @@ def _head(catalogue: Catalogue) -> str:
         f"{sum(p.risk == risk for p in found)} {risk}" for risk in ("low", "medium", "high")
     )
     return f"""\
-The catalogue has {len(found)} parameters, {of_namespaces} of them of a network namespace and
-{len(found) - of_namespaces} of the whole machine. By risk: {risks}; `max_risk` in `[study]` says
-up to which they are tuned (medium). Which of them your hosts offer, and why not the others,
-`intop doctor` says.
+The catalogue has {len(found)} parameters: {of_namespaces} belong to a network namespace,
+{len(found) - of_namespaces} to the whole machine. By risk: {risks}; `max_risk` in `[study]` sets
+the highest risk to tune (the default is medium). `intop doctor` lists the parameters that your
+hosts offer, and why they do not offer the others.
 
-- **values**: the range that is searched, on a linear or a logarithmic scale; where a part of the
-  host's memory is less than its upper end, that part.
-- **scope**: that of a recent kernel (6.x). Keys of the whole machine are never offered on a host
-  that is a namespace only.
-- **kernels**: mainline's versions, as far as they are known. They only explain why a key is
-  missing, since distributions bring keys to older kernels.
-- **document**: in the kernel's source.
+- **values**: the range to search, on a linear or a logarithmic scale. If a share of the host's
+  memory is given and is smaller than the upper end, it is the upper end.
+- **scope**: in a recent kernel (6.x). A host that is only a namespace does not offer keys of the
+  whole machine.
+- **kernels**: mainline versions, as far as known. They explain why a key is missing.
+  Distributions add keys to older kernels.
+- **document**: a file in the kernel's source.
 """
 
 

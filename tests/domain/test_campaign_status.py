@@ -79,7 +79,7 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
 def explained(changes: int, seed: int) -> int:
     """The trials that a made-up explanation asks for: three changes help, the others do nothing.
 
-    With the effects and the noise of the lab, between the rows of docs/benchmarks.md.
+    With the effects and the noise of the lab, between the rows of benchmarks/results/ablation.md.
     """
     rng = random.Random(seed)
     names = [f"{n:02}" for n in range(changes)]

@@ -17,7 +17,7 @@ from intop.learn.families.support_vector import SVR_FAMILY
 INTOP_FAMILIES = (DNN, SVR_FAMILY, RFR, CATBOOST, LIGHTGBM, XGBOOST)
 """Those of the method, in the order of its error table."""
 OUR_FAMILIES = (BLEND,)
-"""Ours, where the six leave a gap on small tables: docs/benchmarks.md."""
+"""Better than the six on small tables: benchmarks/results/models.md."""
 
 FAMILIES: Mapping[str, Family] = {f.name: f for f in (*INTOP_FAMILIES, *OUR_FAMILIES)}
 """All families by name."""

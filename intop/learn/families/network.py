@@ -1,6 +1,6 @@
 """DNN: multi-layer perceptrons that stop early.
 
-They are scikit-learn's, which is there anyway. See docs/models.md for what other libraries weigh.
+They use scikit-learn, which is a dependency anyway; other libraries would be large downloads.
 """
 
 from typing import TYPE_CHECKING, Any

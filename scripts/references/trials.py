@@ -1,0 +1,70 @@
+"""docs/trials.md: the columns of trials as a table, as `intop.frame` defines them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from intop.domain.table import Field
+from intop.frame import CONDITIONS, ERRORS, METRICS, MODELLED, RESULTS, TRIAL
+from scripts.references.markdown import MADE, table
+
+COLUMNS = ["column", "unit", "meaning"]
+PARAMETER = [
+    "`KEY`, `KEY[component]`",
+    "as in [parameters](parameters.md)",
+    "value of each parameter that any of the trials set; the host's default where this one did not",
+]
+HEAD = """\
+`intop export` writes all trials of a campaign as a table:
+
+```
+intop export --format csv --output trials.csv.gz      all trials
+intop export --format csv --stage collect --stage refine --output sds.csv    for training
+intop export --format parquet --output trials.parquet
+intop train --data trials.csv                             the errors of intop train
+```
+
+Parquet needs pyarrow: `pip install 'intop[parquet]'`.
+
+In Python, `intop.trials("intop.db")` returns the same table as a pandas data frame, over all
+studies and campaigns of the store. The arguments `study`, `campaign`, `arch` and `workload`
+select some of them.
+
+## Rows
+
+Each row is a trial. A repeated attempt has a separate row. Failed trials have no `p99_ms`;
+disturbed trials have `status` disturbed. To use only valid trials, take the last attempt at each
+place of a plan (`stage`, `index`), if its status is `ok` or `overloaded`. The file contains the
+trials whatever the verdict was, and is written completely or not at all.
+
+## Train again from the file
+
+`FILE.schema.json` beside the table describes each column with its unit (a Table Schema of
+Frictionless Data). It also has the settings of `intop train` for each architecture and workload,
+from the current study: parameters with ranges, folds, repeats, tries, time-out and seed.
+`intop train --data FILE` therefore needs no other option and prints exactly the errors of
+`intop train`. There is one exception: if `tuning_timeout_s` ends a tuning search, the result
+depends on the speed of the machine. If you change a table in a notebook and save it under another
+name, copy the schema to that name as well.
+
+## Columns
+"""
+
+
+def document() -> str:
+    """The whole document."""
+    source = MADE.format(source="`intop/frame.py` or `scripts/references/trials.py`")
+    return "\n".join(["# Trials as a table\n", source, HEAD, table(COLUMNS, rows())])
+
+
+def rows() -> list[list[str]]:
+    """A row for each column of the table, in the order of the table."""
+    of_hosts = (replace(metric, name=f"HOST.{metric.name}") for metric in METRICS)
+    return [
+        *_rows((*TRIAL, *CONDITIONS)),
+        PARAMETER,
+        *_rows((*RESULTS, MODELLED, *ERRORS, *of_hosts)),
+    ]
+
+
+def _rows(fields: Iterable[Field]) -> list[list[str]]:
+    return [[f"`{field.name}`", field.unit, field.meaning] for field in fields]
