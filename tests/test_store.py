@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -601,6 +602,15 @@ def tables(path: Path) -> dict[str, str]:
         found = dict(connection.execute("select name, sql from sqlite_master where sql not null"))
     connection.close()
     return found
+
+
+def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
+    def made(number: int) -> int:
+        with opened(str(tmp_path / f"{number % 16}.db")) as store:
+            return begun(store).campaign.id
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [1] * 16 + [2] * 16 == sorted(pool.map(made, range(32)))
 
 
 def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> None:

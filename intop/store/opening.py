@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,9 @@ from intop.store.store import Store
 OLD_VERSION_TABLE, OLD_VERSIONS = "meta", (None, 1, 2)
 """Of stores from before migrations."""
 BEFORE_MIGRATIONS = "before migrations"
+
+_MIGRATING = Lock()
+"""Alembic has one environment for all threads."""
 
 
 @contextmanager
@@ -156,7 +160,8 @@ def _migrate(connection: sa.Connection) -> None:
     folder = str(Path(__file__).with_name("migrations"))
     config.set_main_option("script_location", folder.replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _MIGRATING:
+        command.upgrade(config, "head")
 
 
 def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
