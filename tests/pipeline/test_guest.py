@@ -152,7 +152,7 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
         out, _ = study.run("lab", "status")
         assert "lb: the guest does not run any more" in out
         _, said = study.run("doctor", "--arch", OTHER, expected=(1,))
-        assert f"lab {name} is damaged, start it anew with intop lab up" in said
+        assert f"lab {name} is damaged: start it again with intop lab up" in said
         study.run("lab", "up", "--arch", OTHER)
         assert values(name) == fresh
 
