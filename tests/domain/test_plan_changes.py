@@ -48,7 +48,7 @@ def left(**made: Any) -> HostPlan:
 STAYING = APPLIED.keys[0]
 AGAIN = {**APPLIED.about, "since": "later"}
 WAS_APPLIED = "lb2: applied: x86 slt of study lab, campaign 1, since noon (a.b) in the plan"
-OTHER = "/etc/sysctl.d/a.conf:1 to 9 (never)"
+OTHER = "/etc/sysctl.d/a.conf:1 to 9 (at boot)"
 
 
 @pytest.mark.parametrize(
