@@ -1,9 +1,9 @@
-"""`intop apply`: a deployment on its hosts, one after the other, as long as each shows a gain."""
+"""`intop apply`: carries out a plan, host by host, as long as each shows a gain."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,16 +15,17 @@ from intop.cli.options import (
     examples,
     interruptible,
     print_result,
+    roll_out_options,
     say,
     show_result,
     stage_options,
     winner_option,
 )
-from intop.cli.running import connect_to, stored_context
+from intop.cli.planned import planned
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.rollout import RolloutPlan
+    from intop.domain.plan import Plan
 
 
 @click.command(
@@ -35,22 +36,16 @@ if TYPE_CHECKING:
         "intop apply --arch x86                       until the hosts are started anew",
         "intop apply --persist --yes                  for good, and without a question",
         "intop apply --workload slt --rounds 20 --json",
+        "intop apply plan.json                        what intop plan --output has written",
     )
     + "\n\nintop status shows what has become of it, intop rollback undoes it.",
 )
+@click.argument(
+    "path", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[PLAN]"
+)
 @stage_options
 @winner_option
-@click.option(
-    "--persist",
-    is_flag=True,
-    help="Also write /etc/sysctl.d/99-zz-intop.conf, so that the values survive a reboot.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=2),
-    help="How often both sides are measured on each host, at most.  [default: judge_pairs of the "
-    "file]",
-)
+@roll_out_options
 @click.option(
     "--accept-no-loss",
     is_flag=True,
@@ -58,48 +53,41 @@ if TYPE_CHECKING:
 )
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
 @dry_run_option(dry_run.of_apply)
-def command(
-    config: Path | None,
-    arch: str | None,
-    workload: str | None,
-    as_json: bool,
-    winner: bool,
-    persist: bool,
-    rounds: int | None,
-    accept_no_loss: bool,
-    yes: bool,
-) -> None:
-    """Apply what a campaign has found, host by host, each after an A/B of its own.
+def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:
+    """Apply what a campaign has found, host by host, each after an A/B on that host.
+
+    Makes a plan as intop plan does, shows it, and carries it out; or carries out the PLAN that
+    intop plan --output has written, as it is: it is refused when a host has changed since. While
+    anything is in the way on any host, none is touched (exit code 1).
 
     The first load balancer of an architecture is the canary. On each the values are measured
     against the default, and stay only if that is a gain; else the host is given back and the
     roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
     """
-    from intop.pipeline.applying import check, plan_rollouts, roll_out
+    from intop.pipeline.applying import check, roll_out
     from intop.report import rollout as report
     from intop.report.machine import to_json
+    from intop.report.plan import as_text
+    from intop.report.text import show
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with (
-        interruptible(told),
-        stored_context(config, arch, workload, connect=connect_to, writes=True) as context,
-    ):
-        plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
+    with interruptible(told), planned(writes=True, **options) as (context, found):
+        plans = [plan for plan in found.values() if plan is not None]
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
+        show(*as_text(found), stderr=True)
         check(plans)
-        _confirm(plans, [str(line) for line in report.planned(plans)], yes=yes)
-        found = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
-    show_result(found, report.done, as_json=as_json)
-    if any(rollout.is_stopped for rollout in found):
+        _confirm(plans, yes=yes)
+        rollouts = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
+    show_result(rollouts, report.done, as_json=as_json)
+    if any(rollout.is_stopped for rollout in rollouts):
         sys.exit(NO_GAIN)
 
 
-def _confirm(plans: "Sequence[RolloutPlan]", lines: Sequence[str], *, yes: bool) -> None:
+def _confirm(plans: "Sequence[Plan]", *, yes: bool) -> None:
     """Ask before hosts are changed."""
-    say("\n".join(lines))
-    if yes or all(host.has_it for plan in plans for host in plan.hosts):
+    if yes or all(plan.is_done for plan in plans):
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("this changes hosts, and nobody is there to be asked: say --yes to do it")

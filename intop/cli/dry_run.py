@@ -59,30 +59,18 @@ def of_doctor(writes: bool, **options: Any) -> None:
         _measuring((), **options)
 
 
-def of_apply(
-    winner: bool,
-    persist: bool,
-    rounds: int | None,
-    as_json: bool,
-    config: Path | None,
-    arch: str | None,
-    workload: str | None,
-    **_: Any,
-) -> None:
-    """In place of apply: hosts are asked what they have, and whether anything is in the way."""
-    from intop.cli.running import connect_to, stored_context
-    from intop.pipeline.applying import plan_rollouts
-    from intop.report.rollout import planned
+def of_apply(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:  # noqa: ARG001
+    """In place of apply: the plan that it would carry out, and whether anything is in the way."""
+    from intop.cli.planned import planned
+    from intop.report.plan import as_text
 
-    with (
-        interruptible(UNTOUCHED),
-        stored_context(config, arch, workload, connect=connect_to) as context,
-    ):
-        plans = plan_rollouts(context, whole=winner, persist=persist, rounds=rounds)
-    show_result(plans, planned, as_json=as_json)
+    with interruptible(UNTOUCHED), planned(**options) as (_, found):
+        pass
+    show_result(found, as_text, as_json=as_json)
+    plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)
-    if any(host.problem for plan in plans for host in plan.hosts):
+    if any(plan.problems for plan in plans):
         sys.exit(1)
 
 

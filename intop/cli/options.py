@@ -128,6 +128,22 @@ def winner_option(command: F) -> F:
     )(command)
 
 
+def roll_out_options(command: F) -> F:
+    """--persist, as `persist`, and --rounds, as `rounds`: what a plan says of its roll-out."""
+    persist = click.option(
+        "--persist",
+        is_flag=True,
+        help="Also write /etc/sysctl.d/99-zz-intop.conf, so that the values survive a reboot.",
+    )
+    rounds = click.option(
+        "--rounds",
+        type=click.IntRange(min=2),
+        help="How often both sides are measured on each host, at most.  [default: judge_pairs of "
+        "the file]",
+    )
+    return persist(rounds(command))
+
+
 def samples_option(command: F) -> F:
     """--samples, as `samples`: a number or None."""
     return click.option(

@@ -1,4 +1,4 @@
-"""`intop plan`: what deploying would change on each host. Nothing is written there."""
+"""`intop plan`: what deploying changes on each host. `intop apply` carries that out."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,8 @@ from intop.cli.options import (
     examples,
     json_option,
     print_result,
+    roll_out_options,
+    say,
     show_result,
     winner_option,
     workload_option,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "intop plan                                    all load balancers of the study",
         "intop plan --arch x86 --markdown > plan.md    for a pull request",
+        "intop plan --persist --output plan.json       for a review; then: intop apply plan.json",
         "intop plan --winner                           the whole winner, not the smallest set",
         "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
     ),
@@ -40,25 +43,39 @@ if TYPE_CHECKING:
 @host_options
 @workload_option
 @winner_option
+@roll_out_options
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the plan to this file, for intop apply.",
+)
 def command(
     config: Path | None,
     arch: str | None,
     workload: str | None,
     words: Sequence[str],
     winner: bool,
+    persist: bool,
+    rounds: int | None,
     as_json: bool,
     as_markdown: bool,
+    output: Path | None,
     **options: Any,
 ) -> None:
-    """Say what deploying the result would change on each host, key by key, and why.
+    """Say what deploying the result changes on each host, key by key, why, and what is in the way.
 
     For each load balancer: the value now and then, the measured contribution, the risk; and what
     else sets the key when the host boots (sysctl.d, sysctl.conf, TuneD), who wins, what to do.
-    Nothing is written. The exit code is 3 where there is no gain: keep the defaults; 1 when a host
-    can't be asked.
+    Nothing is written on any host; one whose session has been silent for its lease, and whose
+    watchdog is dead, restores itself when it is asked. intop apply carries out the plan of --output
+    as it is, and refuses it when a host has changed since. The exit code is 3 where there is no
+    gain: keep the defaults; 1 when a host can't be asked.
     """
+    from intop.config.plan_file import write_plan
     from intop.pipeline.planning import plan as stage
     from intop.report import plan as report
 
@@ -70,7 +87,7 @@ def command(
         return connecting(hosts) if hosts else connect_to(study, archs)
 
     with stored_context(config, arch, workload, connect=connect) as context:
-        found = stage(context, whole=winner, hosts=hosts)
+        found = stage(context, whole=winner, persist=persist, rounds=rounds, hosts=hosts)
     if as_markdown:
         print_result(report.as_markdown(found))
     else:
@@ -78,5 +95,13 @@ def command(
     plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)
+    if output is not None:
+        write_plan(output, plans, whole=winner)
+        then = f"carry it out: intop apply {output}"
+        if hosts:
+            then = "for review only"
+        elif any(plan.problems for plan in plans):
+            then = "intop apply refuses it, since something is in the way"
+        say(f"written: {output}; {then}")
     if any(answer.said is None for plan in plans for answer in plan.hosts):
         sys.exit(1)

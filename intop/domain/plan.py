@@ -1,11 +1,17 @@
-"""What deploying would change on hosts, key by key, and what stands in its way. Nothing is done."""
+"""A plan: what deploying changes on hosts, key by key, and what stands in its way.
 
+`intop plan` makes it, `intop apply` carries it out.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.answer import Answer
+from intop.domain.applied import Applied
 from intop.domain.deployment import Change, Deployment
-from intop.domain.parameter import zeroed
+from intop.domain.host_state import HostState
+from intop.domain.parameter import PARTNERS, zeroed
 from intop.domain.persistent import Persistent, Setting
 
 Wins = Literal["at boot", "on reload", "never"]
@@ -29,6 +35,7 @@ class Rival:
 class PlannedKey:
     """One key on one host: `now` is its value, None where it has none that can be read.
 
+    `before` is its value from before an earlier apply, None where no apply has left it a value.
     `obstacle` says why the value can't be set there, and is empty where it can. `rivals` are others
     that set it to something else, `agreeing` those that set it to the same. `filed` is what our own
     file of an earlier deployment has, None where there is none.
@@ -40,6 +47,7 @@ class PlannedKey:
     rivals: tuple[Rival, ...] = ()
     agreeing: tuple[Setting, ...] = ()
     filed: Setting | None = None
+    before: str | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -49,21 +57,39 @@ class PlannedKey:
         return "impossible" if self.obstacle else "changes"
 
     @property
+    def own(self) -> str | None:
+        """The host's own value, which the new one is measured against."""
+        return self.now if self.before is None else self.before
+
+    @property
     def is_as_measured(self) -> bool:
-        """Whether the gain was measured against what the host has now."""
-        return self.now in (self.change.value, self.change.default)
+        """Whether the gain was measured against what the host has by itself."""
+        return self.own in (self.change.value, self.change.default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostPlan:
-    """A host's part of a plan. `file` is where its values would be kept.
+    """A host's part of a plan. `file` is where a persistent plan keeps its values.
 
-    `notes` are what else is to be known of the host, a sentence each.
+    `machine` and `kernel` are what the host is, `applied` what an earlier apply has left there.
+    The host `has_it` where that is exactly what is planned, and then it is left alone.
+    `problems` keep anything from being applied, `notes` are what else is to be known of the host,
+    a sentence each.
     """
 
     file: str
     keys: tuple[PlannedKey, ...]
+    machine: str = ""
+    kernel: str = ""
+    applied: Applied | None = None
+    has_it: bool = False
+    problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def obstacles(self) -> tuple[PlannedKey, ...]:
+        """The keys that can't be given their values, where they have to be given them."""
+        return () if self.has_it else tuple(key for key in self.keys if key.obstacle)
 
     def of(self, outcome: Outcome) -> tuple[PlannedKey, ...]:
         """The keys of this outcome."""
@@ -77,14 +103,64 @@ class HostPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What deploying would do on each host of an architecture."""
+    """What deploying does on each host of an architecture, the first one being the canary.
+
+    On each it is measured against the host's own values in up to `rounds` rounds; what stays,
+    lasts until a reboot, or for good where it is to `persist`. A plan `for_review` is of hosts that
+    the study doesn't have: nothing can be measured there, so it can't be applied.
+    """
 
     deployment: Deployment
     hosts: tuple[Answer[HostPlan], ...]
+    rounds: int
+    persist: bool = False
+    for_review: bool = False
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All that is in the way on any host, a line each that names it."""
+        found: list[str] = []
+        for answer in self.hosts:
+            if answer.said is None:
+                found.append(answer.error)
+                continue
+            found += [f"{answer.name}: {why}" for why in answer.said.problems]
+            found += [
+                f"{answer.name}: {key.change.key} can't be set to {key.change.value}: "
+                f"{key.obstacle}"
+                for key in answer.said.obstacles
+            ]
+        return tuple(found)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every host has it already."""
+        return all(answer.said is not None and answer.said.has_it for answer in self.hosts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPlan:
+    """The plans of a study's architectures, as a file has them.
+
+    `campaign` is its number in the store, `started_at` and `made_at` UTC in ISO 8601. `whole` says
+    that the whole winner was asked for.
+    """
+
+    study: str
+    campaign: int
+    started_at: str
+    made_at: str
+    whole: bool
+    plans: tuple[Plan, ...]
 
 
 def planned_key(
-    change: Change, now: str | None, obstacle: str, persistent: Persistent, file: str
+    change: Change,
+    now: str | None,
+    obstacle: str,
+    persistent: Persistent,
+    file: str,
+    before: str | None = None,
 ) -> PlannedKey:
     """The key with all that sets it persistently, beside a file of ours at `file`."""
     own = [s for s in persistent.settings if s.key == change.key and s.file == file]
@@ -108,7 +184,46 @@ def planned_key(
         rivals=tuple(rivals),
         agreeing=tuple(agreeing),
         filed=own[-1] if own else None,
+        before=before,
     )
+
+
+def has_applied(state: HostState, values: Mapping[str, str], file: str) -> bool:
+    """Whether a host has exactly these values applied; a key's partner has one by itself.
+
+    `file` is the persistent file that is wanted, "" for none.
+    """
+    if state.applied is None or state.applied.file != file:
+        return False
+    found = state.applied.values
+    others = {key for key in found if key not in values and PARTNERS.get(key) not in values}
+    as_applied = all(drift.kind == "overridden" for drift in state.drift)
+    return as_applied and not others and all(found.get(k) == v for k, v in values.items())
+
+
+def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[str, ...]:
+    """Why nothing may be applied to a host as it is, each with the next step.
+
+    `file` as in `has_applied`.
+    """
+    if state.holder:
+        return (f"is held by {state.holder} since {state.since}: end that session first",)
+    found = [
+        f"{drift.where} was changed by somebody else since it was applied ({drift.detail}). Give "
+        "the host back first, then apply again: intop rollback (--force overwrites what was "
+        "changed)"
+        for drift in state.drift
+        if drift.kind in ("changed", "edited")
+    ]
+    ours = state.applied.file if state.applied else ""
+    if ours and state.applied and state.applied.file_is == "ours" and not file:
+        found.append(
+            f"has {ours} from an earlier apply, which would undo this one at the next boot. Say "
+            "--persist to replace it, or remove it first by intop rollback"
+        )
+    if file and file != ours and file in persistent.files:
+        found.append(f"{file} is there already, and no apply wrote it: move it away first")
+    return tuple(found)
 
 
 def _others(key: str, persistent: Persistent, file: str) -> list[tuple[Setting, Wins]]:

@@ -250,9 +250,22 @@ def status(host: Host) -> HostState:
     )
 
 
-def is_held(host: Host) -> bool:
-    """Whether the lock is there. Unlike `status`, this never makes a host restore itself."""
-    return bool(output(host, f"[ ! -d {shlex.quote(host.address.state_dir)}/lock ] || echo held"))
+UNWRITABLE_FOLDERS = """
+while IFS='' read -r folder; do
+    case $folder in /*) there=$folder ;; *) continue ;; esac
+    while [ ! -e "$there" ]; do there=${there%/*}; there=${there:-/}; done
+    { [ -d "$there" ] && [ -w "$there" ]; } || printf '%s\\n' "$folder"
+done
+"""
+
+
+def unwritable(host: Host, folders: Iterable[str]) -> tuple[str, ...]:
+    """Those of these absolute paths that can be no folder to write to. Nothing is written.
+
+    Raises HostError when the host can't be asked.
+    """
+    asked = "".join(f"{folder}\n" for folder in folders)
+    return tuple(lines(output(host, UNWRITABLE_FOLDERS, stdin=asked)))
 
 
 def rollback(host: Host, *, force: bool = False) -> RolledBack:

@@ -66,20 +66,29 @@ def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
 def balancer_facts(rig: Rig) -> HostFacts:
     """What the load balancer is. Raises HostError when its machine is not of the architecture."""
     found = facts(rig.load_balancer)
-    arch = rig.cluster.arch
-    accepted = rig.cluster.machines or MACHINES.get(arch, ())
-    if found.machine not in accepted:
-        raise HostError(
-            rig.load_balancer.address.name,
-            f"is a {found.machine} machine, and cluster {arch} accepts {', '.join(accepted)}. "
-            f"Correct the configuration, or name it in machines of that cluster",
-        )
+    if why := why_not_accepted(rig.cluster, found):
+        raise HostError(rig.load_balancer.address.name, why)
     return found
 
 
+def why_not_accepted(cluster: Cluster, found: HostFacts) -> str:
+    """Why a machine can't be the cluster's load balancer; "" where it can."""
+    accepted = cluster.machines or MACHINES.get(cluster.arch, ())
+    if found.machine in accepted:
+        return ""
+    return (
+        f"is a {found.machine} machine, and cluster {cluster.arch} accepts {', '.join(accepted)}. "
+        f"Correct the configuration, or name it in machines of that cluster"
+    )
+
+
 def load_tool(rig: Rig) -> LoadTool:
-    """The load tool on the load generator, wrk2 before wrk. Raises CommandError if it has none."""
-    host = rig.load_generator
+    """The load tool on the load generator. Raises what `tool_on` does."""
+    return tool_on(rig.load_generator)
+
+
+def tool_on(host: Host) -> LoadTool:
+    """The load tool on a host, wrk2 before wrk. Raises CommandError if it has none."""
     tool = parse_found(output(host, FIND_TOOL))
     if tool is None:
         raise CommandError(

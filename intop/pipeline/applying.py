@@ -1,65 +1,43 @@
-"""apply: a deployment on its load balancers, host by host, each after an A/B of its own."""
+"""apply: carries out a plan, host by host, each after an A/B on that host."""
 
 import getpass
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from intop.domain.answer import Answer
-from intop.domain.applied import overruled
 from intop.domain.baseline import HOST
-from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
-from intop.domain.host_state import HostState
-from intop.domain.parameter import PARTNERS
-from intop.domain.persistent import Persistent, our_file
+from intop.domain.plan import Plan
 from intop.domain.results import Verdict
-from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
-from intop.domain.sysctl_file import plain_values, sysctl_file
+from intop.domain.rollout import HostRollout, Rollout
+from intop.domain.sysctl_file import sysctl_file
 from intop.errors import IntopError, UsageError
-from intop.hosts.host import Host
-from intop.hosts.persistent import read_persistent
 from intop.pipeline.bench import Bench, bench
 from intop.pipeline.blocks import latest_series, planned_sides
 from intop.pipeline.context import Context, Task
-from intop.pipeline.deploying import deployments
-from intop.pipeline.host_states import ask_all, state_of
+from intop.pipeline.deploying import task_of
 from intop.pipeline.pilot import timed
 from intop.pipeline.verifying import Place, judge
 from intop.report.verdict import sentence
 from intop.version import __version__
 
 
-def plan_rollouts(
-    context: Context, *, whole: bool = False, persist: bool = False, rounds: int | None = None
-) -> list[RolloutPlan]:
-    """What is to be applied where, after all hosts were asked; nothing is written.
+def check(plans: Iterable[Plan]) -> None:
+    """Raises IntopError for whatever is in the way on any host: then none is to be touched.
 
-    Empty where the defaults are to be kept. Raises what `deployments` does, and UsageError for
-    values that no file can have.
+    UsageError for a plan that is for review only.
     """
-    found = deployments(context, whole=whole)
-    return [
-        RolloutPlan(
-            deployment=deployment,
-            hosts=_host_plans(_task(context, deployment), deployment, persist=persist),
-            rounds=rounds or context.study.budget.judge_pairs,
-        )
-        for deployment in found.values()
-        if deployment is not None
-    ]
+    plans = list(plans)
+    if any(plan.for_review for plan in plans):
+        raise UsageError("a plan of hosts that the study doesn't have is for review only")
+    if problems := [line for plan in plans for line in plan.problems]:
+        raise IntopError("\n".join(["nothing was touched on any host:", *problems]))
 
 
-def check(plans: Iterable[RolloutPlan]) -> None:
-    """Raises IntopError for whatever is in the way on any host: then none is to be touched."""
-    if problems := [host.problem for plan in plans for host in plan.hosts if host.problem]:
-        raise IntopError("\n".join(problems))
-
-
-def roll_out(context: Context, plan: RolloutPlan, *, accept_no_loss: bool = False) -> Rollout:
+def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> Rollout:
     """Measure and apply on one host after the other, as long as each shows a gain.
 
     With `accept_no_loss` it is enough that none is worse. A host that shows too little is given
@@ -68,13 +46,14 @@ def roll_out(context: Context, plan: RolloutPlan, *, accept_no_loss: bool = Fals
     """
     check([plan])
     deployment = plan.deployment
-    task = timed(_task(context, deployment))
-    names = [host.host for host in plan.hosts]
+    task = timed(task_of(context, deployment))
+    names = [answer.name for answer in plan.hosts]
     before = task.store.get(task.subject, Rollout)
     rollout = Rollout(title=task.title, hosts=(), series=before.series if before else 0)
-    for number, host in enumerate(plan.hosts):
-        if host.has_it:
-            done = HostRollout(host=host.host, outcome="already", file=host.file)
+    for number, answer in enumerate(plan.hosts):
+        if answer.said is not None and answer.said.has_it:
+            file = answer.said.file if plan.persist else ""
+            done = HostRollout(host=answer.name, outcome="already", file=file)
             series = rollout.series
         else:
             done, series = _on_host(task, plan, number, rollout.series, accept_no_loss)
@@ -91,28 +70,29 @@ def roll_out(context: Context, plan: RolloutPlan, *, accept_no_loss: bool = Fals
 
 
 def _on_host(
-    task: Task, plan: RolloutPlan, number: int, decided: int, accept_no_loss: bool
+    task: Task, plan: Plan, number: int, decided: int, accept_no_loss: bool
 ) -> tuple[HostRollout, int]:
     """The A/B on one replica and what follows from it, and the series of its rounds."""
-    deployment, host = plan.deployment, plan.hosts[number]
+    deployment, name = plan.deployment, plan.hosts[number].name
+    path = _persistent_path(plan, number)
     say = task.context.progress.say
     configuration = Configuration(dict(deployment.values))
     with bench(task, number, originals=True) as ready:
-        _check_guarded(ready, configuration)
+        _check_as_planned(ready, plan, number)
         place = _place(ready, configuration, plan.rounds, decided)
-        say(f"{task.title}: {host.host}: A/B against the default in up to {place.rounds} rounds")
+        say(f"{task.title}: {name}: A/B against the default in up to {place.rounds} rounds")
         found = judge(ready.task, _side(ready), configuration, HOST, place)
         if not _is_enough(found, accept_no_loss):
             ready.give_nginx_its_own()
-            outcome = HostRollout(host=host.host, outcome="stopped", verdict=found)
+            outcome = HostRollout(host=name, outcome="stopped", verdict=found)
         else:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             file = None
-            if host.file:
-                file = (host.file, sysctl_file(deployment, written_at=now, host=host.host))
+            if path:
+                file = (path, sysctl_file(deployment, written_at=now, host=name))
             ready.leave(configuration, _about(deployment, now), file)
-            say(f"{task.title}: {host.host}: applied: {sentence(found)}")
-            outcome = HostRollout(host=host.host, outcome="applied", verdict=found, file=host.file)
+            say(f"{task.title}: {name}: applied: {sentence(found)}")
+            outcome = HostRollout(host=name, outcome="applied", verdict=found, file=path)
     return outcome, place.series
 
 
@@ -141,12 +121,23 @@ def _is_enough(found: Verdict, accept_no_loss: bool) -> bool:
     return found.outcome == "gain" or (accept_no_loss and found.outcome != "worse")
 
 
-def _check_guarded(ready: Bench, configuration: Configuration) -> None:
-    """Raises UsageError for a key that the study or the host doesn't let be set any more."""
-    for key in configuration.values:
-        if key not in ready.guard.snapshot:
-            why = ready.probed.refused.get(key, "it is not among the study's parameters")
-            raise UsageError(f"{ready.name}: {key} is left out by now: {why}. Tune anew")
+def _persistent_path(plan: Plan, number: int) -> str:
+    """Where a host is to keep its values, "" for nowhere."""
+    host = plan.hosts[number].said
+    return host.file if host is not None and plan.persist else ""
+
+
+def _check_as_planned(ready: Bench, plan: Plan, number: int) -> None:
+    """Raises IntopError where a host has changed while it waited for its turn."""
+    host = plan.hosts[number].said
+    for key in host.keys if host is not None else ():
+        now = ready.guard.snapshot.get(key.change.key)
+        if now != key.now:
+            raise IntopError(
+                f"{ready.name}: {key.change.key} was {key.now} when it was planned, and is "
+                f"{'left out' if now is None else now} now: this host was left as it is. Plan "
+                f"again: intop plan"
+            )
 
 
 def _about(deployment: Deployment, now: str) -> dict[str, str]:
@@ -165,73 +156,3 @@ def _about(deployment: Deployment, now: str) -> dict[str, str]:
         "by": f"{user}@{socket.gethostname()}",
         "version": __version__,
     }
-
-
-# Looking first ------------------------------------------------------------------------------------
-
-
-def _task(context: Context, deployment: Deployment) -> Task:
-    return next(
-        task
-        for task in context.subjects()
-        if (task.subject.arch, task.workload.name) == (deployment.arch, deployment.workload)
-    )
-
-
-def _host_plans(task: Task, deployment: Deployment, *, persist: bool) -> tuple[HostStep, ...]:
-    values = plain_values(deployment) if persist else deployment.values
-
-    def look(host: Host) -> tuple[HostState, Persistent | None]:
-        return state_of(host), read_persistent(host) if persist else None
-
-    addresses = [cluster.load_balancer for cluster in task.clusters()]
-    answers = ask_all(addresses, task.context.connect, look)
-
-    def planned(
-        address: HostAddress, answer: Answer[tuple[HostState, Persistent | None]]
-    ) -> HostStep:
-        if answer.said is None:
-            return HostStep(host=address.name, problem=answer.error)
-        state, persistent = answer.said
-        file = our_file(address.config_root) if persist else ""
-        return HostStep(
-            host=address.name,
-            has_it=_has(state, values, file),
-            problem=_problem(address.name, state, persistent, file),
-            file=file,
-            overruled=tuple(overruled(values, file, persistent)) if persistent else (),
-        )
-
-    return tuple(map(planned, addresses, answers))
-
-
-def _has(state: HostState, values: Mapping[str, str], file: str) -> bool:
-    """Whether a host has exactly these values applied; a key's partner has one by itself."""
-    if state.applied is None or state.applied.file != file:
-        return False
-    found = state.applied.values
-    others = {key for key in found if key not in values and PARTNERS.get(key) not in values}
-    as_applied = all(drift.kind == "overridden" for drift in state.drift)
-    return as_applied and not others and all(found.get(k) == v for k, v in values.items())
-
-
-def _problem(name: str, state: HostState, persistent: Persistent | None, file: str) -> str:
-    """Why nothing may be applied to a host as it is, with the next step; "" where all is well."""
-    if state.holder:
-        return f"{name}: is held by {state.holder} since {state.since}: end that session first"
-    ours = state.applied.file if state.applied else ""
-    for drift in state.drift:
-        if drift.kind in ("changed", "edited"):
-            return (
-                f"{name}: {drift.where} was changed by somebody else since it was applied "
-                f"({drift.detail}). Give the host back first, then apply anew: intop rollback "
-                "(--force overwrites what was changed)"
-            )
-    if ours and state.applied and state.applied.file_is == "ours" and not file:
-        return (
-            f"{name}: has {ours} from an earlier apply, which would undo this one at the next "
-            "boot. Say --persist to replace it, or remove it first by intop rollback"
-        )
-    if persistent and file != ours and file in persistent.files:
-        return f"{name}: {file} is there already, and no apply wrote it: move it away first"
-    return ""

@@ -218,7 +218,7 @@ def bench(task: Task, replica: int = 0, *, originals: bool = False) -> Iterator[
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
         tool = load_tool(rig)
-        upload_scripts(rig, shipped("lua"), asked_paths(task, rig))
+        upload_scripts(rig, shipped("lua"), asked_paths(task, rig.cluster))
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
@@ -233,10 +233,10 @@ def bench(task: Task, replica: int = 0, *, originals: bool = False) -> Iterator[
             }
             readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)
-            conditions = conditions_of(task, rig, facts, tool)
+            conditions = conditions_of(task, rig.cluster, facts, tool)
             before = task.store.get(task.subject, Probe)
             name = rig.load_balancer.address.name
-            check_same(task, conditions, probe, before if replica == 0 else _of(before, name))
+            check_same(task, conditions, probe, before if replica == 0 else said_by(before, name))
             if replica == 0:
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
@@ -262,7 +262,8 @@ def _refused(
     return {key: replace(readings[key], refusal=told) for key, told in refusals.items()}
 
 
-def _of(probe: Probe | None, replica: str) -> Probe | None:
+def said_by(probe: Probe | None, replica: str) -> Probe | None:
+    """What a replica other than the first said, None where nobody asked it."""
     return None if probe is None else probe.replicas.get(replica)
 
 

@@ -3,21 +3,21 @@
 import hashlib
 from dataclasses import replace
 
+from intop.domain.cluster import Cluster
 from intop.domain.probing import HostFacts, Probe, changes, space_of
 from intop.domain.trial import PREPARING, Conditions
 from intop.errors import IncomparableError
 from intop.hosts.load import LoadTool, script_fingerprint
-from intop.hosts.rig import Rig
 from intop.pipeline.context import Task
 from intop.pipeline.offer import probed_of
 from intop.resources import shipped
 
 
-def conditions_of(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Conditions:
+def conditions_of(task: Task, cluster: Cluster, facts: HostFacts, tool: LoadTool) -> Conditions:
     """What trials on this cluster, with this load, are measured under."""
     workload = task.workload
     return Conditions(
-        arch=rig.cluster.arch,
+        arch=cluster.arch,
         machine=facts.machine,
         kernel=facts.kernel,
         cpu=facts.cpu,
@@ -30,15 +30,15 @@ def conditions_of(task: Task, rig: Rig, facts: HostFacts, tool: LoadTool) -> Con
         threads=workload.threads,
         duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
-        link=rig.cluster.link,
-        paths=_in_short(asked_paths(task, rig)),
-        emulation=rig.cluster.emulation,
+        link=cluster.link,
+        paths=_in_short(asked_paths(task, cluster)),
+        emulation=cluster.emulation,
     )
 
 
-def asked_paths(task: Task, rig: Rig) -> tuple[str, ...]:
+def asked_paths(task: Task, cluster: Cluster) -> tuple[str, ...]:
     """The paths that the load asks for."""
-    return task.workload.asked(rig.cluster.static_paths, rig.cluster.dynamic_path)
+    return task.workload.asked(cluster.static_paths, cluster.dynamic_path)
 
 
 def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe | None) -> None:
@@ -47,31 +47,38 @@ def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe |
     `before` is what the same replica said then, None where nobody asked it. Raises
     IncomparableError.
     """
+    if found := differences(task, conditions, probe, before):
+        raise IncomparableError(
+            f"{task.title}: this campaign's trials were made under other conditions "
+            f"(then against now):\n  " + "\n  ".join(found) + "\n"
+            "Bring them back, or start anew with --new"
+        )
+
+
+def differences(
+    task: Task, conditions: Conditions, probe: Probe, before: Probe | None
+) -> list[str]:
+    """One line for each thing that is not as the campaign's trials were made, with both values."""
     trials = task.store.trials(task.subject)
     if not trials:
-        return
+        return []
     last = next((t for t in reversed(trials) if t.stage not in PREPARING), trials[-1])
     if task.tries_durations or last.stage in PREPARING:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
-    differences = last.conditions.differences(conditions)
+    found = last.conditions.differences(conditions)
     study = task.context.study
     catalogue = study.catalogue
     if before is not None:
-        differences += defaults_changed(task, before, probe)
+        found += defaults_changed(task, before, probe)
     # What the study itself leaves out by now is another matter.
     offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
     offered = {p.key for one in (offer, probed_of(study, probe)) for p in one.space.parameters}
     tuned = {key for t in trials for key in t.planned.configuration.values}
-    differences += [
+    found += [
         f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
         for key in sorted(tuned - offered)
     ]
-    if differences:
-        raise IncomparableError(
-            f"{task.title}: this campaign's trials were made under other conditions "
-            f"(then against now):\n  " + "\n  ".join(differences) + "\n"
-            "Bring them back, or start anew with --new"
-        )
+    return found
 
 
 def defaults_changed(task: Task, before: Probe, now: Probe) -> list[str]:

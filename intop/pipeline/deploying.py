@@ -35,6 +35,15 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
     return found
 
 
+def task_of(context: Context, deployment: Deployment) -> Task:
+    """What a deployment was found for, and is measured as."""
+    return next(
+        task
+        for task in context.subjects()
+        if (task.subject.arch, task.workload.name) == (deployment.arch, deployment.workload)
+    )
+
+
 def _of_arch(context: Context, arch: str, *, whole: bool) -> Deployment | None:
     tasks = [task for task in context.subjects() if task.subject.arch == arch]
     verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]

@@ -45,7 +45,7 @@ def tuned_hosts(
                 if arch is None and name in study.optional:
                     say(f"{name} is optional in {study.path} and left out: {error}")
                 else:
-                    missing.append(Answer(name=_name(replica), error=str(error)))
+                    missing.append(Answer(name=replica_name(replica), error=str(error)))
     return found, missing
 
 
@@ -114,5 +114,6 @@ def _check_root(host: Host) -> None:
         )
 
 
-def _name(replica: Cluster | LabSpec) -> str:
+def replica_name(replica: Cluster | LabSpec) -> str:
+    """What a replica is called in an answer, whether it is up or not."""
     return f"lab {replica.name}" if isinstance(replica, LabSpec) else replica.load_balancer.name

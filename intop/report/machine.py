@@ -10,7 +10,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
 from intop.domain.dry_run import Intended
-from intop.domain.plan import PlannedKey
+from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
 from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.speedups import SpeedUps
@@ -21,6 +21,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     Contestant: ("outcome",),
     Contrast: ("outcome",),
     Intended: ("left", "left_s"),
+    Plan: ("problems",),
     PlannedKey: ("outcome",),
     RankAgreement: ("chosen_by_both",),
     SpeedUps: ("best",),

@@ -1,4 +1,4 @@
-"""What deploying would change, as text to read or as Markdown for a pull request."""
+"""A plan: what deploying changes, as text to read or as Markdown for a pull request."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from rich.console import RenderableType
 from rich.text import Text
 
-from intop.domain.answer import Answer
 from intop.domain.deployment import Change, Deployment, Origin
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
@@ -35,14 +34,15 @@ def as_text(found: Mapping[str, Plan | None]) -> list[RenderableType]:
         if plan is None:
             parts.append(Text(f"{arch}: {NOTHING}\n"))
             continue
-        parts += [bold(_title(plan.deployment)), _wrapped(_origin(plan.deployment))]
-        for answer in plan.hosts:
-            parts += ["", *_host(answer, plan.deployment.origin)]
+        parts += [bold(_title(plan.deployment)), _wrapped(_origin(plan))]
+        for number in range(len(plan.hosts)):
+            parts += ["", *_host(plan, number)]
         parts += ["", _explained(plan.deployment), ""]
     return parts
 
 
-def _host(answer: Answer[HostPlan], origin: Origin) -> Iterator[RenderableType]:
+def _host(plan: Plan, number: int) -> Iterator[RenderableType]:
+    answer = plan.hosts[number]
     if answer.said is None:
         yield Text(f"ERROR  {answer.error}")
         return
@@ -50,12 +50,12 @@ def _host(answer: Answer[HostPlan], origin: Origin) -> Iterator[RenderableType]:
     yield bold(f"{answer.name}: {_counts(host)}")
     rows = new_table(("key", "left"), ("now -> then", "left"), ("to do", "left"), ("risk", "left"))
     for key in host.keys:
-        why = "\n".join(textwrap.wrap(worth(key.change, origin), WHY_WIDTH))
+        worthy = worth(key.change, plan.deployment.origin)
+        why = "\n".join(textwrap.wrap(worthy, WHY_WIDTH))
         told = f"{key.change.key}\n{textwrap.indent(why, '  ')}"
         rows.add_row(*(Text(t) for t in (told, _values(key), _to_do(key), key.change.risk)))
     yield rows
-    if lines := list(_remarks(host)):
-        yield _wrapped(lines)
+    yield _wrapped([*_step(plan, number, host), *_remarks(host, persist=plan.persist)])
 
 
 def _wrapped(lines: Iterable[str]) -> Text:
@@ -99,9 +99,9 @@ def as_markdown(found: Mapping[str, Plan | None]) -> str:
             blocks.append(f"## {arch}\n\n{NOTHING[:1].upper()}{NOTHING[1:]}.")
             continue
         blocks.append(f"## {escaped(_title(plan.deployment))}")
-        blocks.append("\n".join(f"- {escaped(line)}" for line in _origin(plan.deployment)))
-        for answer in plan.hosts:
-            blocks += _markdown_host(answer, plan.deployment.origin)
+        blocks.append("\n".join(f"- {escaped(line)}" for line in _origin(plan)))
+        for number in range(len(plan.hosts)):
+            blocks += _markdown_host(plan, number)
         lines = "\n".join(
             f"- {code(change.key)}: {escaped(change.mechanism)} ({_document(change)})"
             for change in plan.deployment.changes
@@ -111,7 +111,8 @@ def as_markdown(found: Mapping[str, Plan | None]) -> str:
     return "\n\n".join(blocks)
 
 
-def _markdown_host(answer: Answer[HostPlan], origin: Origin) -> Iterator[str]:
+def _markdown_host(plan: Plan, number: int) -> Iterator[str]:
+    answer = plan.hosts[number]
     if answer.said is None:
         yield f"### {escaped(answer.name)}: could not be asked"
         yield f"- {escaped(answer.error)}"
@@ -126,15 +127,15 @@ def _markdown_host(answer: Answer[HostPlan], origin: Origin) -> Iterator[str]:
                 code(key.change.key),
                 code(_now(key)),
                 code(key.change.value),
-                escaped(worth(key.change, origin)),
+                escaped(worth(key.change, plan.deployment.origin)),
                 key.change.risk,
                 _to_do(key),
             )
             for key in host.keys
         ],
     )
-    if lines := [f"- {escaped(line)}" for line in _remarks(host)]:
-        yield "\n".join(lines)
+    lines = [*_step(plan, number, host), *_remarks(host, persist=plan.persist)]
+    yield "\n".join(f"- {escaped(line)}" for line in lines)
 
 
 def _document(change: Change) -> str:
@@ -152,8 +153,9 @@ def _title(deployment: Deployment) -> str:
     return f"{deployment.title}: {deployment.verdict.gain}"
 
 
-def _origin(deployment: Deployment) -> Iterator[str]:
-    """Where the values come from, and how much of the gain they keep."""
+def _origin(plan: Plan) -> Iterator[str]:
+    """Where the values come from, how much of the gain they keep, and what the plan is for."""
+    deployment = plan.deployment
     count = len(deployment.changes)
     told = "the whole winner"
     if deployment.origin == "smallest set":
@@ -166,7 +168,8 @@ def _origin(deployment: Deployment) -> Iterator[str]:
         yield kept_sentence(deployment.kept)
     if deployment.instead:
         yield f"not the smallest set that was found: {deployment.instead}"
-    yield "nothing was written: this only says what deploying would change"
+    if plan.for_review:
+        yield "for review only: what is applied is measured first, on a cluster of the study"
 
 
 def worth(change: Change, origin: Origin) -> str:
@@ -222,20 +225,37 @@ def _now(key: PlannedKey) -> str:
     return key.now or "empty"
 
 
-def _remarks(host: HostPlan) -> Iterator[str]:
+def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
+    """What apply does on a host, or all that keeps it from that."""
+    yield from (f"IMPOSSIBLE  {why}" for why in host.problems)
+    if host.problems or host.obstacles or plan.for_review:
+        return
+    if host.has_it:
+        yield "apply: it has these values already, and is left alone"
+        return
+    first = "the canary, " if number == 0 else ""
+    stays = f"write {host.file}" if plan.persist else "until a reboot"
+    yield (
+        f"apply: {first}measure them against its own values in up to {plan.rounds} rounds; if that "
+        f"is a gain, set {counted(len(host.keys), 'key')}, {stays}"
+    )
+
+
+def _remarks(host: HostPlan, *, persist: bool) -> Iterator[str]:
     """Conflicts, obstacles and notes, what keeps a value from lasting first."""
     if any(key.rivals for key in host.keys):
-        yield f"our file is {host.file}, once it is written: intop apply --persist"
+        unless = "" if persist else ", once it is written: intop apply --persist"
+        yield f"our file is {host.file}{unless}"
     for key in host.keys:
         yield from (_conflict(key, rival) for rival in key.rivals)
     for key in host.keys:
         name = key.change.key
-        if key.outcome == "impossible":
+        if key in host.obstacles:
             yield f"IMPOSSIBLE  {name}: {key.obstacle}"
-        if not key.is_as_measured and key.now is not None:
+        if not key.is_as_measured and key.own is not None:
             yield (
                 f"NOTE  {name}: the gain was measured against {key.change.default}, and this host "
-                f"has {_now(key)}: what it gains here was not measured"
+                f"has {key.own or 'empty'}: what it gains here was not measured"
             )
         for setting in key.agreeing:
             yield f"NOTE  {name}: {setting.place} sets the same value already"

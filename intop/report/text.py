@@ -40,15 +40,15 @@ LOADS = {"slt": "static files", "dlt": "pages made on request"}
 NARROWEST = 120
 
 
-def show(*parts: RenderableType) -> None:
-    """Print to stdout: coloured on a terminal, plain and never cut in a file.
+def show(*parts: RenderableType, stderr: bool = False) -> None:
+    """Print to stdout or stderr: coloured on a terminal, plain and never cut in a file.
 
     A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
     said, so nothing in them is markup, and control characters are shown.
     """
-    out = console()
+    out = console(stderr=stderr)
     if not out.is_terminal:
-        out = console(width=max(NARROWEST, out.width), colour=False)
+        out = console(stderr=stderr, width=max(NARROWEST, out.width), colour=False)
     for part in parts:
         out.print(_Inert(part), soft_wrap=isinstance(part, Text))
 

@@ -1,11 +1,22 @@
 """What deploying a key would do, and who else sets it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from intop.domain.answer import Answer
+from intop.domain.applied import Applied, Drift, StayingKey
+from intop.domain.host_state import HostState
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, PlannedKey, planned_key
+from intop.domain.plan import (
+    HostPlan,
+    Plan,
+    PlannedKey,
+    has_applied,
+    planned_key,
+    problems_of,
+)
 from samples import DEPLOYMENT
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
@@ -101,3 +112,85 @@ def test_a_partner_that_is_set_after_ours_is_a_rival() -> None:
         for setting in (theirs, early)
     ]
     assert [[("20", "at boot")], []] == found
+
+
+def test_everything_in_the_way_on_any_host_is_named() -> None:
+    lacking = HostPlan(file=FILE, keys=(planned(obstacle="can't be written"), planned()))
+    plan = Plan(
+        deployment=DEPLOYMENT,
+        rounds=4,
+        hosts=(
+            Answer(name="one", said=HostPlan(file=FILE, keys=(planned(),))),
+            Answer(name="two", said=replace(lacking, problems=("is held",))),
+            Answer(name="three", error="three: is gone"),
+            # Also where the value is the same: it has to be set, and put back.
+            Answer(name="four", said=HostPlan(file=FILE, keys=(planned(VALUE, "left out"),))),
+            Answer(name="five", said=replace(lacking, has_it=True)),
+        ),
+    )
+    assert (
+        "two: is held",
+        f"two: {KEY} can't be set to {VALUE}: can't be written",
+        "three: is gone",
+        f"four: {KEY} can't be set to {VALUE}: left out",
+    ) == plan.problems
+
+
+# What a host has ----------------------------------------------------------------------------------
+
+VALUES = {"a.b": "1"}
+ON = Applied(
+    about={"study": "lab"},
+    keys=(StayingKey(key="a.b", before="0", left="1", now="1"),),
+    file=FILE,
+    file_is="ours",
+)
+
+
+def drifted(kind: Any) -> HostState:
+    return HostState(applied=ON, drift=(Drift(kind=kind, where="a.b", detail="is 7"),))
+
+
+@pytest.mark.parametrize(
+    ("state", "file", "words"),
+    [
+        (HostState(), FILE, ""),
+        (HostState(holder="me", since="noon"), "", "is held by me since noon"),
+        (drifted("changed"), FILE, "a.b was changed by somebody else"),
+        (drifted("lost"), FILE, ""),
+        (HostState(applied=ON), "", "Say --persist to replace it"),
+        (HostState(applied=replace(ON, file_is="missing")), "", ""),
+    ],
+)
+def test_what_is_in_the_way_is_said_with_the_next_step(
+    state: HostState, file: str, words: str
+) -> None:
+    problems = problems_of(state, Persistent(), file)
+    assert int(bool(words)) == len(problems)
+    assert words in "".join(problems)
+
+
+def test_a_file_of_that_name_that_no_apply_wrote_is_in_the_way() -> None:
+    there = Persistent(files=(FILE,))
+    (problem,) = problems_of(HostState(), there, FILE)
+    assert "move it away" in problem
+    assert () == problems_of(HostState(applied=ON), there, FILE)
+    assert () == problems_of(HostState(), there, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "values", "file", "expected"),
+    [
+        (HostState(), VALUES, "", False),
+        (HostState(applied=ON), VALUES, FILE, True),
+        (HostState(applied=ON), VALUES, "", False),
+        (HostState(applied=ON), {"a.b": "2"}, FILE, False),
+        (HostState(applied=ON), {"c.d": "2"}, FILE, False),
+        (drifted("lost"), VALUES, FILE, False),
+        (drifted("overridden"), VALUES, FILE, True),
+    ],
+)
+def test_a_host_has_it_when_nothing_differs(
+    state: HostState, values: dict[str, str], file: str, expected: bool
+) -> None:
+    assert expected == has_applied(state, values, file)

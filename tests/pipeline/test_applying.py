@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from fakes import FakeBench
-from intop.cli import apply
-from intop.domain.applied import Applied, Drift, StayingKey
+from intop.cli import apply, planned
+from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
-from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
-from intop.domain.rollout import HostStep, RolloutPlan
+from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.pipeline import applying
@@ -24,6 +23,17 @@ from samples import DEPLOYMENT, VERDICT
 
 NAMES = ("one", "two", "three")
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
+OWN = {change.key: change.default for change in DEPLOYMENT.changes}
+KEYS = tuple(planned_key(c, c.default, "", Persistent(), FILE) for c in DEPLOYMENT.changes)
+HOST = HostPlan(file=FILE, keys=KEYS)
+DONE = replace(HOST, has_it=True)
+HELD = replace(HOST, problems=("is held by me",))
+LACKING = replace(HOST, keys=(KEYS[0], replace(KEYS[1], obstacle="this kernel doesn't have it")))
+
+
+def planned_on(hosts: Mapping[str, HostPlan], *, persist: bool = False) -> Plan:
+    answers = tuple(Answer(name=name, said=host) for name, host in hosts.items())
+    return Plan(deployment=DEPLOYMENT, hosts=answers, rounds=4, persist=persist)
 
 
 @dataclass
@@ -34,10 +44,10 @@ class Fleet:
     gains: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(NAMES, 3.0))
     left: dict[str, tuple[Mapping[str, str], Any]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    snapshots: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def plan(self, **changes: Any) -> RolloutPlan:
-        hosts = tuple(HostStep(host=name) for name in NAMES)
-        return RolloutPlan(deployment=DEPLOYMENT, hosts=changes.get("hosts", hosts), rounds=4)
+    def plan(self, **hosts: HostPlan) -> Plan:
+        return planned_on(hosts or dict.fromkeys(NAMES, HOST))
 
     def roll_out(self, **options: Any) -> list[tuple[str, str]]:
         context = self.bench.task.context
@@ -54,7 +64,7 @@ class Fleet:
 
         made = replace(self.bench, name=name, latency=latency, measured=[])
         vars(made).update(
-            guard=SimpleNamespace(snapshot=dict.fromkeys(DEPLOYMENT.values, "")),
+            guard=SimpleNamespace(snapshot=self.snapshots.get(name, OWN)),
             leave=lambda configuration, about, file: self.left.update(
                 {name: (configuration.values, file)}
             ),
@@ -118,8 +128,8 @@ def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
 
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
-    hosts = (HostStep(host="one", has_it=True, file=FILE), HostStep(host="two", file=FILE))
-    done = applying.roll_out(fleet.bench.task.context, fleet.plan(hosts=hosts))
+    plan = planned_on({"one": DONE, "two": HOST}, persist=True)
+    done = applying.roll_out(fleet.bench.task.context, plan)
     assert [("one", "already"), ("two", "applied")] == [(h.host, h.outcome) for h in done.hosts]
     assert {FILE} == {host.file for host in done.hosts}
     assert ["two"] == list(fleet.left)
@@ -128,115 +138,104 @@ def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
     assert "net.core.somaxconn = 64\n" in text
 
 
-def test_with_a_problem_anywhere_no_host_is_touched(fleet: Fleet) -> None:
-    hosts = (HostStep(host="one"), HostStep(host="two", problem="two: is gone"))
-    with pytest.raises(IntopError, match="two: is gone"):
-        fleet.roll_out(plan=fleet.plan(hosts=hosts))
-    assert [] == fleet.events
-
-
-def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (HELD, "three: is held by me"),
+        (LACKING, "three: net.core.somaxconn can't be set to 64: this kernel doesn't have it"),
+        (None, "three: the network is gone"),
+    ],
+    ids=["held", "obstacle", "silent"],
+)
+def test_with_a_problem_anywhere_no_host_is_touched(
+    fleet: Fleet, last: HostPlan | None, words: str
 ) -> None:
-    """Neither asked about nor begun."""
-    hosts = (HostStep(host="two", problem="two: is gone"),)
-    context = nullcontext(fleet.bench.task.context)
-    monkeypatch.setattr(apply, "stored_context", lambda *_, **__: context)
-    plans = [fleet.plan(), fleet.plan(hosts=hosts)]
-    monkeypatch.setattr(applying, "plan_rollouts", lambda *_, **__: plans)
-    with pytest.raises(IntopError, match="two: is gone"):
-        apply.command(["--yes"], standalone_mode=False)
+    gone: Answer[HostPlan] = Answer(name="three", error="three: the network is gone")
+    plan = fleet.plan(one=HOST, two=HELD)
+    answer = gone if last is None else Answer(name="three", said=last)
+    plan = replace(plan, hosts=(*plan.hosts, answer))
+    with pytest.raises(IntopError) as error:
+        fleet.roll_out(plan=plan)
+    told = ["nothing was touched on any host:", "two: is held by me", words]
+    assert told == str(error.value).splitlines()
     assert ([], {}) == (fleet.events, fleet.left)
 
 
-def test_a_key_that_is_left_out_by_now_is_refused_by_name(fleet: Fleet) -> None:
-    ready: Any = SimpleNamespace(
-        name="one",
-        guard=SimpleNamespace(snapshot={}),
-        probed=SimpleNamespace(refused={"net.core.somaxconn": "its risk is high"}),
-    )
-    with pytest.raises(UsageError, match=r"one: net\.core\.somaxconn is left out.*risk is high"):
-        applying._check_guarded(ready, Configuration({"net.core.somaxconn": "1"}))
+def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plans are shown, and neither is asked about or begun."""
+    found = {"x86": fleet.plan(), "arm": fleet.plan(two=LACKING)}
+
+    @contextmanager
+    def made(**_: object) -> Iterator[Any]:
+        yield fleet.bench.task.context, found
+
+    monkeypatch.setattr(apply, "planned", made)
+    with pytest.raises(IntopError, match=r"two: net\.core\.somaxconn can't be set"):
+        apply.command(["--yes"], standalone_mode=False)
+    assert ([], {}) == (fleet.events, fleet.left)
+    assert "IMPOSSIBLE  net.core.somaxconn: this kernel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "now"),
+    [({**OWN, "net.core.somaxconn": "7"}, "is 7 now"), ({}, "is left out now")],
+)
+def test_a_host_that_changes_while_it_waits_is_left_as_it_is(
+    fleet: Fleet, snapshot: dict[str, str], now: str
+) -> None:
+    fleet.snapshots["two"] = snapshot
+    with pytest.raises(IntopError, match=f"two: net.* when it was planned, and {now}"):
+        fleet.roll_out()
+    assert ["one"] == list(fleet.left)
+    assert ["one 8"] == fleet.events
+
+
+def test_a_plan_for_review_is_not_applied(fleet: Fleet) -> None:
+    with pytest.raises(UsageError, match="for review only"):
+        fleet.roll_out(plan=replace(fleet.plan(), for_review=True))
+    assert [] == fleet.events
+
+
+@pytest.mark.parametrize("option", ["--persist", "--winner", "--rounds=4", "--arch=x86"])
+def test_what_a_plan_in_a_file_says_is_not_said_again(option: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"plan\.json says what is to be done: leave --.* out here"
+    ):
+        apply.command(["plan.json", option], standalone_mode=False)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:
+    with pytest.raises(UsageError, match=r"nosuch\.json: can't be read"):
+        apply.command([str(tmp_path / "nosuch.json")], standalone_mode=False)
 
 
 def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_apply() -> None:
     done: list[object] = []
     ready: Any = SimpleNamespace(
-        guard=SimpleNamespace(snapshot=VALUES, base={"a.b": "0"}, apply=done.append),
+        guard=SimpleNamespace(snapshot={"a.b": "1"}, base={"a.b": "0"}, apply=done.append),
         _settle=lambda: done.append("nginx started"),
     )
     Bench.give_nginx_its_own(ready)
-    assert [Configuration(VALUES), "nginx started"] == done
+    assert [Configuration({"a.b": "1"}), "nginx started"] == done
 
 
-# What was seen before -----------------------------------------------------------------------------
-
-VALUES = {"a.b": "1"}
-ON = Applied(
-    about={"study": "lab"},
-    keys=(StayingKey(key="a.b", before="0", left="1", now="1"),),
-    file=FILE,
-    file_is="ours",
-)
-
-
-def drifted(kind: Any) -> HostState:
-    return HostState(applied=ON, drift=(Drift(kind=kind, where="a.b", detail="is 7"),))
-
-
-@pytest.mark.parametrize(
-    ("state", "file", "words"),
-    [
-        (HostState(), FILE, ""),
-        (HostState(holder="me", since="noon"), "", "lb: is held by me since noon"),
-        (drifted("changed"), FILE, "a.b was changed by somebody else"),
-        (drifted("lost"), FILE, ""),
-        (HostState(applied=ON), "", "Say --persist to replace it"),
-        (HostState(applied=replace(ON, file_is="missing")), "", ""),
-    ],
-)
-def test_what_is_in_the_way_is_said_with_the_next_step(
-    state: HostState, file: str, words: str
+def test_without_a_gain_there_is_nothing_to_roll_out(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    problem = applying._problem("lb", state, Persistent() if file else None, file)
-    assert words in problem
-    assert bool(words) == bool(problem)
-
-
-def test_a_file_of_that_name_that_no_apply_wrote_is_in_the_way() -> None:
-    there = Persistent(files=(FILE,))
-    assert "move it away" in applying._problem("lb", HostState(), there, FILE)
-    assert "" == applying._problem("lb", HostState(applied=ON), there, FILE)
-
-
-@pytest.mark.parametrize(
-    ("state", "values", "file", "expected"),
-    [
-        (HostState(), VALUES, "", False),
-        (HostState(applied=ON), VALUES, FILE, True),
-        (HostState(applied=ON), VALUES, "", False),
-        (HostState(applied=ON), {"a.b": "2"}, FILE, False),
-        (HostState(applied=ON), {"c.d": "2"}, FILE, False),
-        (drifted("lost"), VALUES, FILE, False),
-        (drifted("overridden"), VALUES, FILE, True),
-    ],
-)
-def test_a_host_has_it_when_nothing_differs(
-    state: HostState, values: dict[str, str], file: str, expected: bool
-) -> None:
-    assert expected == applying._has(state, values, file)
-
-
-def test_without_a_gain_there_is_nothing_to_roll_out(bench: FakeBench) -> None:
     bench.task.store.put(bench.task.subject, replace(VERDICT, ratio_low=0.9))
-    assert [] == applying.plan_rollouts(bench.task.context)
+    context = nullcontext(bench.task.context)
+    monkeypatch.setattr(planned, "stored_context", lambda *_, **__: context)
+    with pytest.raises(SystemExit) as ended:
+        apply.command([], standalone_mode=False)
+    assert 3 == ended.value.code
+    assert "keep the defaults" in capsys.readouterr().out
 
 
-def test_hosts_are_not_changed_without_a_yes(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hosts_are_not_changed_without_a_yes(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO())
     with pytest.raises(UsageError, match="say --yes to do it"):
-        apply._confirm([fleet.plan()], ["what is planned"], yes=False)
-    assert "what is planned" in capsys.readouterr().err
-    apply._confirm([fleet.plan()], [], yes=True)
+        apply._confirm([fleet.plan()], yes=False)
+    apply._confirm([fleet.plan()], yes=True)
+    apply._confirm([fleet.plan(one=DONE)], yes=False)

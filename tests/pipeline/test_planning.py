@@ -1,5 +1,6 @@
-"""plan: what deploying would change, on a real namespace with files below a root of its own."""
+"""plan: what deploying changes, on a real namespace and on replicas that are made up."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,20 +10,36 @@ import pytest
 
 from fakes import FakeBench, probe_of
 from intop.config.catalogue import load_catalogue
-from intop.domain.cluster import HostAddress, LabSpec, native_arch, other_arch
+from intop.domain.answer import Answer
+from intop.domain.applied import Applied, StayingKey
+from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Explanation, Kept
-from intop.domain.plan import HostPlan
+from intop.domain.host_state import HostState
+from intop.domain.persistent import Persistent
+from intop.domain.plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.domain.stats import RatioInterval
-from intop.errors import LabError, ResultMissingError, UnreachableError, UsageError
+from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError
+from intop.hosts.guard import unwritable
 from intop.hosts.host import Host
+from intop.hosts.load import LoadTool
 from intop.lab import cluster as lab
+from intop.pipeline import planning
+from intop.pipeline.comparability import conditions_of
 from intop.pipeline.context import Context
 from intop.pipeline.deploying import deployments
-from intop.pipeline.planning import host_plan, plan
+from intop.pipeline.host_plans import (
+    Seen,
+    SeenCluster,
+    host_plan,
+    look,
+    look_around,
+    replica_plan,
+)
+from intop.pipeline.planning import plan, plan_again
 from intop.resources import shipped
 from namespace_host import LONG, NamespaceHost, namespace_host
-from samples import DEPLOYMENT, VERDICT
+from samples import DEPLOYMENT, VERDICT, trial
 
 CATALOGUE = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
 RMEM, SOMAXCONN = (change.key for change in DEPLOYMENT.changes)
@@ -36,8 +53,10 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 
 
 def planned(host: NamespaceHost, **changes: Any) -> HostPlan:
-    parameters = {key: CATALOGUE[key] for key in DEPLOYMENT.values}
-    return host_plan(host, replace(NATIVE, **changes), parameters)
+    deployment = replace(NATIVE, **changes)
+    parameters = {key: CATALOGUE[key] for key in deployment.values if key in CATALOGUE}
+    seen = look(host, parameters.values(), deployment.values)
+    return host_plan(seen, deployment, parameters)
 
 
 def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_path: Path) -> None:
@@ -65,29 +84,179 @@ def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_pa
     # TuneD reads the files again after its profile, so they win, and ours over them.
     (early,) = somaxconn.rivals
     assert ("never", f"{root}/etc/sysctl.d/10-web.conf:1") == (early.wins, early.setting.place)
-    assert (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1, ()) == (
-        found.file,
-        found.conflicts,
-        found.notes,
-    )
+    assert (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1) == (found.file, found.conflicts)
+    assert ((), (), None, False) == (found.notes, found.problems, found.applied, found.has_it)
+    assert (os.uname().machine, os.uname().release) == (found.machine, found.kernel)
 
 
-def test_what_else_is_to_be_known_of_a_host_is_noted(host: NamespaceHost) -> None:
+def test_a_host_that_a_session_holds_and_another_machine_are_told(host: NamespaceHost) -> None:
     assert 0 == host.begin("one", LONG, SOMAXCONN).exit_code
-    machine, session = planned(host, arch=other_arch()).notes
-    assert f"and the gain was measured on {other_arch()}: measure there" in machine
-    assert "an intop session holds it" in session
+    found = planned(host, arch=other_arch())
+    (note,) = found.notes
+    assert f"and the gain was measured on {other_arch()}: measure there" in note
+    (problem,) = found.problems
+    assert "is held by somebody@elsewhere" in problem
     assert 0 == host.script("end", "one").exit_code
+
+
+def test_a_folder_that_cannot_be_written_is_found_without_writing(host: NamespaceHost) -> None:
+    """Where a file is in its place; root may write to any folder that is mounted for writing."""
+    state, root = Path(host.address.state_dir), Path(host.address.config_root)
+    state.write_text("")
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/sysctl.d").write_text("")
+    folders = [str(state), str(root / "etc/sysctl.d"), str(root / "etc/new/one"), "relative"]
+    assert tuple(folders[:2]) == unwritable(host, folders)
+    seen = Seen(
+        address=host.address,
+        state=HostState(),
+        probe=probe_of(OWN),
+        persistent=Persistent(),
+        unwritable=tuple(folders[:2]),
+    )
+    (first,) = host_plan(seen, NATIVE, CATALOGUE).problems
+    assert f"its state folder {state} can't be written" in first
+    _, second = host_plan(seen, NATIVE, CATALOGUE, persist=True).problems
+    assert "etc/sysctl.d can't be written" in second
 
 
 def test_a_key_that_a_host_does_not_have_is_impossible(host: NamespaceHost) -> None:
     key = "net.core.netdev_max_backlog"
     changes = (replace(DEPLOYMENT.changes[0], key=key), replace(DEPLOYMENT.changes[0], key="a.b"))
     deployment = replace(NATIVE, changes=changes)
-    known, unknown = host_plan(host, deployment, {key: CATALOGUE[key]}).keys
+    known, unknown = planned(host, changes=deployment.changes).keys
     assert ("impossible", None) == (known.outcome, known.now)
     assert "belongs to the whole machine" in known.obstacle
     assert ("impossible", "this kernel doesn't have it") == (unknown.outcome, unknown.obstacle)
+
+
+# A replica ----------------------------------------------------------------------------------------
+
+OWN = {change.key: change.default for change in DEPLOYMENT.changes}
+LEFT = Applied(
+    about={"study": "lab"},
+    keys=tuple(
+        StayingKey(key=c.key, before=c.default, left=c.value, now=c.value)
+        for c in DEPLOYMENT.changes
+    ),
+)
+
+
+def address(name: str) -> HostAddress:
+    return HostAddress(name=name, role="load-balancer", hostname=name)
+
+
+def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any) -> SeenCluster:
+    """A replica whose load balancer has these keys and no others."""
+    probe = probe_of(values)
+    cluster = Cluster(
+        arch="x86",
+        load_generator=address("lg"),
+        load_balancer=address("lb"),
+        backends=(address("web"),),
+        url="http://192.0.2.1",
+        nginx_restart="true",
+        static_paths=("/",),
+        dynamic_path="/",
+        machines=("x86_64",),
+    )
+    balancer = Seen(
+        address=cluster.load_balancer,
+        state=state or HostState(),
+        probe=replace(probe, facts=replace(probe.facts, **facts)),
+        persistent=Persistent(),
+    )
+    tool = LoadTool(name="wrk", version="4.1.0", path="wrk")
+    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=())
+
+
+def replica(bench: FakeBench, seen: SeenCluster, **changes: Any) -> HostPlan:
+    return replica_plan(bench.task, seen, 0, replace(DEPLOYMENT, **changes), persist=False)
+
+
+def measured(bench: FakeBench) -> None:
+    """A campaign with a trial, made on this replica as it is."""
+    store, subject = bench.task.store, bench.task.subject
+    found = seen_cluster()
+    store.put(subject, found.balancer.probe)
+    assert found.tool is not None
+    conditions = conditions_of(bench.task, found.cluster, found.balancer.probe.facts, found.tool)
+    store.write_plan(subject, "collect", [trial().planned])
+    store.add(subject, trial(conditions=conditions))
+
+
+def test_a_replica_as_it_was_measured_is_ready(bench: FakeBench) -> None:
+    measured(bench)
+    found = replica(bench, seen_cluster())
+    assert ((), (), ["changes", "changes"]) == (
+        found.problems,
+        found.obstacles,
+        [key.outcome for key in found.keys],
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "words"),
+    [
+        (OWN, {"kernel": "6.2.0"}, "kernel: 6.1.0 against 6.2.0"),
+        ({**OWN, SOMAXCONN: "7"}, {}, f"{SOMAXCONN}: 4096 against 7"),
+    ],
+)
+def test_what_a_campaign_would_refuse_is_found_before(
+    bench: FakeBench, values: dict[str, str], facts: dict[str, str], words: str
+) -> None:
+    measured(bench)
+    (problem,) = replica(bench, seen_cluster(values=values, **facts)).problems
+    assert words in problem
+    # What a session has set there meanwhile says nothing of the host.
+    held = HostState(holder="me", since="noon")
+    (problem,) = replica(bench, seen_cluster(held, values, **facts)).problems
+    assert "is held by me" in problem
+
+
+def test_what_an_apply_has_left_is_not_the_hosts_own(bench: FakeBench) -> None:
+    measured(bench)
+    seen = seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
+    found = replica(bench, seen)
+    assert (True, ()) == (found.has_it, found.problems)
+    other = (DEPLOYMENT.changes[0], replace(DEPLOYMENT.changes[1], value="65"))
+    found = replica(bench, seen, changes=other)
+    assert (False, (), LEFT) == (found.has_it, found.problems, found.applied)
+    assert OWN == {key.change.key: key.before for key in found.keys}
+    assert ["is so", "changes"] == [key.outcome for key in found.keys]
+
+
+def test_what_the_study_leaves_out_is_an_obstacle(bench: FakeBench) -> None:
+    study = replace(bench.task.context.study, wanted=("net.ipv4.*",))
+    bench.task = replace(bench.task, context=replace(bench.task.context, study=study))
+    (key,) = replica(bench, seen_cluster()).obstacles
+    assert SOMAXCONN == key.change.key
+    assert "it is not among the parameters in [study]. Tune again" in key.obstacle
+    # But what an apply has left, is guarded as well.
+    assert () == replica(bench, seen_cluster(HostState(applied=LEFT))).obstacles
+
+
+def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(bench: FakeBench) -> None:
+    (problem,) = replica(bench, seen_cluster(machine="riscv64")).problems
+    assert "is a riscv64 machine, and cluster x86 accepts x86_64" in problem
+
+
+def test_the_other_hosts_of_a_cluster_are_asked_too(bench: FakeBench) -> None:
+    seen = seen_cluster()
+    found = look_around(seen.cluster, seen.balancer, refuse)
+    assert found.tool is None
+    told = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
+    assert told == list(found.problems)
+    assert tuple(told) == replica(bench, found).problems
+    assert () == replica(bench, replace(found, balancer=done().balancer)).problems
+
+
+def done() -> SeenCluster:
+    """A replica that has the deployment already: nothing is to be measured there."""
+    return seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
+
+
+NAMES = ("lg", "web")
 
 
 # A study ------------------------------------------------------------------------------------------
@@ -148,6 +317,102 @@ def test_a_host_gets_what_one_architecture_has(bench: FakeBench, context: Contex
     named = HostAddress(name="far", role="load-balancer", hostname="far")
     with pytest.raises(UsageError, match=r"x86 and arm have a gain.*say with --arch"):
         plan(replace(context, archs=("x86", "arm")), hosts=[named])
+
+
+def test_a_plan_says_how_it_is_to_be_rolled_out(bench: FakeBench, context: Context) -> None:
+    judged(bench)
+    named = [address("far")]
+    found = plan(context, hosts=named)["x86"]
+    assert found is not None
+    pairs = context.study.budget.judge_pairs
+    assert (pairs, False, True) == (found.rounds, found.persist, found.for_review)
+    clusters = {"x86": (LabSpec(name="gone"),)}
+    study = replace(context.study, clusters=clusters)
+    found = plan(replace(context, study=study), persist=True, rounds=4)["x86"]
+    assert found is not None
+    assert (4, True, False) == (found.rounds, found.persist, found.for_review)
+    assert ("lab gone is not up",) == found.problems
+
+
+# A plan from a file -------------------------------------------------------------------------------
+
+HOST = HostPlan(
+    file="/f",
+    keys=tuple(planned_key(c, c.default, "", Persistent(), "/f") for c in DEPLOYMENT.changes),
+)
+
+
+def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch) -> SavedPlan:
+    """A plan of one host; made again, its host is `now`."""
+    started = context.campaign.started_at
+    deployment = replace(DEPLOYMENT, started_at=started, campaign=context.campaign.id)
+    then = Plan(
+        deployment=deployment,
+        hosts=(Answer(name="lb", said=HOST),),
+        rounds=4,
+        persist=True,
+    )
+
+    def again(narrow: Context, **asked: object) -> dict[str, Plan | None]:
+        assert {"whole": True, "persist": True, "rounds": 4} == asked
+        assert (("x86",), ["slt"]) == (narrow.archs, [w.name for w in narrow.workloads])
+        return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
+
+    monkeypatch.setattr(planning, "plan", again)
+    return SavedPlan(
+        study=context.study.name,
+        campaign=context.campaign.id,
+        started_at=started,
+        made_at="2026-11-22T18:00:00+00:00",
+        whole=True,
+        plans=(then,),
+    )
+
+
+def test_a_plan_whose_hosts_are_as_they_were_is_carried_out(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = saved_plan(context, HOST, monkeypatch)
+    assert {"x86": saved.plans[0]} == plan_again(context, saved)
+    every = replace(context, workloads=tuple(context.study.workloads.values()))
+    assert {"x86": saved.plans[0]} == plan_again(every, saved)
+
+
+def test_a_plan_whose_host_has_changed_is_refused(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = replace(HOST.keys[1], now="128", obstacle="can't be written")
+    now = replace(HOST, keys=(HOST.keys[0], changed))
+    with pytest.raises(IntopError) as error:
+        plan_again(context, saved_plan(context, now, monkeypatch))
+    lines = [line.strip() for line in str(error.value).splitlines()]
+    assert "has changed, so nothing was touched on any host" in lines[0]
+    assert f"lb: {SOMAXCONN}: 4096 in the plan, 128 now" == lines[1]
+    assert "what is in its way: nothing in the plan, can't be written now" in lines[2]
+    assert f"lb: {SOMAXCONN} can't be set to 64: can't be written" == lines[3]
+    assert "intop plan --output" in lines[4]
+
+
+def test_a_plan_of_what_is_not_there_any_more_is_refused(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = saved_plan(context, HOST, monkeypatch)
+    with pytest.raises(UsageError, match=r"the plan is of the study other, and .* is lab"):
+        plan_again(context, replace(saved, study="other"))
+    with pytest.raises(IntopError, match=r"the plan is of campaign 7 .* and the latest one"):
+        plan_again(context, replace(saved, campaign=7))
+    with pytest.raises(IntopError, match="the plan is of campaign 1 of then"):
+        plan_again(context, replace(saved, started_at="then"))
+    monkeypatch.setattr(planning, "plan", lambda *_, **__: {"x86": None})
+    with pytest.raises(IntopError, match="its verdict is no gain any more"):
+        plan_again(context, saved)
+
+
+def test_a_plan_for_review_is_refused(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = saved_plan(context, HOST, monkeypatch)
+    review = replace(saved.plans[0], for_review=True)
+    with pytest.raises(UsageError, match="for review only"):
+        plan_again(context, replace(saved, plans=(review,)))
 
 
 # Which set leaves the campaign --------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,7 @@ KEYS = (
 HOST = HostPlan(file=FILE, keys=KEYS, notes=("a note",))
 PLAN = Plan(
     deployment=DEPLOYMENT,
+    rounds=10,
     hosts=(Answer(name="lb", said=HOST), Answer(name="gone", error="gone: the network is gone")),
 )
 
@@ -58,7 +60,6 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
     for told in (
         "x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)",
         "2 keys, the whole winner, of study lab, campaign 1 of 2026-11-21",
-        "nothing was written",
         "lb: 1 key to change, 1 so already, 1 impossible, 2 conflicts",
         "without it P99 is 3.00 times higher (2.10 to",
         "-> 4096 8192 65536",
@@ -74,6 +75,39 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
         "net.core.somaxconn: ceiling of the accept queue (Documentation/admin-guide/sysctl/net.rst",
     ):
         assert told in said
+
+
+def steps(capsys: pytest.CaptureFixture[str], *hosts: HostPlan, **changes: Any) -> str:
+    answers = tuple(Answer(name=f"lb{n}", said=host) for n, host in enumerate(hosts, start=1))
+    return " ".join(text(capsys, replace(PLAN, hosts=answers, **changes)).split())
+
+
+def test_what_apply_does_on_each_host_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    able = HostPlan(file=FILE, keys=KEYS[:2])
+    done, held = replace(HOST, has_it=True), replace(HOST, problems=("is held by me",))
+    said = steps(capsys, able, replace(able, notes=()), done, held)
+    first = "measure them against its own values in up to 10 rounds; if that is a gain, set 2 keys"
+    assert f"apply: the canary, {first}, until a reboot" in said
+    assert f"apply: {first}, until a reboot" in said
+    assert "apply: it has these values already, and is left alone" in said
+    assert "IMPOSSIBLE is held by me" in said
+    assert f"IMPOSSIBLE {LONGEST}: can't be" in said
+    assert 3 == said.count("apply: ")
+    said = steps(capsys, able, persist=True)
+    assert f"set 2 keys, write {FILE}" in said
+    assert f"our file is {FILE} CONFLICT" in said
+    said = steps(capsys, able, for_review=True)
+    assert "for review only: " in said
+    assert "apply: the canary" not in said
+
+
+def test_the_hosts_own_value_counts_where_something_is_applied(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    left = planned_key(SOMAXCONN, "128", "", Persistent(), FILE, SOMAXCONN.default)
+    assert "was not measured" not in steps(capsys, HostPlan(file=FILE, keys=(left,)))
+    other = replace(left, before="512")
+    assert "this host has 512" in steps(capsys, HostPlan(file=FILE, keys=(other,)))
 
 
 def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:

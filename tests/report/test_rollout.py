@@ -2,28 +2,12 @@
 
 import pytest
 
-from intop.domain.rollout import HostRollout, HostStep, Rollout, RolloutPlan
-from intop.report.rollout import done, planned
+from intop.domain.rollout import HostRollout, Rollout
+from intop.report.rollout import done
 from printed import shown
-from samples import DEPLOYMENT, VERDICT
+from samples import VERDICT
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
-
-
-def test_a_plan_names_canary_values_and_what_is_in_the_way(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    hosts = (
-        HostStep(host="lb1", file=FILE),
-        HostStep(host="lb2", has_it=True),
-        HostStep(host="lb3", problem="lb3: is held by me"),
-    )
-    out = shown(capsys, *planned([RolloutPlan(deployment=DEPLOYMENT, hosts=hosts, rounds=10)]))
-    assert "    net.core.somaxconn = 64    (default 4096)\n" in out
-    assert "1. lb1 (the canary): measure them against the default in up to 10 rounds" in out
-    assert f"set 2 keys, write {FILE}\n" in out
-    assert "2. lb2: has these values already" in out
-    assert "3. lb3: NOT POSSIBLE: is held by me" in out
 
 
 def host(name: str, outcome: str, file: str = "") -> HostRollout:
@@ -62,7 +46,3 @@ def test_a_host_that_has_it_for_good_is_not_said_to_lose_it(
     out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(host("lb1", "already", FILE),))]))
     assert "lb1: has these values already" in out
     assert "started anew" not in out
-
-
-def test_without_a_plan_the_defaults_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "keep the defaults" in shown(capsys, *planned([]))

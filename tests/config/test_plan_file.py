@@ -1,0 +1,109 @@
+"""A plan in a file: what is read back, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config.plan_file import read_plan, write_plan
+from intop.domain.answer import Answer
+from intop.domain.applied import Applied, StayingKey
+from intop.domain.persistent import Persistent, Setting, our_file
+from intop.domain.plan import HostPlan, Plan, planned_key
+from intop.errors import UsageError
+from samples import DEPLOYMENT
+
+FILE = our_file("/")
+RIVALS = Persistent(settings=tuple(Setting(c.key, "9", "/a.conf:1") for c in DEPLOYMENT.changes))
+HOST = HostPlan(
+    file=FILE,
+    keys=tuple(planned_key(c, c.default, "", RIVALS, FILE, "1") for c in DEPLOYMENT.changes),
+    machine="x86_64",
+    kernel="6.1.0",
+    applied=Applied(
+        about={"since": "noon"}, keys=(StayingKey(key="a.b", before="0", left="1", now="1"),)
+    ),
+    problems=("a problem",),
+    notes=("a note",),
+)
+PLAN = Plan(
+    deployment=DEPLOYMENT,
+    hosts=(Answer(name="lb", said=HOST), Answer(name="gone", error="gone: is gone")),
+    rounds=10,
+    persist=True,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "plan.json"
+    write_plan(made, [PLAN], whole=True)
+    return made
+
+
+def test_what_was_written_is_read_back(path: Path) -> None:
+    saved = read_plan(path)
+    assert (PLAN,) == saved.plans
+    assert ("lab", 1, True) == (saved.study, saved.campaign, saved.whole)
+    document = json.loads(path.read_text())
+    assert ("plan", 1) == (document["kind"], document["format"])
+    assert document["written_by"].startswith("intop ")
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_ours_is_replaced_and_nothing_else(path: Path, tmp_path: Path) -> None:
+    write_plan(path, [PLAN], whole=False)
+    assert not read_plan(path).whole
+    theirs = tmp_path / "theirs.json"
+    theirs.write_text("{}")
+    with pytest.raises(UsageError, match="was not written by intop"):
+        write_plan(theirs, [PLAN], whole=False)
+    assert "{}" == theirs.read_text()
+    with pytest.raises(UsageError, match="can't be written"):
+        write_plan(tmp_path / "no" / "plan.json", [PLAN], whole=False)
+
+
+def edited(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "export"}, "is no plan of intop"),
+        ({"format": 2}, "has format 2, written by intop .* reads 1"),
+        ({"format": None}, "has format None"),
+        ({"plans": []}, "is damaged: it has no plans"),
+        ({"plans": [{}]}, r"is damaged: plans\.0\.deployment: "),
+        ({"campaign": "many"}, "is damaged: campaign: "),
+    ],
+)
+def test_what_is_no_plan_of_ours_is_refused(
+    path: Path, changes: dict[str, Any], words: str
+) -> None:
+    edited(path, **changes)
+    with pytest.raises(UsageError, match=rf"plan\.json: {words}.*intop plan --output"):
+        read_plan(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"[sysctl]\na = 1"])
+def test_what_is_damaged_is_refused(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=r"plan\.json: is .*intop plan --output"):
+        read_plan(path)
+
+
+def test_one_that_was_cut_off_anywhere_is_refused(path: Path) -> None:
+    whole = path.read_bytes().rstrip()
+    for end in range(0, len(whole), 97):
+        path.write_bytes(whole[:end])
+        with pytest.raises(UsageError, match=r"plan\.json: is "):
+            read_plan(path)
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nosuch: can't be read: No such file"):
+        read_plan(tmp_path / "nosuch")
+    with pytest.raises(UsageError, match="can't be read"):
+        read_plan(tmp_path)
