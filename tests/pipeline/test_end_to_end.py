@@ -184,7 +184,7 @@ def test_two_clusters_compared(make_study: Make) -> None:
     assert comparison["differences"] == []
     # Nothing of dlt is measured, and the rest is compared all the same.
     out, _ = study.run("compare", "x86", "arm")
-    assert "intop collect --arch x86 --workload dlt" in " ".join(out.split())
+    assert "intop collect --workload dlt && intop compare x86 arm" in " ".join(out.split())
 
 
 def test_other_conditions_are_not_mixed(make_study: Make) -> None:
