@@ -195,7 +195,7 @@ def test_a_default_that_fails_is_due_again_also_at_a_look(bench: FakeBench) -> N
 
 def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> None:
     searched(bench)
-    baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
+    baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
     made = planned(bench, "openeuler-25.09", baseline)
     bench.statuses = ["failed" if p.side == "openeuler-25.09" else "ok" for p in made]
     with pytest.raises(
@@ -207,8 +207,8 @@ def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> N
 # From the finalists on ----------------------------------------------------------------------------
 
 
-def probe_with(fin_timeout: str) -> Probe:
-    return probe_of({"net.ipv4.tcp_fin_timeout": fin_timeout, "net.core.somaxconn": "4096"})
+def probe_with(fin_timeout: str, somaxconn: str = "4096") -> Probe:
+    return probe_of({"net.ipv4.tcp_fin_timeout": fin_timeout, "net.core.somaxconn": somaxconn})
 
 
 def searched(bench: FakeBench) -> None:
@@ -294,7 +294,7 @@ def test_a_verdict_against_a_baseline_measures_that_in_place_of_the_default(
     bench: FakeBench,
 ) -> None:
     searched(bench)
-    baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
+    baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
     bench.p99_us[baseline.digest] = 2_000
     verdict = verifying.verify(bench.task, "openeuler-25.09")
     assert "openeuler-25.09" == verdict.against
@@ -307,7 +307,7 @@ def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
     bench: FakeBench,
 ) -> None:
     searched(bench)
-    bench.task.store.put(bench.task.subject, probe_with("30"))
+    bench.task.store.put(bench.task.subject, probe_with("30", "65535"))
     verdict = verifying.verify(bench.task, "openeuler-25.09")
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
     assert "openeuler-25.09 changes nothing on this host" in bench.told.getvalue()
