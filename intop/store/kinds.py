@@ -10,12 +10,13 @@ from intop.domain.probing import Probe
 from intop.domain.refined import Decisions, Refined
 from intop.domain.results import Contest, Pilot, Ranking, Search, Searches, Training, Verdict
 from intop.domain.rollout import Rollout
-from intop.domain.transfer import Compromise
+from intop.domain.transfer import Compromise, Crosswise
 
 KINDS: Mapping[type, str] = {
     Agreement: "agreement",
     Compromise: "compromise",
     Contest: "contest",
+    Crosswise: "crosswise",
     Decisions: "decisions",
     Explanation: "explanation",
     Front: "front",

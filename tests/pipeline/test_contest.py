@@ -36,6 +36,10 @@ VERDICT = Verdict(
 @pytest.fixture
 def arena(bench: FakeBench) -> FakeBench:
     """A probed host on which each of the two baselines changes one key."""
+    context = bench.task.context
+    blog = replace(context.study.baselines[BLOG], values={"net.ipv4.tcp_fin_timeout": "30"})
+    study = replace(context.study, baselines={**context.study.baselines, BLOG: blog})
+    bench.task = replace(bench.task, context=replace(context, study=study))
     probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
     bench.task.store.put(bench.task.subject, probe)
     bench.p99_us = {c.digest: P99_US[name] for name, c in ON_HOST.items()}

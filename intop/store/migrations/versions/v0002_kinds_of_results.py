@@ -10,6 +10,7 @@ KINDS = (
     "Agreement",
     "Compromise",
     "Contest",
+    "Crosswise",
     "Decisions",
     "Explanation",
     "Front",
