@@ -1,10 +1,13 @@
 """A small study whose lab isn't up, and campaigns of it as they lie in a store."""
 
+import sqlite3
 from pathlib import Path
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
 from intop.store import Campaign, Store, Subject, opened
+from intop.store.kinds import KINDS
+from intop.store.schema import VERSION_TABLE
 from samples import trial
 
 LOAD = """\
@@ -64,3 +67,16 @@ def add(store: Store, subject: Subject, n: int, status: Status = "ok") -> None:
         place(n).configuration, 1000 * (10 - n % 10), stage="screen", index=n, status=status
     )
     store.add(subject, made)
+
+
+def as_before_migrations(path: Path, version: object) -> None:
+    """The store as an intop without migrations wrote it."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"drop table {VERSION_TABLE}")
+        connection.execute("create table meta (schema_version integer not null)")
+        connection.execute("insert into meta values (?)", (version,))
+        for kind in KINDS:
+            connection.execute(
+                "update result set kind = ? where kind = ?", (kind.__name__, KINDS[kind])
+            )
+    connection.close()

@@ -27,6 +27,8 @@ LONGEST = (
     "faults/test_load.py",
     "pipeline/test_doctor.py",
     "pipeline/test_rollback.py",
+    "pipeline/test_four_lines.py",
+    "pipeline/test_install.py",
     "pipeline/test_disturbance.py",
     "lab/test_guest.py",
     "test_benchmarks.py",

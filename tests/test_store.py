@@ -18,6 +18,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from campaigns import as_before_migrations
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts, Probe, Reading
@@ -582,19 +583,6 @@ def test_opening_again_keeps_what_is_there(path: Path) -> None:
     for expected in (1, 2):
         with opened(str(path)) as store:
             assert expected == begun(store).campaign.id
-
-
-def as_before_migrations(path: Path, version: object) -> None:
-    """The store as an intop without migrations wrote it."""
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"drop table {VERSION_TABLE}")
-        connection.execute("create table meta (schema_version integer not null)")
-        connection.execute("insert into meta values (?)", (version,))
-        for kind in KINDS:
-            connection.execute(
-                "update result set kind = ? where kind = ?", (kind.__name__, KINDS[kind])
-            )
-    connection.close()
 
 
 def tables(path: Path) -> dict[str, str]:

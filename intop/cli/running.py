@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import output_folder, print_result, say, say_figures, study_of
 from intop.cli.passwords import connecting
-from intop.errors import IntopError, LabDownError, ResultMissingError, UsageError
+from intop.errors import LabDownError, ResultMissingError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -94,18 +94,17 @@ def stored_context(
     from intop.pipeline import steps
     from intop.pipeline.context import Context, chosen_archs, chosen_workloads
     from intop.report.progress import progress
-    from intop.store import opened, opened_to_read
+    from intop.store import is_begun, opened, opened_to_read
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
-    with opened_to_read(study.store) as store:
-        if store is None or store.latest(study.name) is None:
-            names = [one.name for one in workloads]
-            raise ResultMissingError(steps.no_campaign(study, archs, names, asked()))
-    with (opened if writes else opened_to_read)(study.store) as store:
+    # Also a store of an earlier intop is one, which opening it to write brings up to date.
+    open_store = opened if writes and is_begun(study.store) else opened_to_read
+    with open_store(study.store) as store:
         campaign = None if store is None else store.latest(study.name)
         if store is None or campaign is None:
-            raise IntopError(f"{study.store}: somebody has just taken the store away")
+            names = [one.name for one in workloads]
+            raise ResultMissingError(steps.no_campaign(study, archs, names, asked()))
         connected = connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -123,13 +122,12 @@ def check_up(config: Path | None, arch: str | None, workload: str | None) -> Non
     """Before a store is made: raises ResultMissingError where no cluster is there to measure on."""
     from intop.pipeline import steps
     from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
-    from intop.store import opened_to_read
+    from intop.store import is_begun
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
-    with opened_to_read(study.store) as store:
-        if store is not None:
-            return
+    if is_begun(study.store):
+        return
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, say)
     down = steps.labs_down(study, archs, [one.name for one in workloads])

@@ -64,6 +64,17 @@ def opened_to_read(url: str) -> Iterator[Store | None]:
         yield Store(engine) if found else None
 
 
+def is_begun(url: str) -> bool:
+    """Whether there is a store, also one of an earlier intop. Nothing is written.
+
+    Raises UsageError where `opened` does.
+    """
+    if not _is_there(url):
+        return False
+    with _connected(url, reads_only=True) as engine, _asked(engine, url) as connection:
+        return bool(_version(connection, url))
+
+
 def _is_there(url: str) -> bool:
     """Whether there is a database to look at: a server's is, a file may not be made yet."""
     if "://" not in url:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from campaigns import LOAD, begun
+from campaigns import LOAD, as_before_migrations, begun
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.config.study import Study, load_study
@@ -218,3 +218,23 @@ def test_reading_a_campaign_makes_none(study: Study) -> None:
         stored_context(None, None, None, writes=True),
     ):
         pytest.fail("there is one")
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("train", "nothing is collected yet: intop lab up && intop collect"),
+        ("collect", "lab t-stp-x is not up: intop lab up"),
+    ],
+)
+def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
+    command: str, told: str, tmp_path: Path
+) -> None:
+    begun(tmp_path, ["ok"] * 8)
+    as_before_migrations(tmp_path / "mine.db", 2)
+    assert "made by an earlier intop" in intop("status").stderr
+    done = intop(command)
+    assert 1 == done.returncode
+    assert told in done.stderr
+    assert "" == intop("status").stderr
