@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Stage, Trial
-from intop.errors import IntopError
 from intop.store.kinds import KINDS
 from intop.store.rows import (
     Campaign,
@@ -78,11 +77,9 @@ class Store:
             "tool_version": tool_version,
         }
         with self._engine.begin() as connection:
-            connection.execute(campaign_table.insert().values(values))
-        made = self.latest(study)
-        if made is None:
-            raise IntopError(f"campaign of {study} was written and can't be read back")
-        return made
+            # Its own row: another process may begin one at the same time.
+            made = campaign_table.insert().values(values).returning(campaign_table)
+            return campaign_of(connection.execute(made).one())
 
     def is_empty(self, campaign: Campaign, arch: str | None = None) -> bool:
         """Whether nothing was even planned in a campaign, for one architecture or at all."""
