@@ -55,7 +55,7 @@ TWINS = ("c", "d")
 LEVEL = 0.95
 ROUNDS, PAIRS = 4, 16
 ROUND_SD = 0.1
-"""Of log P99 of whole rounds: what all sides of a round have in common."""
+"""Of log P99 of whole rounds: what all arms of a round have in common."""
 
 NEEDED = {
     "large effects": {"a": 1.0, "b": 0.8, "twins": 0.7},
@@ -194,7 +194,7 @@ def winner() -> Configuration:
         for line in csv.DictReader(file):
             digest = line.pop("configuration")
             p99[digest].append(float(line.pop("p99_ms")))
-            line.pop("side")
+            line.pop("arm")
             known: dict[str, list[str]] = defaultdict(list)
             for column, value in line.items():
                 known[column.partition("[")[0]].append(value)

@@ -22,9 +22,9 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.space import Space
-from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.domain.trial import Block, PlannedTrial, Stage, Trial
 from intop.lab import cluster as lab
-from intop.pipeline.blocks import blocks, p99_by_round
+from intop.pipeline.blocks import Arms, blocks, p99_by_round
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
 from intop.pipeline.sampling import required_space
@@ -44,8 +44,8 @@ LEAF = 15
 
 Leaves = NDArray[np.intp]
 Round = Callable[[Space, Shared], list[tuple[Arm, Configuration]]]
-ByRound = Mapping[str, float]
-"""P99 (ms) by the number of the round."""
+ByRound = Mapping[Block, float]
+"""P99 (ms) by series and round."""
 
 
 class Bed(Protocol):
@@ -124,11 +124,11 @@ class Emulator:
         return picked
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
-        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        found = np.exp(self.truth(list(sides.values()))).tolist()
+        arms = {HOST: DEFAULT} | {c.digest: c for c in winners}
+        found = np.exp(self.truth(list(arms.values()))).tolist()
         return {
-            side: {str(n): p99 for n in range(1, rounds + 1)}
-            for side, p99 in zip(sides, found, strict=True)
+            arm: {(1, n): p99 for n in range(1, rounds + 1)}
+            for arm, p99 in zip(arms, found, strict=True)
         }
 
     def _leaves_of(self, configurations: Sequence[Configuration]) -> Leaves:
@@ -155,7 +155,7 @@ def tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
 
 
 def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
-    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "side", "p99_ms", "tail_ms"}
+    return {n.partition("[")[0] for n in rows[0]} - {"configuration", "arm", "p99_ms", "tail_ms"}
 
 
 class Lab:
@@ -177,7 +177,7 @@ class Lab:
                     role="proposal",
                     configuration=configuration,
                     # Of no round: all trials take turns on the replicas.
-                    label=f": {arm.name}",
+                    arm=arm.name,
                 )
                 for index, (arm, configuration) in enumerate(
                     following(self.space, self._shared(trials)), start=len(trials)
@@ -196,20 +196,18 @@ class Lab:
         return picked
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
-        sides = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        return p99_by_round(self._in_rounds("contest", sides, rounds))
+        arms = {HOST: DEFAULT} | {c.digest: c for c in winners}
+        return p99_by_round(self._in_rounds("contest", arms, rounds))
 
-    def _in_rounds(
-        self, stage: Stage, sides: Mapping[str, Configuration], rounds: int
-    ) -> list[Trial]:
-        plan = blocks(self._task, stage, sides, rounds)
+    def _in_rounds(self, stage: Stage, arms: Arms, rounds: int) -> list[Trial]:
+        plan = blocks(self._task, stage, arms, rounds)
         return measure_plan(
             self._task,
             stage,
             lambda _: plan,
             failures_count=False,
             # What was planned with more rounds, and interrupted, may end with fewer.
-            looks=lambda _: [rounds * len(sides)],
+            looks=lambda _: [rounds * len(arms)],
             enough=lambda _: True,
         )
 
@@ -222,7 +220,7 @@ class Lab:
     def _shared(self, trials: Sequence[Trial]) -> Shared:
         found: dict[Arm, list[Shot]] = defaultdict(list)
         for trial in trials:
-            method, _, seed = trial.planned.side.partition(" ")
+            method, _, seed = trial.planned.arm.partition(" ")
             found[Arm(method, int(seed))].append(self._shot(trial))
         return found
 

@@ -16,7 +16,7 @@ replicates), the varied numbers or names, `p99_ms`. Those in benchmarks/data/ we
 parameters were chosen for collect; dlt's has 240 configurations. What models make of them:
 
     intop train --data benchmarks/data/slt-collect.csv.gz --target p99_ms --ignore configuration \\
-        --ignore side
+        --ignore arm
     python -m benchmarks.screening benchmarks/data
 """
 
@@ -44,7 +44,7 @@ from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.pipeline.bench import Bench
-from intop.pipeline.blocks import Sides, blocks
+from intop.pipeline.blocks import Arms, blocks
 from intop.pipeline.campaigns import latest_or_new
 from intop.pipeline.context import Context, Task
 from intop.pipeline.measuring import measure_plan, with_sentinels
@@ -96,7 +96,7 @@ PARAMETERS = (
 )
 CHOSEN = 12
 BASE = "base"
-"""The side on which nothing is changed, where that is not the default."""
+"""The arm in which nothing is changed, where that is not the default."""
 LEVELS = (0.0, 0.5, 1.0)
 """Of a number, as places in its range on its own scale."""
 
@@ -185,14 +185,14 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
 
 def changed(task: Task, stage: Stage, base: Configuration, rounds: int) -> list[Trial]:
     """A configuration, and it with one parameter changed, in rounds."""
-    sides = alone(required_space(task), base)
-    plan = blocks(task, stage, sides, rounds)
+    arms = alone(required_space(task), base)
+    plan = blocks(task, stage, arms, rounds)
     return measure_plan(task, stage, lambda _: plan, failures_count=False)
 
 
-def alone(space: Space, base: Configuration) -> Sides:
+def alone(space: Space, base: Configuration) -> Arms:
     """The base, and it with one number or name changed; by `COLUMN: VALUE`."""
-    sides = {HOST if base.is_default else BASE: base}
+    arms = {HOST if base.is_default else BASE: base}
     genes = space.genes(space.values([base]))
     (unchanged,) = space.configurations(space.decode(genes))
     for index, column in enumerate(space.columns):
@@ -205,25 +205,25 @@ def alone(space: Space, base: Configuration) -> Sides:
             other = {k: v for k, v in whole.values.items() if v != unchanged.values[k]}
             if other:
                 name = f"{column.name}: {whole.values[column.parameter.key]}"
-                sides[name] = Configuration({**base.values, **other})
-    return sides
+                arms[name] = Configuration({**base.values, **other})
+    return arms
 
 
 def write(path: Path, space: Space, trials: Sequence[Trial], *, tails: bool = False) -> None:
-    """A row for each usable trial: its configuration, side, values and P99, and maybe its tail."""
+    """A row for each usable trial: its configuration, arm, values and P99, and maybe its tail."""
     targets = {"p99_ms": lambda t: t.p99_ms} | ({"tail_ms": lambda t: t.tail_ms} if tails else {})
     columns = [c for c in space.columns if varies(c.parameter.key, trials)]
     # Without a date in it, equal tables are equal files.
     with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["configuration", "side", *(c.name for c in columns), *targets])
+        rows.writerow(["configuration", "arm", *(c.name for c in columns), *targets])
         for trial in trials:
             if trial.usable:
                 (numbers,) = space.values([trial.configuration])
                 rows.writerow(
                     [
                         trial.configuration.digest,
-                        trial.planned.side,
+                        trial.planned.arm,
                         *(
                             f"{v:.0f}" if c.component else c.parameter.choices[int(v)]
                             for c, v in zip(space.columns, numbers, strict=True)

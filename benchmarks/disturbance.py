@@ -43,7 +43,7 @@ from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import geometric_mean
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.pipeline import replicas
 from intop.pipeline.bench import Bench, bench
@@ -75,7 +75,7 @@ class Laddered(Bench):
     """A bench where each configuration has its wait."""
 
     def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
-        return Bench.trial(waiting(self, LADDER[planned.side]), planned, *rest)
+        return Bench.trial(waiting(self, LADDER[planned.arm]), planned, *rest)
 
 
 @contextmanager
@@ -132,7 +132,7 @@ class Found:
     took (s) and when its neighbour was busy (Unix time)."""
 
     attempts: Sequence[Trial]
-    p99s: Mapping[str, Mapping[str, float]]
+    p99s: Mapping[str, Mapping[Block, float]]
     seconds: float
     busy: Sequence[tuple[float, float]]
 
@@ -241,10 +241,10 @@ def spells_of(hog: str, seconds: float) -> Spells:
 def campaign(store: Store, study: Study, rounds: int, neighbour: Neighbour) -> Found:
     """All configurations in rounds, beside a neighbour."""
     task = begun(store, study)
-    sides = configurations()
+    arms = configurations()
     began = time.monotonic()
     with neighbour:
-        trials = measure_plan(task, "contest", lambda _: blocks(task, "contest", sides, rounds))
+        trials = measure_plan(task, "contest", lambda _: blocks(task, "contest", arms, rounds))
         seconds = time.monotonic() - began
     return Found(
         attempts=store.trials(task.subject, "contest"),

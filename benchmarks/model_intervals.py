@@ -277,7 +277,7 @@ def table(name: str, folder: Path, rng: np.random.Generator) -> tuple[Samples, S
         samples = simulated(TRAINING[name] + MOST_JUDGED, rng)
     elif name.startswith("lab "):
         path = LAB / f"{name.removeprefix('lab ')}-collect.csv.gz"
-        roles = Roles(target="p99_ms", group=("configuration",), ignored=("side",))
+        roles = Roles(target="p99_ms", group=("configuration",), ignored=("arm",))
         samples = of_file(path, roles)
     else:
         samples = of_file(folder / f"{name}.csv", Roles(target="PERF"))

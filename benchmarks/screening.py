@@ -179,11 +179,11 @@ STRONGEST, TOP = 4, 6
 class Strength:
     """The most that one parameter alone did to log P99, with the standard error of that.
 
-    `separated` says whether it can be told from zero among all pairs of sides that were looked at.
+    `separated` says whether it can be told from zero among all pairs of arms that were looked at.
     """
 
     key: str
-    sides: tuple[str, str]
+    arms: tuple[str, str]
     effect: float
     error: float
     separated: bool
@@ -224,42 +224,42 @@ def as_samples(rows: Sequence[dict[str, str]], target: str = "p99_ms") -> Sample
 def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
     """What each parameter did alone, to the default or to another base, by its key.
 
-    Between its two sides that lie farthest apart, the base among them. Sides meet in rounds, whose
-    means are taken out. The error has the scatter of all sides together; separated are those that
+    Between its two arms that lie farthest apart, the base among them. Arms meet in rounds, whose
+    means are taken out. The error has the scatter of all arms together; separated are those that
     Student's t tells from zero at 95 %, for all pairs of all parameters together (Bonferroni).
     """
     from scipy.stats import t as student_t
 
     logs: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        logs[row["side"]].append(math.log(float(row["p99_ms"])))
+        logs[row["arm"]].append(math.log(float(row["p99_ms"])))
     count = max(len(values) for values in logs.values())
     rounds = [fmean(v[n] for v in logs.values() if len(v) > n) for n in range(count)]
     left = {
-        side: [v - m for v, m in zip(values, rounds[: len(values)], strict=True)]
-        for side, values in logs.items()
+        arm: [v - m for v, m in zip(values, rounds[: len(values)], strict=True)]
+        for arm, values in logs.items()
     }
     several = [values for values in left.values() if len(values) > 1]
     freedom = sum(len(values) - 1 for values in several) - (count - 1)
     squares = sum(variance(values) * (len(values) - 1) for values in several)
     pooled = squares / freedom
     (base,) = {"default", "base"} & set(left)
-    sides: dict[str, list[str]] = defaultdict(lambda: [base])
-    for side in left:
-        if side != base:
-            sides[side.partition("[")[0].partition(":")[0]].append(side)
-    pairs = sum(math.comb(len(of), 2) for of in sides.values())
+    arms: dict[str, list[str]] = defaultdict(lambda: [base])
+    for arm in left:
+        if arm != base:
+            arms[arm.partition("[")[0].partition(":")[0]].append(arm)
+    pairs = sum(math.comb(len(of), 2) for of in arms.values())
     limit = float(student_t.ppf(1 - 0.025 / pairs, freedom))
 
     def strongest(key: str) -> Strength:
         def apart(pair: tuple[str, str]) -> float:
             return abs(fmean(left[pair[0]]) - fmean(left[pair[1]]))
 
-        pair = max(combinations(sides[key], 2), key=apart)
-        error = math.sqrt(pooled * sum(1 / len(left[side]) for side in pair))
+        pair = max(combinations(arms[key], 2), key=apart)
+        error = math.sqrt(pooled * sum(1 / len(left[arm]) for arm in pair))
         return Strength(key, pair, apart(pair), error, apart(pair) > limit * error)
 
-    return {key: strongest(key) for key in sides}
+    return {key: strongest(key) for key in arms}
 
 
 ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
@@ -316,7 +316,7 @@ def beside(base: str, found: dict[str, Strength], rankings: Sequence[Ranking]) -
     ordered = sorted(found.values(), key=lambda s: -s.effect)
     yield f"One at a time, from {base}:"
     yield ""
-    yield "| parameter | P99 between its sides | standard error | separated | median rank |"
+    yield "| parameter | P99 between its arms | standard error | separated | median rank |"
     yield "|---|---:|---:|---|---:|"
     for one in ordered[: 2 * STRONGEST]:
         told = "yes" if one.separated else "no"

@@ -35,7 +35,7 @@ TARGETS = {"P99": "p99_ms", "tail": "tail_ms"}
 
 
 def main() -> None:
-    rows = [r for r in read(BUFFERS[40]) if r["side"].partition(" ")[0] in FILLING]
+    rows = [r for r in read(BUFFERS[40]) if r["arm"].partition(" ")[0] in FILLING]
     samples = {name: as_samples(rows, target) for name, target in TARGETS.items()}
     good = np.exp(samples["P99"].log_target) < GOOD_MS
     print(f"{len(good)} configurations, {good.mean():.0%} of them good\n")

@@ -286,7 +286,10 @@ def as_json(race: Race, outcome: Outcome) -> dict[str, object]:
             for (arm, n), configuration in outcome.winners.items()
         ],
         "picked_p99_ms": {digest: list(found) for digest, found in outcome.picked.items()},
-        "verified_p99_ms": {side: dict(found) for side, found in outcome.verified.items()},
+        "verified_p99_ms": {
+            name: {number: p99_ms for (_, number), p99_ms in found.items()}
+            for name, found in outcome.verified.items()
+        },
     }
 
 

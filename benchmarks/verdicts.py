@@ -39,7 +39,7 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT
 from intop.domain.results import Verdict
 from intop.domain.stats import geometric_interval, geometric_mean
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
@@ -64,8 +64,8 @@ MUST_HOLD = 0.9
 """Of verdicts with an effect, the share whose interval must hold its size: of 20, true 95 % reach
 it in 92 % of cases."""
 
-P99s = Mapping[str, Mapping[str, float]]
-"""P99 (ms) by side and round."""
+P99s = Mapping[str, Mapping[Block, float]]
+"""P99 (ms) by arm and round."""
 
 
 def waiting(bench: Bench, wait_ms: int) -> Bench:
@@ -80,8 +80,8 @@ class Effect(Protocol):
 
     workload: str
 
-    def on(self, bench: Bench, side: str) -> AbstractContextManager[Bench]:
-        """The bench for one trial of a side."""
+    def on(self, bench: Bench, arm: str) -> AbstractContextManager[Bench]:
+        """The bench for one trial of an arm."""
 
     def truth(self, p99s: P99s) -> list[float]:
         """Ratios default / other side whose geometric mean is the true one."""
@@ -95,8 +95,8 @@ class Wait:
     workload: str = "dlt"
 
     @contextmanager
-    def on(self, bench: Bench, side: str) -> Iterator[Bench]:
-        yield waiting(bench, BOTH_WAIT_MS + (self.wait_ms if side == SIDE else 0))
+    def on(self, bench: Bench, arm: str) -> Iterator[Bench]:
+        yield waiting(bench, BOTH_WAIT_MS + (self.wait_ms if arm == SIDE else 0))
 
     def truth(self, p99s: P99s) -> list[float]:
         # Trial by trial: the mean of log(P99 + D) is not the logarithm of the mean P99 plus D.
@@ -112,8 +112,8 @@ class SlowLink:
     workload: str = "slt"
 
     @contextmanager
-    def on(self, bench: Bench, side: str) -> Iterator[Bench]:
-        if side != SIDE:
+    def on(self, bench: Bench, arm: str) -> Iterator[Bench]:
+        if arm != SIDE:
             yield bench
             return
         self._reshape(self.share)
@@ -139,7 +139,7 @@ class OneSided(Bench):
     effect: Effect
 
     def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
-        with self.effect.on(self, planned.side) as changed:
+        with self.effect.on(self, planned.arm) as changed:
             return Bench.trial(changed, planned, *rest)
 
 

@@ -69,9 +69,34 @@ def add(store: Store, subject: Subject, n: int, status: Status = "ok") -> None:
     store.add(subject, made)
 
 
+LABELS = """
+update planned set arm = case
+    when step is not null then step || '.' || position || ': ' || reason
+    when duration_s is not null then (position + 1) || ': ' || duration_s || ' s'
+    when round is not null and series > 1 then series || '.' || round || ': ' || arm
+    when round is not null then round || ': ' || arm
+    when arm != '' then ': ' || arm
+    else ''
+end
+"""
+
+
+def with_labels(connection: sqlite3.Connection) -> None:
+    """The plans and verdicts of a store as an intop wrote them that had labels."""
+    connection.execute(LABELS)
+    connection.execute("alter table planned rename column arm to label")
+    for column in ("round", "series", "step", "reason", "duration_s"):
+        connection.execute(f"alter table planned drop column {column}")
+    connection.execute(
+        "update result set document = replace(document, '\"arm\":', '\"side\":') "
+        "where kind = 'verdict'"
+    )
+
+
 def as_before_migrations(path: Path, version: object) -> None:
     """The store as an intop without migrations wrote it."""
     with sqlite3.connect(path) as connection:
+        with_labels(connection)
         connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version integer not null)")
         connection.execute("insert into meta values (?)", (version,))

@@ -85,14 +85,20 @@ def trial(
     *,
     stage: Stage = "collect",
     index: int = 0,
-    label: str = "",
+    arm: str = "",
+    number: int | None = None,
     status: Status = "ok",
     conditions: Conditions = CONDITIONS,
 ) -> Trial:
-    """A trial whose requests all took `p99_us`; below 2048 its histogram keeps that exactly."""
+    """A trial whose requests all took `p99_us`; below 2048 its histogram keeps that exactly.
+
+    It is of an `arm` in the round of this `number`, if any.
+    """
     good = status in ("ok", "overloaded")
     return Trial(
-        planned=PlannedTrial(index=index, role="design", configuration=configuration, label=label),
+        planned=PlannedTrial(
+            index=index, role="design", configuration=configuration, arm=arm, round=number
+        ),
         stage=stage,
         attempt=0,
         status=status,
@@ -123,7 +129,9 @@ def places(count: int, *, rounds: bool = False) -> list[PlannedTrial]:
             index=n,
             role="design",
             configuration=Configuration({"net.core.somaxconn": str(n + 1)}),
-            label=f"2.{n // 2 + 1}: side {n % 2}" if rounds else "",
+            arm=f"arm {n % 2}" if rounds else "",
+            round=n // 2 + 1 if rounds else None,
+            series=2 if rounds else 1,
         )
         for n in range(count)
     ]
@@ -138,18 +146,18 @@ def judged_trials(
     """The trials of a verdict: pairs of the default and the configuration, round by round."""
     made: list[Trial] = []
     for number, pair in enumerate(zip(default_us, tuned_us, strict=True), start=1):
-        for origin, side, p99_us in (
+        for arm, configured, p99_us in (
             ("default", DEFAULT, pair[0]),
             ("candidate 1", configuration, pair[1]),
         ):
-            label = f"{number}: {origin}"
             made.append(
                 trial(
-                    side,
+                    configured,
                     p99_us,
                     stage="judge",
                     index=len(made),
-                    label=label,
+                    arm=arm,
+                    number=number,
                     conditions=conditions,
                 )
             )
@@ -159,16 +167,16 @@ def judged_trials(
 MODELS = SpeedUps(
     models=(
         ModelSpeedUp(
-            model="RFR", side="RFR", rounds=3, p99_ms=155.0, ratio=RatioInterval(2.0, 1.4, 2.86)
+            model="RFR", arm="RFR", rounds=3, p99_ms=155.0, ratio=RatioInterval(2.0, 1.4, 2.86)
         ),
         ModelSpeedUp(
             model="XGBoost",
-            side="candidate 1",
+            arm="candidate 1",
             rounds=3,
             p99_ms=70.0,
             ratio=RatioInterval(4.5, 2.5, 8.1),
         ),
-        ModelSpeedUp(model="LightGBM", side="LightGBM", rounds=2, failures=1, p99_ms=90.0),
+        ModelSpeedUp(model="LightGBM", arm="LightGBM", rounds=2, failures=1, p99_ms=90.0),
     ),
     level=0.95,
     rounds=3,

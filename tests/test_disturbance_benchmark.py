@@ -24,7 +24,7 @@ def attempt(second: float, status: Status = "ok") -> Trial:
 
 
 def found(p99s: dict[str, float], attempts: Sequence[Trial] = ()) -> disturbance.Found:
-    by_round = {name: {"1": p99} for name, p99 in p99s.items()}
+    by_round = {name: {(1, 1): p99} for name, p99 in p99s.items()}
     return disturbance.Found(attempts=attempts, p99s=by_round, seconds=120.0, busy=BUSY)
 
 

@@ -36,7 +36,7 @@ def part(*trials: Trial, **changes: object) -> Part:
 
 def made() -> tuple[Trial, ...]:
     errors = {"timeout": 2, "strange": 1}
-    tuned = trial(TUNED, 2_000, index=1, label="2: tuned", stage="judge")
+    tuned = trial(TUNED, 2_000, index=1, arm="tuned", number=2, stage="judge")
     return (
         trial(p99_us=1_500, stage="collect"),
         replace(tuned, errors=errors, metrics={"load": MEASURED, "lb": MEASURED}),
@@ -48,7 +48,8 @@ def test_a_row_has_all_that_is_known_of_a_trial() -> None:
     table = frame([part(*made())], PARAMETERS)
     one = table.iloc[1]
     assert ("mine", 3, "x86", "slt", "judge", 1) == tuple(table.iloc[1, :6])
-    assert ("2", "tuned", TUNED.digest) == (one["round"], one["side"], one["configuration"])
+    assert (2, 1, "tuned") == (one["round"], one["series"], one["arm"])
+    assert TUNED.digest == one["configuration"]
     assert pd.Timestamp("2026-01-01", tz="UTC") == one["started_at"]
     assert (100.0, 8, "x86_64") == (one["rate_rps"], one["connections"], one["machine"])
     # The judged P99 has three failed requests of the timeout of 2 s.

@@ -103,9 +103,14 @@ def test_what_nobody_of_us_wrote_is_named(
 COLUMNS = [
     ("trial", c) for c in ("status", "histogram", "errors", "metrics", "conditions", "detail")
 ]
-COLUMNS += [("planned", "configuration"), ("planned", "label"), ("result", "document")]
+COLUMNS += [("planned", "configuration"), ("planned", "arm"), ("result", "document")]
 
 COLUMNS += [
+    ("planned", "round"),
+    ("planned", "series"),
+    ("planned", "step"),
+    ("planned", "reason"),
+    ("planned", "duration_s"),
     ("trial", "seconds"),
     ("trial", "attempt"),
     ("trial", "detail"),

@@ -8,16 +8,16 @@ from benchmarks.screening import MATTER, Surface, as_samples, strengths
 SACK, RMEM = "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem[max]"
 
 
-def row(side: str, p99_ms: float) -> dict[str, str]:
-    return {"side": side, "p99_ms": str(p99_ms)}
+def row(arm: str, p99_ms: float) -> dict[str, str]:
+    return {"arm": arm, "p99_ms": str(p99_ms)}
 
 
 def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() -> None:
     rounds = (1.0, 2.0, 5.0, 1.5)
     rows = [
-        row(side, base * slow * scatter)
+        row(arm, base * slow * scatter)
         for slow, wave in zip(rounds, (1.0, 1.02, 0.99, 1.01), strict=True)
-        for side, base, scatter in (
+        for arm, base, scatter in (
             ("default", 100, 1.0),
             (f"{SACK}: 0", 200, wave),
             (f"{RMEM}: 1 2 3", 101, 2 - wave),
@@ -34,7 +34,7 @@ def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() 
 
 def test_a_table_becomes_configurations_with_all_of_their_trials() -> None:
     table = [
-        {"configuration": c, "side": "", SACK: sack, RMEM: most, "p99_ms": p99}
+        {"configuration": c, "arm": "", SACK: sack, RMEM: most, "p99_ms": p99}
         for c, sack, most, p99 in (
             ("aa", "1", "65536", "10"),
             ("bb", "0", "131072", "30"),

@@ -18,7 +18,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from campaigns import as_before_migrations
+from campaigns import as_before_migrations, with_labels
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts, Probe, Reading
@@ -43,7 +43,7 @@ from intop.domain.results import (
 )
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.kinds import KINDS
@@ -53,7 +53,7 @@ from samples import CONDITIONS, METRICS
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
     PlannedTrial(index=0, role="baseline", configuration=DEFAULT),
-    PlannedTrial(index=1, role="design", configuration=TUNED, label="1: candidate 1"),
+    PlannedTrial(index=1, role="design", configuration=TUNED, arm="candidate 1", round=1),
     PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),
 ]
 
@@ -380,9 +380,9 @@ SIDES = SideBySide(
 MODELS = SpeedUps(
     models=(
         ModelSpeedUp(
-            model="rf", side="rf", rounds=3, p99_ms=9.5, ratio=RatioInterval(2.0, 1.5, 2.5)
+            model="rf", arm="rf", rounds=3, p99_ms=9.5, ratio=RatioInterval(2.0, 1.5, 2.5)
         ),
-        ModelSpeedUp(model="xgb", side="candidate 1", rounds=2, failures=1),
+        ModelSpeedUp(model="xgb", arm="candidate 1", rounds=2, failures=1),
     ),
     level=0.95,
     rounds=3,
@@ -646,6 +646,75 @@ def test_a_store_from_before_migrations_is_taken_over(path: Path, version: int) 
         assert SEARCH == reading.get(subject, Search)
     if version == 2:
         assert made == tables(path)
+
+
+LABELLED: list[tuple[Stage, PlannedTrial, str]] = [
+    (stage, PlannedTrial(role="finalist", configuration=TUNED, **coordinates), label)
+    for stage, coordinates, label in (
+        ("collect", {"index": 0}, ""),
+        ("collect", {"index": 1, "arm": "random 1"}, ": random 1"),
+        ("pilot", {"index": 9, "duration_s": 14}, "10: 14 s"),
+        ("refine", {"index": 0}, ""),
+        ("refine", {"index": 12, "step": 3, "reason": "promise"}, "3.12: promise"),
+        ("judge", {"index": 0, "arm": "candidate 1", "round": 1}, "1: candidate 1"),
+        ("contest", {"index": 0, "arm": "a.b: 1", "round": 12}, "12: a.b: 1"),
+        ("contest", {"index": 1, "arm": "tuned", "round": 3, "series": 2}, "2.3: tuned"),
+        ("explain", {"index": 7, "arm": "only a.b, c", "round": 1, "series": 11},
+         "11.1: only a.b, c"),
+    )
+]  # fmt: skip
+"""Places of plans, with the labels that they had before they had coordinates."""
+
+
+@pytest.mark.parametrize("has_migrations", [True, False])
+def test_a_store_with_labels_gets_the_coordinates_that_they_stand_for(
+    path: Path, has_migrations: bool
+) -> None:
+    plans: dict[Stage, list[PlannedTrial]] = {}
+    for stage, planned, _ in LABELLED:
+        plans.setdefault(stage, []).append(planned)
+    with opened(str(path)) as store:
+        subject = begun(store)
+        for stage, plan in plans.items():
+            store.write_plan(subject, stage, plan)
+        store.put(subject, JUDGED)
+    if has_migrations:
+        with sqlite3.connect(path) as connection:
+            with_labels(connection)
+            connection.execute(f"update {VERSION_TABLE} set version_num = '0002'")
+    else:
+        as_before_migrations(path, 2)
+    with sqlite3.connect(path) as connection:
+        labels = connection.execute("select label from planned order by id").fetchall()
+        ((document,),) = connection.execute("select document from result").fetchall()
+    connection.close()
+    assert [label for _, _, label in LABELLED] == [label for (label,) in labels]
+    assert ["rf", "candidate 1"] == [m["side"] for m in json.loads(document)["models"]["models"]]
+    with opened(str(path)) as store:
+        assert plans == {stage: store.plan(subject, stage) for stage in plans}
+        assert JUDGED == store.get(subject, Verdict)
+
+
+@pytest.mark.parametrize(
+    ("stage", "label"),
+    [("judge", "candidate 1"), ("judge", "one: candidate 1"), ("refine", "3: promise"),
+     ("pilot", "1: long"), ("contest", b"\xff: tuned")],
+)  # fmt: skip
+def test_a_store_with_a_label_that_nobody_of_us_wrote_is_left_as_it_is(
+    path: Path, stage: Stage, label: str | bytes
+) -> None:
+    with opened(str(path)) as store:
+        store.write_plan(begun(store), stage, PLAN[1:2])
+    as_before_migrations(path, 2)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update planned set label = ?", (label,))
+    connection.close()
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"intop\.db can't be opened"), opened(str(path)):
+            pytest.fail("must not open")
+    with sqlite3.connect(path) as connection:
+        assert [(label,)] == connection.execute("select label from planned").fetchall()
+    connection.close()
 
 
 def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:

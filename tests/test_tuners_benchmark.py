@@ -47,8 +47,8 @@ class Bed:
         return {c.digest: [p99_ms(c)] * rounds for c in finalists}
 
     def verify(self, winners, rounds):
-        sides = {HOST: 100.0} | {c.digest: p99_ms(c) for c in winners}
-        return {s: {str(n): v for n in range(rounds)} for s, v in sides.items()}
+        arms = {HOST: 100.0} | {c.digest: p99_ms(c) for c in winners}
+        return {arm: {(1, n): v for n in range(rounds)} for arm, v in arms.items()}
 
 
 def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monkeypatch) -> None:

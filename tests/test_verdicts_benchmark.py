@@ -34,8 +34,8 @@ def found(ratio: float, low: float, high: float, truth: Sequence[float] = ()) ->
     return verdicts.Found(verdict=verdict, seconds=30.0, truth=list(truth), pairs=[ratio])
 
 
-def planned(side: str) -> PlannedTrial:
-    return PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, label=f"1: {side}")
+def planned(arm: str) -> PlannedTrial:
+    return PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, arm=arm, round=1)
 
 
 def test_one_side_asks_for_pages_that_come_later_by_the_wait(
@@ -58,12 +58,12 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
 
 
 def test_the_truth_of_a_wait_follows_from_the_default_alone() -> None:
-    p99s = {HOST: {"1": 10.0, "2": 30.0}, verdicts.SIDE: {"1": 999.0}}
+    p99s = {HOST: {(1, 1): 10.0, (1, 2): 30.0}, verdicts.SIDE: {(1, 1): 999.0}}
     assert [0.5, 0.75] == verdicts.Wait(10).truth(p99s)
 
 
 def test_the_truth_of_a_slow_link_is_that_of_the_pairs() -> None:
-    p99s = {HOST: {"1": 10.0, "2": 30.0}, verdicts.SIDE: {"1": 20.0, "3": 1.0}}
+    p99s = {HOST: {(1, 1): 10.0, (1, 2): 30.0}, verdicts.SIDE: {(1, 1): 20.0, (1, 3): 1.0}}
     assert [0.5] == verdicts.SlowLink(NOTHING, 0.6).truth(p99s)
 
 

@@ -38,7 +38,7 @@ def of_contest(names: tuple[str, ...], **options: Any) -> None:
         from intop.pipeline.baselines import chosen_baselines
 
         chosen = chosen_baselines(study_of(options["config"]), names)
-        _measuring(("contest",), sides=len(chosen) + 2, **options)
+        _measuring(("contest",), arms=len(chosen) + 2, **options)
 
 
 def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:
@@ -48,7 +48,7 @@ def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:
     if no_measure:
         raise UsageError("--no-measure writes nothing to any host: leave --dry-run out")
     with interruptible(UNTOUCHED):
-        _measuring(("transfer",), sides=4, pair=(one, other), **options)
+        _measuring(("transfer",), arms=4, pair=(one, other), **options)
 
 
 def of_doctor(writes: bool, **options: Any) -> None:

@@ -39,7 +39,6 @@ class Place:
     stage: Stage
     index: int
     role: TrialRole
-    label: str
     configuration: Configuration
     attempts: int = 0
     disturbed: int = 0
@@ -219,7 +218,7 @@ def expected(
             return _refined(places, budget, replicas), "at most"
         case "pick":
             # A winner of a model may be a finalist already.
-            return planned or budget.pick_sides * budget.pick_rounds, "" if planned else "at most"
+            return planned or budget.pick_arms * budget.pick_rounds, "" if planned else "at most"
         case "judge":
             return planned or 2 * budget.judge_pairs, "at most" if budget.judge_looks > 1 else ""
         case "explain":

@@ -100,21 +100,11 @@ class Decisions:
     made: tuple[Decision, ...] = ()
 
 
-def label(step: int, place: int, why: str) -> str:
-    """The label of a place in a refinement's plan. The place makes it the turn of any replica."""
-    return f"{step}.{place}: {why}"
-
-
-def step_of(planned: PlannedTrial) -> int:
-    """The step that a place belongs to, from 1 on; 0 for the default."""
-    return int(planned.round.partition(".")[0]) if planned.round else 0
-
-
 def reasons(places: Iterable[PlannedTrial]) -> dict[str, int]:
     """How many of the places were planned for which reason; the default's have none."""
-    return dict(sorted(Counter(p.side for p in places if p.side).items()))
+    return dict(sorted(Counter(p.reason for p in places if p.reason).items()))
 
 
 def last_step(plan: Sequence[PlannedTrial]) -> int:
     """How many steps a plan has."""
-    return max(map(step_of, plan), default=0)
+    return max((p.step or 0 for p in plan), default=0)

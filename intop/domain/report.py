@@ -71,7 +71,7 @@ class RefusedKeys:
 class JudgedPair:
     """The two trials of one round of a verdict, P99 in ms."""
 
-    round: str
+    round: int
     default_p99_ms: float
     tuned_p99_ms: float
 

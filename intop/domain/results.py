@@ -365,7 +365,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """One side of a contest: the host's own values, a baseline, or the tuned configuration.
+    """One arm of a contest: the host's own values, a baseline, or the tuned configuration.
 
     `keys` is how many its source names, `already` how many of them the host has anyway;
     `left_out` has the reason for each of the others that `configuration` doesn't have.

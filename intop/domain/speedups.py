@@ -4,20 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from intop.domain.stats import RatioInterval, geometric_interval, geometric_mean, paired_ratio
+from intop.domain.trial import Block
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpeedUp:
     """The measured speed-up of the configuration that one model alone proposes.
 
-    `side` is the name under which it was measured: the model's own, or the finalist's that is the
+    `arm` is the name under which it was measured: the model's own, or the finalist's that is the
     same configuration. `ratio` is default P99 / its P99 (above 1: faster), the geometric mean over
     `rounds`, with an interval for it alone. It is None below two rounds, and where any of its
     trials failed, which are counted in `failures`.
     """
 
     model: str
-    side: str
+    arm: str
     rounds: int
     failures: int = 0
     p99_ms: float | None = None
@@ -50,26 +51,26 @@ class SpeedUps:
 
 
 def speed_ups(
-    sides: Mapping[str, str],
-    p99_ms: Mapping[str, Mapping[str, float]],
+    arms: Mapping[str, str],
+    p99_ms: Mapping[str, Mapping[Block, float]],
     failures: Mapping[str, int],
     *,
     default: str,
     level: float,
 ) -> SpeedUps:
-    """Speed-ups from rounds in which all sides were measured in turn.
+    """Speed-ups from rounds in which all arms were measured in turn.
 
-    `sides` has the side of each model; `p99_ms` the P99 in ms of the usable trials, by side and
-    round, that of the `default` among them; `failures` the failed trials by side. The interval of
+    `arms` has the arm of each model; `p99_ms` the P99 in ms of the usable trials, by arm and
+    round, that of the `default` among them; `failures` the failed trials by arm. The interval of
     the mean is that of the rounds' means, so it allows for what the models have in common: the
     default's trials, and configurations that are alike.
     """
     reference = p99_ms.get(default, {})
     models = tuple(
-        _model(model, side, p99_ms.get(side, {}), reference, failures.get(side, 0), level)
-        for model, side in sides.items()
+        _model(model, arm, p99_ms.get(arm, {}), reference, failures.get(arm, 0), level)
+        for model, arm in arms.items()
     )
-    counted = [p99_ms[one.side] for one in models if one.ratio is not None]
+    counted = [p99_ms[one.arm] for one in models if one.ratio is not None]
     common = [n for n in reference if counted and all(n in made for made in counted)]
     means = [geometric_mean([reference[n] / made[n] for made in counted]) for n in common]
     mean = None
@@ -81,9 +82,9 @@ def speed_ups(
 
 def _model(
     model: str,
-    side: str,
-    made: Mapping[str, float],
-    reference: Mapping[str, float],
+    arm: str,
+    made: Mapping[Block, float],
+    reference: Mapping[Block, float],
     failures: int,
     level: float,
 ) -> ModelSpeedUp:
@@ -93,7 +94,7 @@ def _model(
     judged = len(rounds) > 1 and not failures
     return ModelSpeedUp(
         model=model,
-        side=side,
+        arm=arm,
         rounds=len(rounds),
         failures=failures,
         p99_ms=geometric_mean(after) if after else None,

@@ -10,7 +10,7 @@ from intop.domain.results import Contest, Contestant
 from intop.domain.stats import RatioInterval
 
 COMPROMISE = "compromise"
-"""The side that is to be good on both machines."""
+"""The arm that is to be good on both machines."""
 
 
 def winner(arch: str) -> str:

@@ -33,6 +33,9 @@ APART: tuple[Stage, ...] = (*PREPARING, "apply")
 """What says nothing of the campaign's cluster as such: a roll-out measures each replica, also those
 that were seen to disagree."""
 
+Block = tuple[int, int]
+"""A series and a round of it, both from 1 on."""
+
 TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
@@ -77,24 +80,26 @@ class Conditions:
 class PlannedTrial:
     """One place in a stage's plan. `index` is its place in the order of measurement.
 
-    Where sides meet in rounds, `label` is "ROUND: SIDE". In a refinement it is "STEP.PLACE: WHY"
-    (domain/refined.py). Else it is empty.
+    Where arms are measured in rounds, `arm` names what is measured in this `round` (from 1 on); a
+    stage that is measured again has a further `series`. In a refinement `step` (from 1 on) is the
+    one that proposed the trial, and `reason` says why: promise, uncertainty or replicate. In a
+    pilot `duration_s` is how long the load lasts.
     """
 
     index: int
     role: TrialRole
     configuration: Configuration
-    label: str = ""
+    arm: str = ""
+    round: int | None = None
+    series: int = 1
+    step: int | None = None
+    reason: str = ""
+    duration_s: int | None = None
 
     @property
-    def round(self) -> str:
-        """The round that it belongs to, "" where there are none."""
-        return self.label.partition(": ")[0]
-
-    @property
-    def side(self) -> str:
-        """Who is measured in that round, "" where there are none."""
-        return self.label.partition(": ")[2]
+    def block(self) -> Block | None:
+        """What all arms of a round have in common; None outside of rounds."""
+        return None if self.round is None else (self.series, self.round)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,8 +110,8 @@ class Budget:
     explain_pairs: int
 
     @property
-    def pick_sides(self) -> int:
-        """How many sides meet in a round of `pick`, at most.
+    def pick_arms(self) -> int:
+        """How many arms meet in a round of `pick`, at most.
 
         They are the finalists, each tree model's own winner, and the default.
         """

@@ -16,7 +16,7 @@ from intop.domain.rollout import HostRollout, Rollout
 from intop.domain.sysctl_file import sysctl_file
 from intop.errors import IntopError, UsageError
 from intop.pipeline.bench import Bench, bench
-from intop.pipeline.blocks import latest_series, planned_sides
+from intop.pipeline.blocks import latest_series, planned_arms
 from intop.pipeline.context import Context, Task
 from intop.pipeline.deploying import task_of
 from intop.pipeline.pilot import timed
@@ -81,7 +81,7 @@ def _on_host(
         _check_as_planned(ready, plan, number)
         place = _place(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {place.rounds} rounds")
-        found = judge(ready.task, _side(ready), configuration, HOST, place)
+        found = judge(ready.task, _arm(ready), configuration, HOST, place)
         if not _is_enough(found, accept_no_loss):
             ready.give_nginx_its_own()
             outcome = HostRollout(host=name, outcome="stopped", verdict=found)
@@ -100,7 +100,7 @@ def _place(ready: Bench, configuration: Configuration, rounds: int, decided: int
     """Fresh rounds, or those that were begun on this host and led to no decision yet."""
     before = ready.task.store.plan(ready.task.subject, "apply")
     series, planned = latest_series(before)
-    begun = planned_sides(planned).get(_side(ready))
+    begun = planned_arms(planned).get(_arm(ready))
     if series <= decided or begun != configuration:
         series, planned = series + bool(planned), []
     return Place(
@@ -113,7 +113,7 @@ def _place(ready: Bench, configuration: Configuration, rounds: int, decided: int
     )
 
 
-def _side(ready: Bench) -> str:
+def _arm(ready: Bench) -> str:
     return f"deployment on {ready.name}"
 
 

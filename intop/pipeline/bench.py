@@ -285,5 +285,15 @@ def _tell_left_out(task: Task, probe: Probe) -> None:
 
 
 def _block(planned: PlannedTrial) -> str:
-    """What shares a load: the sides of one round, else the trial alone."""
-    return planned.round or f"trial {planned.index}"
+    """What shares a load: the arms of one round, else the trial alone.
+
+    Seeds of loads are made from these words: other words would be other loads for campaigns that
+    have begun.
+    """
+    if planned.round is not None:
+        return f"{planned.round}" if planned.series == 1 else f"{planned.series}.{planned.round}"
+    if planned.step is not None:
+        return f"{planned.step}.{planned.index}"
+    if planned.duration_s is not None:
+        return f"{planned.index + 1}"
+    return f"trial {planned.index}"

@@ -11,8 +11,8 @@ from intop.pipeline.bench import Bench
 from intop.pipeline.context import Task
 from intop.pipeline.hopeless import limit_ms
 
-SIDE_WIDTH = 60
-"""Characters of a side's name that are told while it is measured."""
+ARM_WIDTH = 60
+"""Characters of an arm's name that are told while it is measured."""
 
 
 def carry_out(
@@ -68,8 +68,11 @@ def is_due_again(task: Task, trial: Trial) -> bool:
 
 
 def _turn(planned: PlannedTrial) -> int:
-    """Whose turn it is: that of the same replica for all sides of a round."""
-    return int(planned.round.rpartition(".")[2]) if planned.round else planned.index
+    """What the number of its replica is counted from: the same for all arms of a round."""
+    if planned.round is not None:
+        return planned.round
+    # The pilot counts from 1, as it did in its first version.
+    return planned.index + 1 if planned.duration_s is not None else planned.index
 
 
 def _attempt(
@@ -117,8 +120,11 @@ def _check_failures(task: Task, trial: Trial, made: Mapping[int, Trial], limit: 
 
 def _told(trial: Trial) -> str:
     default = "default" if trial.configuration.is_default else trial.configuration.digest
-    # A side of an explanation is called by all of its keys.
-    who = shorten(trial.planned.side, SIDE_WIDTH, placeholder=" ...") or default
+    planned = trial.planned
+    duration = "" if planned.duration_s is None else f"{planned.duration_s} s"
+    # An arm of an explanation is called by all of its keys.
+    name = planned.arm or planned.reason or duration
+    who = shorten(name, ARM_WIDTH, placeholder=" ...") or default
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"

@@ -17,8 +17,8 @@ from intop.pipeline.blocks import (
     latest_series,
     p99_by_round,
     paired,
+    planned_arms,
     planned_rounds,
-    planned_sides,
 )
 from intop.pipeline.context import Task
 from intop.pipeline.measuring import measure_plan
@@ -53,8 +53,8 @@ def contest(
 
     def plan(ready: Bench) -> list[PlannedTrial]:
         try_out(ready, chosen_baselines(task.context.study, entry.names))
-        sides = entry.sides()
-        return blocks(task, "contest", sides, count, series=series, start=len(before))
+        arms = entry.arms()
+        return blocks(task, "contest", arms, count, series=series, start=len(before))
 
     if differences:
         raise UsageError(
@@ -107,15 +107,15 @@ class _Entry:
         chosen = chosen_baselines(self.task.context.study, self.names)
         return {baseline.name: fit(self.task, baseline) for baseline in chosen}
 
-    def sides(self) -> dict[str, Configuration]:
+    def arms(self) -> dict[str, Configuration]:
         """What is measured: a baseline that changes nothing here is not measured apart."""
-        sides = {HOST: DEFAULT}
+        arms = {HOST: DEFAULT}
         for name, found in self.fitted().items():
             if not found.configuration.is_default:
-                sides[name] = found.configuration
+                arms[name] = found.configuration
         if self.verdict is not None:
-            sides[TUNED] = self.verdict.configuration
-        return sides
+            arms[TUNED] = self.verdict.configuration
+        return arms
 
     def contestants(self) -> list[Contestant]:
         """All of them, with nothing measured."""
@@ -154,7 +154,7 @@ class _Entry:
 
 def _differences(entry: _Entry, planned: Sequence[PlannedTrial], rounds: int | None) -> list[str]:
     """One line for each way in which a contest that is planned is not the one asked for."""
-    then, now = planned_sides(planned), entry.sides()
+    then, now = planned_arms(planned), entry.arms()
     differences: list[str] = []
     if then.keys() != now.keys():
         differences.append(f"entrants: {_told(then)} against {_told(now)}")
@@ -173,8 +173,8 @@ def _finished(task: Task, planned: Sequence[PlannedTrial]) -> bool:
     return made.issuperset(p.index for p in planned)
 
 
-def _told(sides: Iterable[str]) -> str:
-    return ", ".join(sorted(sides))
+def _told(arms: Iterable[str]) -> str:
+    return ", ".join(sorted(arms))
 
 
 def _judged(entry: _Entry, trials: Sequence[Trial], reference: str, level: float) -> Contest:
@@ -201,7 +201,7 @@ def judged(
         own = p99.get(contestant.name, {})
         before, after = paired(against, own)
         enough = len(before) >= 2 and contestant.name != reference
-        mine = [t for t in trials if t.planned.side == contestant.name]
+        mine = [t for t in trials if t.planned.arm == contestant.name]
         return replace(
             contestant,
             is_reference=contestant.name == reference,

@@ -33,7 +33,7 @@ NEEDS: Mapping[str, tuple[str, str]] = {
 class Request:
     """What is asked for: these stages, of a new campaign or of the latest.
 
-    `samples` and `rounds` take the place of the file's numbers. `sides` is how many meet in a round
+    `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
     of a stage that is measured when it is asked for, which is planned anew with `again`.
     """
 
@@ -42,7 +42,7 @@ class Request:
     again: bool = False
     samples: int | None = None
     rounds: int | None = None
-    sides: int = 0
+    arms: int = 0
 
 
 def dry_run(
@@ -141,7 +141,7 @@ def _by_itself(
     """One that is under way goes on; one that is through is measured again where that is said."""
     if stage is not None and (stage.left or not request.again):
         return stage
-    trials = request.sides * study.budget.judge_pairs
+    trials = request.arms * study.budget.judge_pairs
     left_s = None if subject.trial_s is None else trials * subject.trial_s
     return StageStatus(
         name=name,

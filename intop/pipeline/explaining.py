@@ -21,11 +21,11 @@ from intop.domain.explanation import (
 from intop.domain.results import Verdict
 from intop.domain.space import Space, mixture
 from intop.domain.stats import RatioInterval
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
 from intop.pipeline import steps
 from intop.pipeline.baselines import chosen_baselines, fit
-from intop.pipeline.blocks import Sides, blocks, p99_by_round, series_of
+from intop.pipeline.blocks import Arms, blocks, p99_by_round
 from intop.pipeline.context import Task
 from intop.pipeline.dependence import curves
 from intop.pipeline.measuring import measure_plan
@@ -94,7 +94,7 @@ class Winner:
         # What equals the base is no change, and is left out of all but the winner itself.
         return mixture(self.configuration, self.base, keys)
 
-    def side(self, changes: Changes) -> str:
+    def arm(self, changes: Changes) -> str:
         """What a set is called in a round; no two have one name."""
         if not changes:
             return HOST
@@ -105,9 +105,9 @@ class Winner:
             return f"without {', '.join(lacking)}"
         return f"only {', '.join(sorted(changes))}"
 
-    def sides(self, sets: Sequence[Changes]) -> Sides:
+    def arms(self, sets: Sequence[Changes]) -> Arms:
         """What is measured, by name."""
-        return {self.side(one): self.made(one) for one in sets}
+        return {self.arm(one): self.made(one) for one in sets}
 
 
 def _base(task: Task, verdict: Verdict) -> Configuration:
@@ -134,9 +134,9 @@ def _ablated(task: Task, winner: Winner) -> Ablation:
         if isinstance(asked, Ablation):
             return []
         plan = task.store.plan(task.subject, "explain")
-        series = series_of(plan[-1]) + 1 if plan else 1
-        sides = winner.sides(asked.sets)
-        return blocks(task, "explain", sides, asked.rounds, series=series, start=len(plan))
+        series = plan[-1].series + 1 if plan else 1
+        arms = winner.arms(asked.sets)
+        return blocks(task, "explain", arms, asked.rounds, series=series, start=len(plan))
 
     start = _judging_start(task)
     if start is None:
@@ -152,8 +152,8 @@ def _ablated(task: Task, winner: Winner) -> Ablation:
 def _judging_start(task: Task) -> int | None:
     """The first place of the judgement, None while there is none."""
     plan = task.store.plan(task.subject, "explain")
-    series = {series_of(p) for p in plan if p.side == SMALLEST}
-    return min((p.index for p in plan if series_of(p) in series), default=None)
+    series = {p.series for p in plan if p.arm == SMALLEST}
+    return min((p.index for p in plan if p.series in series), default=None)
 
 
 def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablation:
@@ -162,7 +162,7 @@ def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablati
     search = ablate(winner.names, rounds=budget.explain_rounds or FEWEST_ROUNDS, level=budget.level)
     asked = next(search)
     try:
-        for _, series in groupby(trials, lambda t: series_of(t.planned)):
+        for _, series in groupby(trials, lambda t: t.planned.series):
             told = list(series)
             _check_asked(task, winner, asked, told)
             asked = search.send(_rounds(winner, asked.sets, told))
@@ -174,9 +174,9 @@ def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablati
 
 def _check_asked(task: Task, winner: Winner, asked: Asked, told: Sequence[Trial]) -> None:
     """Raises UsageError where a series is not what is asked for now."""
-    sides = {t.planned.side for t in told}
-    rounds = {t.planned.round for t in told}
-    if sides != winner.sides(asked.sets).keys() or len(rounds) != asked.rounds:
+    arms = {t.planned.arm for t in told}
+    rounds = {t.planned.block for t in told}
+    if arms != winner.arms(asked.sets).keys() or len(rounds) != asked.rounds:
         raise UsageError(
             f"{task.title}: this campaign's explanation was begun with another explain_rounds or "
             f"level in [budget], or by another version of intop. Go on as it was begun, or begin "
@@ -189,8 +189,8 @@ def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) ->
 
     One that failed counts as a trial in which every request took the whole timeout.
     """
-    by_side = {winner.side(one): one for one in sets}
-    rounds: dict[str, dict[Changes, float]] = {t.planned.round: {} for t in trials}
+    by_arm = {winner.arm(one): one for one in sets}
+    rounds: dict[Block | None, dict[Changes, float]] = {t.planned.block: {} for t in trials}
     for trial in trials:
         if trial.usable:
             p99_ms = trial.p99_ms
@@ -198,7 +198,7 @@ def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) ->
             p99_ms = 1000.0 * trial.conditions.timeout_s
         else:
             continue
-        rounds[trial.planned.round][by_side[trial.planned.side]] = math.log(p99_ms)
+        rounds[trial.planned.block][by_arm[trial.planned.arm]] = math.log(p99_ms)
     return list(rounds.values())
 
 
@@ -210,18 +210,18 @@ def _judged(task: Task, verdict: Verdict, winner: Winner, found: Ablation) -> Ex
     budget = task.context.study.budget
     minimal: Changes = frozenset(found.minimal)
     few = _few(winner, found)
-    sides = {WINNER: winner.configuration}
+    arms = {WINNER: winner.configuration}
     if few != minimal:
-        sides[FEW] = winner.made(few)
+        arms[FEW] = winner.made(few)
     plan = task.store.plan(task.subject, "explain")
     start = _judging_start(task)
     place = Place(
         stage="explain",
         rounds=budget.explain_pairs,
         looks=1,
-        series=series_of(plan[-1]) + (start is None),
+        series=plan[-1].series + (start is None),
         start=len(plan) if start is None else start,
-        beside=sides,
+        beside=arms,
     )
     against = verdict.against or HOST
     judgement = judge(task, SMALLEST, winner.made(minimal), against, place)
@@ -239,7 +239,7 @@ def _judged(task: Task, verdict: Verdict, winner: Winner, found: Ablation) -> Ex
         same=winner.same,
         verdict=judgement,
         kept=share(SMALLEST),
-        offer=Offer(configuration=sides[FEW], kept=share(FEW)) if FEW in sides else None,
+        offer=Offer(configuration=arms[FEW], kept=share(FEW)) if FEW in arms else None,
         level=budget.level,
         trials=len(trials),
     )
@@ -259,14 +259,14 @@ def _few(winner: Winner, found: Ablation) -> Changes:
     return frozenset(chosen)
 
 
-def _kept(task: Task, fresh: Sequence[Trial], against: str, side: str) -> Kept:
-    """Raises IntopError with fewer than two rounds that have all three sides."""
+def _kept(task: Task, fresh: Sequence[Trial], against: str, arm: str) -> Kept:
+    """Raises IntopError with fewer than two rounds that have all three arms."""
     p99 = p99_by_round(fresh)
-    three = [p99.get(name, {}) for name in (against, WINNER, side)]
+    three = [p99.get(name, {}) for name in (against, WINNER, arm)]
     rounds = [n for n in three[0] if all(n in one for one in three)]
     if len(rounds) < 2:
         raise IntopError(
-            f"{task.title}: only {len(rounds)} rounds have the default, the winner and the {side}; "
+            f"{task.title}: only {len(rounds)} rounds have the default, the winner and the {arm}; "
             f"how much of the gain is kept needs two. Look at the cluster with: intop doctor"
         )
     default, full, smaller = ([one[n] for n in rounds] for one in three)

@@ -96,9 +96,8 @@ def _tried(task: Task, duration_s: int) -> TriedDuration:
 
 def _measured(task: Task, duration_s: int) -> Sequence[Trial]:
     """The trials of one duration; its part of the plan is written when it is its turn."""
-    side = f"{duration_s} s"
     before = task.store.plan(task.subject, "pilot")
-    own = {p.index for p in before if p.side == side}
+    own = {p.index for p in before if p.duration_s == duration_s}
     if own and max(own) < before[-1].index:
         # The next duration was begun, so this one was through.
         return [t for t in task.trials("pilot") if t.planned.index in own]
@@ -106,9 +105,7 @@ def _measured(task: Task, duration_s: int) -> Sequence[Trial]:
 
     def plan(_: object) -> list[PlannedTrial]:
         return [
-            PlannedTrial(
-                index=index, role="sentinel", configuration=DEFAULT, label=f"{index + 1}: {side}"
-            )
+            PlannedTrial(index=index, role="sentinel", configuration=DEFAULT, duration_s=duration_s)
             for index in range(start, start + task.context.study.budget.pilot_trials)
         ]
 

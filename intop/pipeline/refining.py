@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from intop.domain.configuration import DEFAULT
@@ -13,10 +13,8 @@ from intop.domain.refined import (
     End,
     Refined,
     RefineStep,
-    label,
     last_step,
     reasons,
-    step_of,
 )
 from intop.domain.replicates import by_configuration
 from intop.domain.space import Space
@@ -105,16 +103,14 @@ class _Refinement:
         decisions = self._decisions()
         steps: list[RefineStep] = []
         for number in range(1, last_step(plan) + 1):
-            counts = reasons(p for p in plan if step_of(p) == number)
+            counts = reasons(p for p in plan if p.step == number)
             steps.append(
                 RefineStep(
                     number=number,
                     reasons=counts,
                     improvement=decisions[number - 1].improvement,
                     spent=sum(counts.values()) + (steps[-1].spent if steps else 0),
-                    failures=sum(
-                        t.status == "failed" and step_of(t.planned) == number for t in trials
-                    ),
+                    failures=sum(t.status == "failed" and t.planned.step == number for t in trials),
                     best=self._best(number, trials),
                 )
             )
@@ -211,7 +207,8 @@ class _Refinement:
                 index=0,
                 role="proposal" if known is None else "replicate",
                 configuration=self.space.configurations(row[None])[0] if known is None else known,
-                label=label(number, 0, proposal.reason),
+                step=number,
+                reason=proposal.reason,
             )
 
         return step, [place(proposal) for proposal in step.proposals]
@@ -225,14 +222,7 @@ class _Refinement:
         places: list[PlannedTrial] = []
         for count, one in enumerate(chosen, start=1 + sum(reasons(plan).values())):
             index = len(plan) + len(places)
-            places.append(
-                PlannedTrial(
-                    index=index,
-                    role=one.role,
-                    configuration=one.configuration,
-                    label=label(step_of(one), index, one.side),
-                )
-            )
+            places.append(replace(one, index=index))
             if count % every == 0:
                 places += [
                     PlannedTrial(index=index + n, role="sentinel", configuration=DEFAULT)
@@ -250,7 +240,7 @@ class _Refinement:
         if number < len(decisions):
             return decisions[number].best
         if number not in self.known:
-            so_far = [*self.design, *(t for t in trials if 0 < step_of(t.planned) <= number)]
+            so_far = [*self.design, *(t for t in trials if 0 < (t.planned.step or 0) <= number)]
             best = best_measured(self.task, so_far)
             if best is None:
                 raise ResultMissingError(

@@ -118,6 +118,7 @@ def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
         pairs=tuple(
             JudgedPair(round=a.planned.round, default_p99_ms=a.p99_ms, tuned_p99_ms=b.p99_ms)
             for a, b in zip(default, tuned, strict=True)
+            if a.planned.round is not None
         ),
         latencies=latencies(default, tuned, against=verdict.against),
     )

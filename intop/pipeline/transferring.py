@@ -37,7 +37,7 @@ from intop.pipeline import steps
 from intop.pipeline.baselines import fit as fitted_to_host
 from intop.pipeline.baselines import try_out
 from intop.pipeline.bench import Bench
-from intop.pipeline.blocks import blocks, latest_series, planned_rounds, planned_sides
+from intop.pipeline.blocks import blocks, latest_series, planned_arms, planned_rounds
 from intop.pipeline.contest import judged
 from intop.pipeline.context import Context, Task
 from intop.pipeline.measuring import measure_plan
@@ -334,7 +334,7 @@ class _Machine:
     foreign: tuple[Baseline, ...]
 
     def contestants(self) -> list[Contestant]:
-        """All sides, with nothing measured. What equals an earlier one is not measured apart."""
+        """All arms, with nothing measured. What equals an earlier one is not measured apart."""
         own = winner(self.task.subject.arch)
         tuned = self.verdict.configuration
         told = [
@@ -362,7 +362,7 @@ class _Machine:
         fitted = fitted_to_host(self.task, baseline)
         return baseline.name, baseline.title, fitted.configuration, fitted
 
-    def sides(self) -> dict[str, Configuration]:
+    def arms(self) -> dict[str, Configuration]:
         """What is measured."""
         return {c.name: c.configuration for c in self.contestants() if not c.same_as}
 
@@ -374,7 +374,7 @@ class _Machine:
         """One line for each way in which what is planned is not what is asked for."""
         if not planned:
             return []
-        then, now = planned_sides(planned), self.sides()
+        then, now = planned_arms(planned), self.arms()
         found = [
             f"{self.task.title}: {name}: its values are not those of then"
             for name in dict.fromkeys((*then, *now))
@@ -400,7 +400,7 @@ class _Machine:
 
         def plan(ready: Bench) -> list[PlannedTrial]:
             try_out(ready, self.foreign)
-            return blocks(task, "transfer", self.sides(), count, series=series, start=len(before))
+            return blocks(task, "transfer", self.arms(), count, series=series, start=len(before))
 
         start = planned[0].index if planned else len(before)
         trials = measure_plan(task, "transfer", plan, start=start, failures_count=False)

@@ -17,14 +17,14 @@ from intop.pipeline import steps
 from intop.pipeline.baselines import chosen_baselines, fit, try_out
 from intop.pipeline.bench import Bench
 from intop.pipeline.blocks import (
-    Sides,
+    Arms,
     blocks,
     first_problem,
     judged_pairs,
     p99_by_round,
     paired,
+    planned_arms,
     planned_rounds,
-    planned_sides,
     usable_by_round,
 )
 from intop.pipeline.context import Task
@@ -64,7 +64,7 @@ def verify(task: Task, against: str = HOST) -> Verdict:
 class Place:
     """Where a judgement stands: its stage and series, and the first place of that in the plan.
 
-    `rounds` are measured, looked at up to `looks` times. In each of them the sides `beside` the
+    `rounds` are measured, looked at up to `looks` times. In each of them the arms `beside` the
     two that are judged are measured, too. All of it `on` one bench that is open already, if any.
     """
 
@@ -73,7 +73,7 @@ class Place:
     looks: int
     series: int = 1
     start: int = 0
-    beside: Sides = field(default_factory=dict)
+    beside: Arms = field(default_factory=dict)
     on: Bench | None = None
 
 
@@ -97,8 +97,8 @@ def judge(
     schedule = looks(rounds, place.looks, level=budget.level)
 
     def plan(ready: Bench) -> list[PlannedTrial]:
-        sides = {origin: configuration, **place.beside, against: _default(ready, against)}
-        return blocks(task, place.stage, sides, rounds, series=place.series, start=place.start)
+        arms = {origin: configuration, **place.beside, against: _default(ready, against)}
+        return blocks(task, place.stage, arms, rounds, series=place.series, start=place.start)
 
     def clear(trials: Sequence[Trial]) -> bool:
         default, _ = _pairs(trials, origin, against)
@@ -138,7 +138,7 @@ def _check_against(task: Task, against: str) -> None:
     """Raises UsageError for a baseline that there is none of, or that comes too late."""
     if against != HOST:
         chosen_baselines(task.context.study, (against,))
-    planned = planned_sides(task.store.plan(task.subject, "judge"))
+    planned = planned_arms(task.store.plan(task.subject, "judge"))
     if planned and against not in planned:
         known = (HOST, *task.context.study.baselines)
         before = next((name for name in planned if name in known), "another default")
@@ -152,7 +152,7 @@ def _check_against(task: Task, against: str) -> None:
 
 
 def _default(ready: Bench, against: str) -> Configuration:
-    """What the default's side applies."""
+    """What the default's arm applies."""
     if against == HOST:
         return DEFAULT
     task = ready.task
@@ -168,11 +168,11 @@ def _default(ready: Bench, against: str) -> Configuration:
 
 
 def _finalists(task: Task, count: int) -> dict[str, Configuration]:
-    """By side: promising candidates, the best measured one, and each tree model's own winner.
+    """By arm: promising candidates, the best measured one, and each tree model's own winner.
 
     `count` is how many there are without the winners. The lowest of single trials would be the
     luckiest, so the best is what is believed to be, given how noisy trials are, among those that
-    never failed. A configuration has one side only, the first that it would have.
+    never failed. A configuration has one arm only, the first that it would have.
     """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
@@ -194,19 +194,19 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
 def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
     """What the models' own winners are worth; None where none of them was measured."""
     search = task.store.get(task.subject, Search)
-    planned = planned_sides([t.planned for t in picked]).items()
-    measured = {configuration.digest: side for side, configuration in planned}
-    sides = {
+    planned = planned_arms([t.planned for t in picked]).items()
+    measured = {configuration.digest: arm for arm, configuration in planned}
+    arms = {
         winner.model: measured[winner.configuration.digest]
         for winner in (search.winners if search else ())
         if winner.configuration.digest in measured
     }
-    if not sides:
+    if not arms:
         return None
     return speed_ups(
-        sides,
+        arms,
         p99_by_round(picked),
-        Counter(t.planned.side for t in picked if t.status == "failed"),
+        Counter(t.planned.arm for t in picked if t.status == "failed"),
         default=HOST,
         level=task.context.study.budget.level,
     )
@@ -220,7 +220,7 @@ def _best(task: Task, picked: list[Trial]) -> tuple[str, Configuration]:
     trials: dict[str, list[Trial]] = defaultdict(list)
     for trial in picked:
         if not trial.configuration.is_default:
-            trials[trial.planned.side].append(trial)
+            trials[trial.planned.arm].append(trial)
     sound = {
         name: usable
         for name, made in trials.items()
@@ -252,7 +252,7 @@ def _verdict(
         )
     rounds = planned_rounds([t.planned for t in judged])
     look = next(look for look in schedule if rounds <= look.rounds)
-    before, after = ([t.p99_ms for t in side] for side in (default, tuned))
+    before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
     interval = paired_ratio(before, after, level=look.level)
     return Verdict(
         configuration=configuration,
@@ -264,7 +264,7 @@ def _verdict(
         ratio_high=interval.high,
         level=task.context.study.budget.level,
         pairs=len(default),
-        failures=sum(t.status == "failed" and t.planned.side == origin for t in judged),
+        failures=sum(t.status == "failed" and t.planned.arm == origin for t in judged),
         against="" if against == HOST else against,
         rounds=rounds,
         planned_rounds=schedule[-1].rounds,
@@ -274,6 +274,6 @@ def _verdict(
 
 
 def _pairs(judged: Sequence[Trial], origin: str, against: str) -> tuple[list[Trial], list[Trial]]:
-    """The usable trials of the default and of the tuned side, in the rounds that both have."""
-    sides = usable_by_round(judged)
-    return paired(sides.get(against, {}), sides.get(origin, {}))
+    """The usable trials of the default and of the tuned arm, in the rounds that both have."""
+    arms = usable_by_round(judged)
+    return paired(arms.get(against, {}), arms.get(origin, {}))

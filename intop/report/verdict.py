@@ -88,8 +88,8 @@ def models_sentence(found: SpeedUps) -> str:
 
 
 def measured_as(one: ModelSpeedUp) -> str:
-    """The side that a model's winner was measured on, where it is another's, and its failures."""
-    words = [f"same as {one.side}"] if one.side != one.model else []
+    """The arm that a model's winner was measured on, where it is another's, and its failures."""
+    words = [f"same as {one.arm}"] if one.arm != one.model else []
     words += [f"failed in {counted(one.failures, 'round')}"] if one.failures else []
     return ", ".join(words)
 

@@ -17,6 +17,8 @@ from intop.store.store import Store
 OLD_VERSION_TABLE, OLD_VERSIONS = "meta", (None, 1, 2)
 """Of stores from before migrations."""
 BEFORE_MIGRATIONS = "before migrations"
+RENAMED = {"arm"}
+"""Columns that had another name in the first version."""
 
 _MIGRATING = Lock()
 """Alembic has one environment for all threads."""
@@ -147,7 +149,7 @@ def _lacks(connection: sa.Connection, name: str) -> bool:
     needed = {
         c.name for c in metadata.tables[name].columns if not c.nullable and not c.server_default
     }
-    return not needed <= _columns(connection, name)
+    return not needed - RENAMED <= _columns(connection, name)
 
 
 def _columns(connection: sa.Connection, table: str) -> set[str]:

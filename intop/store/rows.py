@@ -17,6 +17,9 @@ from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
 from intop.store.schema import planned_table, trial_table
 
+COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s")
+"""The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
+
 LONGEST_S = 1e6
 """No trial takes eleven days."""
 
@@ -102,7 +105,7 @@ def planned_of(row: Any) -> PlannedTrial:
             "index": row.position,
             "role": row.role,
             "configuration": Configuration.from_json(row.configuration),
-            "label": row.label,
+            **{name: getattr(row, name) for name in COORDINATES},
         }
     )
 
@@ -115,7 +118,6 @@ def place_of(attempts: Sequence[Any]) -> Place:
         "stage": row.stage,
         "index": row.position,
         "role": row.role,
-        "label": row.label,
         "configuration": Configuration.from_json(row.configuration),
         "attempts": len(made),
         "disturbed": sum(attempt.status == "disturbed" for attempt in made),
@@ -148,7 +150,7 @@ def trial_of(row: Any) -> Trial:
                 "index": row[planned_table.c.position],
                 "role": row[planned_table.c.role],
                 "configuration": Configuration.from_json(row[planned_table.c.configuration]),
-                "label": row[planned_table.c.label],
+                **{name: row[planned_table.c[name]] for name in COORDINATES},
             },
             "stage": row[planned_table.c.stage],
             "attempt": row[trial_table.c.attempt],

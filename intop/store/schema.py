@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002")
+KNOWN = ("0001", "0002", "0003")
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -42,7 +42,12 @@ planned_table = sa.Table(
     sa.Column("stage", sa.String, nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("role", sa.String, nullable=False),
-    sa.Column("label", sa.String, nullable=False),
+    sa.Column("arm", sa.String, nullable=False),
+    sa.Column("round", sa.Integer),
+    sa.Column("series", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("step", sa.Integer),
+    sa.Column("reason", sa.String, nullable=False, server_default=""),
+    sa.Column("duration_s", sa.Integer),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )

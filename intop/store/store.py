@@ -13,6 +13,7 @@ from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Stage, Trial
 from intop.store.kinds import KINDS
 from intop.store.rows import (
+    COORDINATES,
     Campaign,
     Subject,
     about,
@@ -113,8 +114,8 @@ class Store:
                 "stage": stage,
                 "position": p.index,
                 "role": p.role,
-                "label": p.label,
                 "configuration": p.configuration.to_json(),
+                **{name: getattr(p, name) for name in COORDINATES},
             }
             for p in plan
         ]

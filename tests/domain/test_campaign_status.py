@@ -31,7 +31,6 @@ def place(n: int, *, at_s: float | None = None, **changes: object) -> Place:
         stage="collect",
         index=n,
         role="design",
-        label="",
         configuration=Configuration({"net.core.somaxconn": str(n)}) if n else DEFAULT,
     )
     if at_s is not None:
@@ -114,8 +113,8 @@ def test_a_judgement_likely_ends_at_its_first_look() -> None:
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
-    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_sides
-    wanted = BUDGET.pick_sides * BUDGET.pick_rounds
+    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_arms
+    wanted = BUDGET.pick_arms * BUDGET.pick_rounds
     assert (wanted, "at most") == expected("pick", [], BUDGET, replicas=1)
 
 

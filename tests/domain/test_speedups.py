@@ -6,22 +6,23 @@ import pytest
 
 from intop.domain.speedups import ModelSpeedUp, SpeedUps, speed_ups
 from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.trial import Block
 
-DEFAULT = {"1": 8.0, "2": 8.0, "3": 2.0}
-ONE = {"1": 4.0, "2": 2.0, "3": 1.0}
-OTHER = {"1": 8.0, "2": 8.0, "3": 0.5}
-
-
-def found(sides: dict[str, str], made: dict[str, dict[str, float]], **failures: int) -> SpeedUps:
-    return speed_ups(sides, {"default": DEFAULT, **made}, failures, default="default", level=0.9)
+DEFAULT = {(1, 1): 8.0, (1, 2): 8.0, (1, 3): 2.0}
+ONE = {(1, 1): 4.0, (1, 2): 2.0, (1, 3): 1.0}
+OTHER = {(1, 1): 8.0, (1, 2): 8.0, (1, 3): 0.5}
 
 
-def test_each_model_has_the_paired_ratio_of_its_side() -> None:
+def found(arms: dict[str, str], made: dict[str, dict[Block, float]], **failures: int) -> SpeedUps:
+    return speed_ups(arms, {"default": DEFAULT, **made}, failures, default="default", level=0.9)
+
+
+def test_each_model_has_the_paired_ratio_of_its_arm() -> None:
     both = found({"RFR": "RFR", "XGBoost": "candidate 1"}, {"RFR": ONE, "candidate 1": OTHER})
     rfr, xgboost = both.models
     expected = paired_ratio([8, 8, 2], [4, 2, 1], level=0.9)
-    assert ModelSpeedUp(model="RFR", side="RFR", rounds=3, p99_ms=2.0, ratio=expected) == rfr
-    assert ("candidate 1", 3, 0) == (xgboost.side, xgboost.rounds, xgboost.failures)
+    assert ModelSpeedUp(model="RFR", arm="RFR", rounds=3, p99_ms=2.0, ratio=expected) == rfr
+    assert ("candidate 1", 3, 0) == (xgboost.arm, xgboost.rounds, xgboost.failures)
     assert rfr == both.best
 
 
@@ -48,7 +49,7 @@ def test_models_with_the_same_winner_count_once_each() -> None:
 def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
     both = found(
         {"RFR": "RFR", "XGBoost": "XGBoost"},
-        {"RFR": ONE, "XGBoost": {"1": 0.1, "2": 0.1}},
+        {"RFR": ONE, "XGBoost": {(1, 1): 0.1, (1, 2): 0.1}},
         XGBoost=1,
     )
     xgboost = both.models[1]
@@ -61,7 +62,7 @@ def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
 def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
     both = found(
         {"RFR": "RFR", "XGBoost": "XGBoost"},
-        {"RFR": ONE, "XGBoost": {"1": 8.0, "2": 8.0}},
+        {"RFR": ONE, "XGBoost": {(1, 1): 8.0, (1, 2): 8.0}},
     )
     assert 2 == both.rounds
     assert both.mean is not None
@@ -69,10 +70,10 @@ def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
 
 
 def test_one_round_has_no_interval() -> None:
-    alone = found({"RFR": "RFR"}, {"RFR": {"2": 2.0}})
+    alone = found({"RFR": "RFR"}, {"RFR": {(1, 2): 2.0}})
     assert (
         SpeedUps(
-            models=(ModelSpeedUp(model="RFR", side="RFR", rounds=1, p99_ms=2.0),),
+            models=(ModelSpeedUp(model="RFR", arm="RFR", rounds=1, p99_ms=2.0),),
             level=0.9,
             rounds=0,
             mean=None,

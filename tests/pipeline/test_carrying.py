@@ -10,7 +10,8 @@ from fakes import FakeBench
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
-from intop.pipeline.carrying import carry_out
+from intop.pipeline.bench import _block
+from intop.pipeline.carrying import _turn, carry_out
 from samples import places
 
 PATIENCE_S = 60
@@ -37,9 +38,28 @@ def test_replicas_take_turns(bench: FakeBench) -> None:
     ]
 
 
-def test_all_sides_of_a_round_are_measured_on_the_same_replica(bench: FakeBench) -> None:
+def test_all_arms_of_a_round_are_measured_on_the_same_replica(bench: FakeBench) -> None:
     made = carried(two(bench), places(6, rounds=True))
     assert ["other", "other", "lb", "lb", "other", "other"] == [made[n].replica for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "words", "turn"),
+    [
+        ({}, "trial 7", 7),
+        ({"arm": "random 1"}, "trial 7", 7),
+        ({"arm": "tuned", "round": 4}, "4", 4),
+        ({"arm": "tuned", "round": 4, "series": 12}, "12.4", 4),
+        ({"step": 2, "reason": "promise"}, "2.7", 7),
+        ({"duration_s": 14}, "8", 8),
+    ],
+)
+def test_a_campaign_that_has_begun_keeps_its_loads_and_replicas(
+    coordinates: dict[str, Any], words: str, turn: int
+) -> None:
+    """As they were when a label said where a trial belongs: its words are in the seeds."""
+    planned = PlannedTrial(index=7, role="design", configuration=DEFAULT, **coordinates)
+    assert (words, turn) == (_block(planned), _turn(planned))
 
 
 def test_a_disturbed_trial_is_measured_again_on_the_same_replica(bench: FakeBench) -> None:

@@ -163,8 +163,8 @@ def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign
         campaign.collected(arch)
         made = judged_trials(TUNED, (1000, 1000), (500, 500), campaign.conditions(arch, "slt"))
         judged = [
-            replace(t, planned=replace(t.planned, label=label, configuration=baseline))
-            if (label := t.planned.label.replace("default", "web")) != t.planned.label
+            replace(t, planned=replace(t.planned, arm="web", configuration=baseline))
+            if t.planned.arm == "default"
             else t
             for t in made
         ]
@@ -176,12 +176,13 @@ def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign
         assert ((1.0, 1.0), (0.5, 0.5)) == (side.default.trials_ms, side.tuned.trials_ms)
 
 
-def test_a_round_without_both_sides_is_no_pair(campaign: Campaign) -> None:
+def test_a_round_without_both_arms_is_no_pair(campaign: Campaign) -> None:
     subject = campaign.subject("x86", "slt")
     made = judged_trials(
         TUNED, (500, 700, 2000), (200, 300, 800), campaign.conditions("x86", "slt")
     )
-    failed = trial(TUNED, stage="judge", index=3, label=made[3].planned.label, status="failed")
+    failed = trial(TUNED, stage="judge", index=3, status="failed")
+    failed = replace(failed, planned=made[3].planned)
     campaign.add(subject, [*made[:3], failed, *made[4:]])
     campaign.context.store.put(subject, probe("x86"))
     campaign.context.store.put(subject, VERDICT)

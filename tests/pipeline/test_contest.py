@@ -52,11 +52,11 @@ def named(found: Contest) -> dict[str, Contestant]:
 
 
 def fail(bench: FakeBench, name: str) -> None:
-    """Let all trials of one side fail."""
+    """Let all trials of one arm fail."""
     original = bench.trial
 
     def trial(planned: PlannedTrial, *rest: Any) -> Trial:
-        bench.statuses = ["failed" if planned.side == name else "ok"]
+        bench.statuses = ["failed" if planned.arm == name else "ok"]
         return original(planned, *rest)
 
     bench.trial = trial  # type: ignore[method-assign]
@@ -80,8 +80,8 @@ def test_everybody_meets_in_every_round(arena: FakeBench) -> None:
     assert ["default", UBUNTU, BLOG] == [c.name for c in found.contestants]
     plan = arena.task.store.plan(arena.task.subject, "contest")
     for number in range(4):
-        sides = {p.side: p.configuration for p in plan[3 * number : 3 * number + 3]}
-        assert {"default": DEFAULT, BLOG: ON_HOST[BLOG], UBUNTU: ON_HOST[UBUNTU]} == sides
+        arms = {p.arm: p.configuration for p in plan[3 * number : 3 * number + 3]}
+        assert {"default": DEFAULT, BLOG: ON_HOST[BLOG], UBUNTU: ON_HOST[UBUNTU]} == arms
     assert found == arena.task.store.get(arena.task.subject, Contest)
 
 

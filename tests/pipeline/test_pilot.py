@@ -12,6 +12,7 @@ from intop.domain.results import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
 from intop.pipeline import measuring, pilot
+from intop.pipeline.bench import _block
 from intop.pipeline.comparability import check_same
 from intop.pipeline.context import Task
 from samples import CONDITIONS, trial
@@ -34,8 +35,8 @@ def asked(bench: FakeBench, *, duration_s: int | None = None, **budget: Any) -> 
 
 def scattered(bench: FakeBench, spreads: dict[int, float]) -> None:
     def latency(planned: PlannedTrial) -> int:
-        duration_s = int(planned.side.removesuffix(" s"))
-        return 1000 if planned.index % 2 else round(1000 * spreads[duration_s])
+        assert planned.duration_s is not None
+        return 1000 if planned.index % 2 else round(1000 * spreads[planned.duration_s])
 
     bench.latency = latency
 
@@ -69,8 +70,9 @@ def test_it_ends_with_the_first_duration_that_tells_enough(
     assert list(range(15)) == bench.measured
     trials = bench.task.store.trials(bench.task.subject, "pilot")
     assert all(t.configuration == DEFAULT for t in trials)
+    assert [7] * 5 + [14] * 5 + [28] * 5 == [t.planned.duration_s for t in trials]
     # Each trial has a load of its own.
-    assert 15 == len({t.planned.round for t in trials})
+    assert [str(n) for n in range(1, 16)] == [_block(t.planned) for t in trials]
 
 
 def test_it_is_made_once(bench: FakeBench, measured: list[int | None]) -> None:

@@ -164,10 +164,10 @@ def test_both_winners_and_the_compromise_meet_on_both(
     tuned: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = tuned.transfer()
-    sides = ["default", "x86 winner", "arm winner", COMPROMISE]
+    arms = ["default", "x86 winner", "arm winner", COMPROMISE]
     assert list(BOTH) == [one.arch for one in found.crosswise]
     for one in found.crosswise:
-        assert set(sides) == {c.name for c in one.contest.contestants}
+        assert set(arms) == {c.name for c in one.contest.contestants}
         assert one == tuned.task(one.arch).store.get(tuned.task(one.arch).subject, Crosswise)
     assert {"x86": 4 * ROUNDS, "arm": 4 * ROUNDS} == tuned.measured
     by_name = {c.name: c for c in found.crosswise[1].contest.contestants}
@@ -177,7 +177,7 @@ def test_both_winners_and_the_compromise_meet_on_both(
     assert "gain" == by_name["x86 winner"].outcome
     assert 1 - 0.05 / 3 == pytest.approx(found.crosswise[0].contest.ratio_level)
     worst = {case.name: case for case in found.worst_cases}
-    assert set(sides[1:]) == set(worst)
+    assert set(arms[1:]) == set(worst)
     assert worst["x86 winner"].arch == "arm"
     assert found.compromise is not None
     assert {QUEUE} == set(found.compromise.left_out)

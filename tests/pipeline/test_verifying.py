@@ -29,12 +29,12 @@ def configurations(count: int) -> list[Configuration]:
 
 def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
     quick, slow = configurations(2)
-    sides = {"quick": quick, "slow": slow, "default": DEFAULT}
-    made = blocks(bench.task, "pick", sides, 2)
+    arms = {"quick": quick, "slow": slow, "default": DEFAULT}
+    made = blocks(bench.task, "pick", arms, 2)
     bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     picked = measure_plan(bench.task, "pick", lambda _: made)
     assert ("quick", quick) == verifying._best(bench.task, picked)
-    quicks = [p.label.endswith("quick") for p in made]
+    quicks = [p.arm == "quick" for p in made]
     bench.statuses = ["failed" if mine else "ok" for mine in quicks]
     failing = measure_plan(bench.task, "judge", lambda _: made)
     assert ("slow", slow) == verifying._best(bench.task, failing)
@@ -45,7 +45,7 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench)
     made = blocks(bench.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
     bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     retries = bench.task.context.study.budget.retries
-    first = next(p for p in made if p.side == "quick")
+    first = next(p for p in made if p.arm == "quick")
     bench.statuses = ["disturbed" if planned == first else "ok" for planned in made]
     bench.statuses += ["disturbed"] * retries
     picked = measure_plan(bench.task, "pick", lambda _: made)
@@ -78,7 +78,7 @@ def another_campaign(bench: FakeBench) -> Task:
 
 
 def unclear(bench: FakeBench) -> None:
-    """The tuned side is now quicker than the default and now slower."""
+    """The tuned arm is now quicker than the default and now slower."""
     cycle = itertools.cycle((1_000, 25_000))
     bench.latency = lambda p: 5_000 if p.configuration.is_default else next(cycle)
 
@@ -143,7 +143,7 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
     bench: FakeBench, killed_after: int, clear: bool
 ) -> None:
     def latency(p: PlannedTrial) -> int:
-        slow = 4_000 + 2_000 * (int(p.round) % 2)
+        slow = 4_000 + 2_000 * ((p.round or 0) % 2)
         return slow if p.configuration.is_default else 500 if clear else 5_000
 
     bench.latency = latency
@@ -197,7 +197,7 @@ def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> N
     searched(bench)
     baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
     made = planned(bench, "openeuler-25.09", baseline)
-    bench.statuses = ["failed" if p.side == "openeuler-25.09" else "ok" for p in made]
+    bench.statuses = ["failed" if p.arm == "openeuler-25.09" else "ok" for p in made]
     with pytest.raises(
         IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
     ):
@@ -252,7 +252,7 @@ def test_a_verdict_says_what_the_models_own_winners_were_worth(bench: FakeBench)
     assert verdict.models is not None
     rounds = bench.task.context.study.budget.pick_rounds
     assert [("RFR", "RFR", rounds), ("CatBoost", "candidate 1", rounds)] == [
-        (m.model, m.side, m.rounds) for m in verdict.models.models
+        (m.model, m.arm, m.rounds) for m in verdict.models.models
     ][:2]
     ratios = [m.ratio.ratio for m in verdict.models.models if m.ratio]
     assert [2, 5, 1] == pytest.approx(ratios, rel=0.01)

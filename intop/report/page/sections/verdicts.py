@@ -400,7 +400,7 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
             Column("ratio"),
         ),
         rows=tuple(
-            (p.round, p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
+            (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
             for p in judged.pairs
         ),
     )
