@@ -22,13 +22,13 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.space import Space
-from intop.domain.trial import Block, PlannedTrial, Stage, Trial
+from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
-from intop.pipeline.blocks import Arms, blocks, p99_by_round
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan
-from intop.pipeline.sampling import required_space
 from intop.resources import shipped
+from intop.run.context import Task
+from intop.run.executor import measure_plan
+from intop.stages.blocks import Arms, blocks, p99_by_round
+from intop.stages.collected import required_space
 from intop.store import opened
 
 DATA = Path(__file__).parent / "data"
@@ -199,7 +199,7 @@ class Lab:
         arms = {HOST: DEFAULT} | {c.digest: c for c in winners}
         return p99_by_round(self._in_rounds("contest", arms, rounds))
 
-    def _in_rounds(self, stage: Stage, arms: Arms, rounds: int) -> list[Trial]:
+    def _in_rounds(self, stage: str, arms: Arms, rounds: int) -> list[Trial]:
         plan = blocks(self._task, stage, arms, rounds)
         return measure_plan(
             self._task,
@@ -265,7 +265,7 @@ def the_lab(
         clusters={arch: specs},
         wanted=chosen,
         workloads={"slt": whole.workloads["slt"]},
-        budget=replace(whole.budget, hopeless=0.0),
+        budget=replace(whole.budget, prune_factor=0.0),
     )
     try:
         for spec in specs:

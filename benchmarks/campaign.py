@@ -3,9 +3,9 @@
 from intop.config.study import Study
 from intop.hosts import ssh
 from intop.hosts.host import Connect
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
+from intop.run.campaigns import new
+from intop.run.context import Context, Task
 from intop.store import Store
 
 

@@ -35,9 +35,9 @@ from intop.hosts.load import PATHS_FILE, Load, command, parse_output
 from intop.hosts.rig import Rig, load_tool
 from intop.hosts.settle import settle
 from intop.lab import cluster as lab
-from intop.pipeline import bench as pipeline
-from intop.pipeline.bench import Bench, bench
 from intop.resources import shipped
+from intop.run import cluster_testbed as pipeline
+from intop.run.cluster_testbed import Bench, bench
 from intop.store import opened
 
 SHARE = 0.95

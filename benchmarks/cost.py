@@ -28,11 +28,11 @@ from intop.hosts.host import Completed
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.pipeline import bench as pipeline
-from intop.pipeline.bench import Bench
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan
 from intop.resources import shipped
+from intop.run import cluster_testbed as pipeline
+from intop.run.cluster_testbed import Bench
+from intop.run.context import Task
+from intop.run.executor import measure_plan
 from intop.store import Store, opened
 
 LIMIT = 0.1

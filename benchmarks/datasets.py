@@ -39,19 +39,19 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.replicates import by_configuration
 from intop.domain.results import Ranking
 from intop.domain.space import Space
-from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.pipeline.bench import Bench
-from intop.pipeline.blocks import Arms, blocks
-from intop.pipeline.campaigns import latest_or_new
-from intop.pipeline.context import Context, Task
-from intop.pipeline.measuring import measure_plan, with_sentinels
-from intop.pipeline.replicas import replicas_in_use
-from intop.pipeline.sampling import required_space, screen
 from intop.report.progress import LineProgress
 from intop.resources import shipped
+from intop.run.campaigns import latest_or_new
+from intop.run.cluster_testbed import Bench
+from intop.run.context import Context, Task
+from intop.run.executor import measure_plan, with_sentinels
+from intop.run.replicas import replicas_in_use
+from intop.stages.blocks import Arms, blocks
+from intop.stages.collected import required_space, screen
 from intop.store import Store, opened
 
 DUMMIES = (
@@ -116,7 +116,9 @@ def main() -> None:
         wanted=PARAMETERS,
         workloads={name: whole.workloads[name] for name in arguments.workload},
         # A trial that is given up early has no P99 but a bound of it, and a rank is no use here.
-        budget=replace(whole.budget, keep=CHOSEN, sentinel_every=16, hopeless=0.0, max_failures=50),
+        budget=replace(
+            whole.budget, keep=CHOSEN, sentinel_every=16, prune_factor=0.0, max_failures=50
+        ),
     )
     try:
         for spec in specs:
@@ -183,7 +185,7 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
     return parts
 
 
-def changed(task: Task, stage: Stage, base: Configuration, rounds: int) -> list[Trial]:
+def changed(task: Task, stage: str, base: Configuration, rounds: int) -> list[Trial]:
     """A configuration, and it with one parameter changed, in rounds."""
     arms = alone(required_space(task), base)
     plan = blocks(task, stage, arms, rounds)

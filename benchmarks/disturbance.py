@@ -45,11 +45,11 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
-from intop.pipeline import replicas
-from intop.pipeline.bench import Bench, bench
-from intop.pipeline.blocks import blocks, p99_by_round
-from intop.pipeline.measuring import measure_plan
 from intop.resources import shipped
+from intop.run import replicas
+from intop.run.cluster_testbed import Bench, bench
+from intop.run.executor import measure_plan
+from intop.stages.blocks import blocks, p99_by_round
 from intop.store import Store, opened
 
 HOG = "import time\nwhile time.monotonic() < {end!r}: pass"

@@ -20,10 +20,10 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.results import Collected
 from intop.domain.stats import MeanInterval, geometric_interval
 from intop.lab import cluster as lab
-from intop.pipeline.context import Task
-from intop.pipeline.replicas import replicas_in_use
-from intop.pipeline.sampling import collect, screen
 from intop.resources import shipped
+from intop.run.context import Task
+from intop.run.replicas import replicas_in_use
+from intop.stages.collected import collect, screen
 from intop.store import opened
 
 

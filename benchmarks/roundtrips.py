@@ -32,9 +32,9 @@ from intop.hosts.host import Completed
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.pipeline import bench as pipeline
-from intop.pipeline.bench import bench
 from intop.resources import shipped
+from intop.run import cluster_testbed as pipeline
+from intop.run.cluster_testbed import bench
 from intop.store import opened
 
 KEYS = 30

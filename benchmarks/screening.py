@@ -29,8 +29,8 @@ from intop.domain.space import parameter_columns
 from intop.learn.design import sliced_genes
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
-from intop.pipeline.sampling import FIRST_LOOK, LOOKS
 from intop.resources import shipped
+from intop.stages.collected import FIRST_LOOK, LOOKS
 
 KEEP = 20
 STABLE = 3

@@ -349,12 +349,12 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     from intop.config.location import default_path
     from intop.config.study import load_study
     from intop.errors import IntopError
-    from intop.pipeline.context import Context, chosen_workloads
-    from intop.pipeline.transferring import warm_starts
     from intop.report.machine import to_json
     from intop.report.progress import LineProgress
     from intop.report.text import show
     from intop.report.transfer import warm_starts as text
+    from intop.run.context import Context, chosen_workloads
+    from intop.stages.transfer import warm_starts
     from intop.store import opened
 
     def connect(address: object) -> Any:

@@ -43,11 +43,11 @@ from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
-from intop.pipeline import replicas
-from intop.pipeline.bench import Bench, bench
-from intop.pipeline.blocks import p99_by_round, paired
-from intop.pipeline.verifying import judge
 from intop.resources import shipped
+from intop.run import replicas
+from intop.run.cluster_testbed import Bench, bench
+from intop.stages.blocks import p99_by_round, paired
+from intop.stages.verify import judge
 from intop.store import Store, opened
 
 SIDE = "other side"

@@ -26,7 +26,7 @@ def trials(
     default is the one that comes with intop. Raises ResultMissingError if there are no such trials,
     UsageError if `store` is no store.
     """
-    from intop.pipeline import frames
+    from intop.inspect import frames
 
     return frames.trials(
         store,

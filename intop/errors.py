@@ -113,7 +113,7 @@ class ResultMissingError(IntopError):
     """A stage needs a result that is not in the store yet.
 
     `why` says what is missing. Where it is known, `about` names the architecture and the workload
-    that lack it, and `commands` are the stages to run, in this order (see `pipeline/steps.py`).
+    that lack it, and `commands` are the stages to run, in this order (see `run/prerequisites.py`).
     """
 
     def __init__(

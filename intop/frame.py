@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from intop.domain.parameter import Parameter, normalised
 from intop.domain.space import parameter_columns
 from intop.domain.table import NO_PYARROW, Field, Recipe
-from intop.domain.trial import Stage, Trial
+from intop.domain.trial import Trial
 from intop.errors import UsageError
 from intop.version import __version__
 
@@ -63,7 +63,9 @@ CONDITIONS = (
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective: failed requests count as the timeout", "number"),
-    Field("p99_above_ms", "ms", "lower limit of P99, for a trial that was stopped early", "number"),
+    Field(
+        "pruned_above_ms", "ms", "lower limit of P99, for a trial that was stopped early", "number"
+    ),
     Field("tail_ms", "ms", "geometric mean of the slowest tenth; failures as in p99_ms", "number"),
     Field("p50_ms", "ms", "P50 of the answered requests", "number"),
     Field("p90_ms", "ms", "P90 of the answered requests", "number"),
@@ -123,7 +125,7 @@ class Part:
     workload: str
     defaults: Mapping[str, str]
     trials: Sequence[Trial]
-    modelled: Mapping[tuple[Stage, int], float] = field(default_factory=dict)
+    modelled: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
 
 def fields_of(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> tuple[Field, ...]:
@@ -217,7 +219,7 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
         **{f.name: getattr(planned, f.name) for f in TRIAL if hasattr(planned, f.name)},
         **{f.name: getattr(conditions, f.name) for f in CONDITIONS},
         "configuration": trial.configuration.digest,
-        "p99_above_ms": trial.p99_above_ms,
+        "pruned_above_ms": trial.pruned_above_ms,
         "achieved_rps": trial.achieved_rps,
     }
     for key, value in {**part.defaults, **trial.configuration.values}.items():

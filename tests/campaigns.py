@@ -97,6 +97,8 @@ def as_before_migrations(path: Path, version: object) -> None:
     """The store as an intop without migrations wrote it."""
     with sqlite3.connect(path) as connection:
         with_labels(connection)
+        connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
+        connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
         connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version integer not null)")
         connection.execute("insert into meta values (?)", (version,))

@@ -9,7 +9,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.probing import HostFacts, Probe, Reading
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import RefusedValueError, UnreachableError
-from intop.pipeline.context import Task
+from intop.run.context import Task
 from samples import trial
 
 
@@ -42,12 +42,12 @@ class FakeBench:
         return None
 
     def trial(
-        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+        self, planned: PlannedTrial, stage: Any, attempt: int, prune_above_ms: float | None = None
     ) -> Trial:
         if len(self.measured) == self.dies_after:
             raise KeyboardInterrupt
         self.measured.append(planned.index)
-        self.limits_ms.append(hopeless_ms)
+        self.limits_ms.append(prune_above_ms)
         status = self.statuses.pop(0) if self.statuses else "ok"
         latency = (
             self.latency(planned)

@@ -30,7 +30,7 @@ from intop.domain.results import (
 )
 from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
-from intop.domain.trial import Conditions, Stage, Trial
+from intop.domain.trial import Conditions, Trial
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, METRICS, MODELS, judged_trials, trial
 
@@ -87,7 +87,7 @@ def _conditions(subject: Subject) -> Conditions:
     return replace(CONDITIONS, arch=subject.arch, machine=machine, link=f"tbf {HOSTILE}")
 
 
-def _add(store: Store, subject: Subject, stage: Stage, trials: list[Trial]) -> None:
+def _add(store: Store, subject: Subject, stage: str, trials: list[Trial]) -> None:
     placed = [
         replace(t, planned=replace(t.planned, index=n), stage=stage) for n, t in enumerate(trials)
     ]
@@ -97,7 +97,7 @@ def _add(store: Store, subject: Subject, stage: Stage, trials: list[Trial]) -> N
         store.add(subject, replace(one, started_at=started, replica=f"lb {HOSTILE}"))
 
 
-ORDER: tuple[Stage, ...] = ("screen", "collect", "judge", "apply")
+ORDER: tuple[str, ...] = ("screen", "collect", "judge", "apply")
 
 
 def _screened(store: Store, subject: Subject) -> None:
@@ -109,8 +109,8 @@ def _screened(store: Store, subject: Subject) -> None:
     made.append(replace(failed, detail=f"lb: {ONE} was set to '64' and reads back as {HOSTILE}"))
     disturbed = trial(Configuration({ONE: "70"}), status="disturbed", conditions=conditions)
     made += [replace(disturbed, detail=f"lb: {share} % went to bash") for share in (23, 31)]
-    hopeless = trial(TUNED, 2000, status="overloaded", conditions=conditions)
-    made.append(replace(hopeless, p99_above_ms=70.0, detail="stopped after 2.0 of 10 s"))
+    pruned = trial(TUNED, 2000, status="pruned", conditions=conditions)
+    made.append(replace(pruned, pruned_above_ms=70.0, detail="stopped after 2.0 of 10 s"))
     _add(store, subject, "screen", made)
     store.put(subject, RANKING)
     measured = {"lb": [1.4, 1.5, 1.6], f"lb-2 {HOSTILE}": [1.5, 1.4, 1.55]}

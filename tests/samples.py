@@ -15,7 +15,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
-from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Stage, Status, Trial
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.hosts.host import Completed
 from intop.learn.samples import Samples
 
@@ -83,7 +83,7 @@ def trial(
     configuration: Configuration = DEFAULT,
     p99_us: int = 1000,
     *,
-    stage: Stage = "collect",
+    stage: str = "collect",
     index: int = 0,
     arm: str = "",
     number: int | None = None,

@@ -162,12 +162,10 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     )
 
 
-@pytest.mark.parametrize(("line", "expected"), [("", 5.0), ("hopeless = 0", 0.0)])
-def test_stopping_what_is_hopeless_can_be_switched_off(
-    tmp_path: Path, line: str, expected: float
-) -> None:
+@pytest.mark.parametrize(("line", "expected"), [("", 5.0), ("prune_factor = 0", 0.0)])
+def test_pruning_can_be_switched_off(tmp_path: Path, line: str, expected: float) -> None:
     text = GOOD.replace("[workload.slt]", f"[budget]\n{line}\n[workload.slt]")
-    assert expected == study(tmp_path, text).budget.hopeless
+    assert expected == study(tmp_path, text).budget.prune_factor
 
 
 def test_a_duration_is_left_to_the_pilot_where_the_file_has_none(tmp_path: Path) -> None:
@@ -598,7 +596,7 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
         (
             "[workload.slt]",
             "[budget]\nhopeless = 1\n[workload.slt]",
-            "study.toml:5: budget: hopeless (1) must be more than 1, or 0 to stop none",
+            "study.toml:5: budget: prune_factor (1) must be more than 1, or 0 to prune none",
         ),
     ],
 )

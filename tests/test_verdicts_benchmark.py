@@ -12,7 +12,7 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.hosts.rig import Rig
-from intop.pipeline.bench import Bench
+from intop.run.cluster_testbed import Bench
 from samples import VERDICT
 
 ADDRESS = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")

@@ -64,7 +64,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     against the default, and stay only if that is a gain; else the host is given back and the
     roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
     """
-    from intop.pipeline.applying import check, roll_out
+    from intop.deploy.apply import check, roll_out
     from intop.report import rollout as report
     from intop.report.machine import to_json
     from intop.report.plan import as_text

@@ -32,8 +32,8 @@ def _show(found: "CampaignStatus", *, as_json: bool) -> None:
 
 
 def _found(config: Path | None, arch: str | None) -> "CampaignStatus":
-    from intop.pipeline.campaign_status import campaign_status, is_begun
-    from intop.pipeline.context import chosen_archs, taking_part
+    from intop.inspect.status import campaign_status, is_begun
+    from intop.run.context import chosen_archs, taking_part
     from intop.store import opened_to_read
 
     study = study_of(config)

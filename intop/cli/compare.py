@@ -71,7 +71,7 @@ def command(
     A workload that only one side has measured is named with the command that measures it, and
     the others are compared. The exit code is 1 when there is none to compare.
     """
-    from intop.pipeline.comparing import compare as stage
+    from intop.inspect.compare import compare as stage
     from intop.report import comparison as report
     from intop.report.comparison_page import page
 

@@ -52,8 +52,8 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.pipeline.contest import contest as stage
     from intop.report.contest import contest as text
+    from intop.stages.contest import contest as stage
 
     run_stage(
         lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),

@@ -40,9 +40,9 @@ def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) 
 
     Changes nothing: what --write-test writes are the keys' own values.
     """
-    from intop.pipeline.context import chosen_archs, clusters_of, taking_part
-    from intop.pipeline.doctor import examine
     from intop.report import doctor as report
+    from intop.run.context import chosen_archs, clusters_of, taking_part
+    from intop.run.doctor import examine
 
     study = study_of(config)
     archs = chosen_archs(study, arch)

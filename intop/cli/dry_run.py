@@ -27,15 +27,15 @@ def of_tune(new: bool, resume: bool, **options: Any) -> None:
     if new and resume:
         raise UsageError("--new and --resume exclude each other")
     with interruptible(UNTOUCHED):
-        from intop.pipeline.campaign_status import TUNED
+        from intop.inspect.dry_run import of_tune as stages
 
-        _measuring(TUNED, new=new, **options)
+        _measuring(stages(), new=new, **options)
 
 
 def of_contest(names: tuple[str, ...], **options: Any) -> None:
     """In place of contest: the named baselines or all, the host's own values, and the winner."""
     with interruptible(UNTOUCHED):
-        from intop.pipeline.baselines import chosen_baselines
+        from intop.stages.baselines import chosen_baselines
 
         chosen = chosen_baselines(study_of(options["config"]), names)
         _measuring(("contest",), arms=len(chosen) + 2, **options)
@@ -84,10 +84,10 @@ def _measuring(
     pair: tuple[str, ...] = (),
     **request: Any,
 ) -> None:
-    from intop.pipeline.campaign_status import is_begun
-    from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
-    from intop.pipeline.dry_run import Request, dry_run
+    from intop.inspect.dry_run import Request, dry_run
+    from intop.inspect.status import is_begun
     from intop.report.dry_run import measuring
+    from intop.run.context import chosen_archs, chosen_workloads, taking_part
     from intop.store import opened_to_read
 
     study = study_of(config)

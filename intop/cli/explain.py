@@ -29,8 +29,8 @@ def command(**options: Any) -> None:
     is 3 when no verdict is a gain, and then nothing is measured.
     """
     from intop.domain.results import Verdict
-    from intop.pipeline.explaining import explain as stage
     from intop.report.explain import explanation as text
+    from intop.stages.explain import explain as stage
 
     found = run_stage(stage, text, **options)
     exit_by([one if isinstance(one, Verdict) else one.verdict for one in found])

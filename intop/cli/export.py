@@ -20,8 +20,8 @@ from intop.cli.options import (
     workload_option,
 )
 from intop.cli.running import stored_context
-from intop.domain.trial import STAGES, Stage
 from intop.errors import UsageError
+from intop.run.registry import STAGES
 
 if TYPE_CHECKING:
     from intop.domain.deployment import Deployment
@@ -74,7 +74,7 @@ TABLES = (CSV, PARQUET)
 @click.option(
     "--stage",
     "stages",
-    type=click.Choice(STAGES),
+    type=click.Choice(tuple(STAGES)),
     multiple=True,
     help="With csv and parquet: trials of this stage only; may be said several times.",
 )
@@ -87,7 +87,7 @@ def command(
     form: str,
     output: Path | None,
     include: str | None,
-    stages: tuple[Stage, ...],
+    stages: tuple[str, ...],
     winner: bool,
     force: bool,
 ) -> None:
@@ -107,7 +107,7 @@ def command(
         return
     if stages:
         raise UsageError("--stage is for --format csv and parquet: leave it out")
-    from intop.pipeline.exporting import sole_deployment
+    from intop.inspect.export import sole_deployment
 
     if include is not None and form != TUNED:
         raise UsageError("--include is for --format tuned: leave it out")
@@ -129,14 +129,14 @@ def _export_trials(
     workload: str | None,
     form: str,
     output: Path | None,
-    stages: tuple[Stage, ...],
+    stages: tuple[str, ...],
     *,
     force: bool,
 ) -> None:
     from intop.domain.table import PARQUET as SUFFIX
     from intop.domain.table import schema_of
     from intop.frame import schema, to_csv, to_parquet
-    from intop.pipeline.frames import export
+    from intop.inspect.frames import export
 
     if output is None and form == PARQUET:
         raise UsageError("--format parquet needs --output FILE")

@@ -51,7 +51,7 @@ def chosen_hosts(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
     """The hosts that were asked for, and an error for each lab among them that isn't up."""
-    from intop.pipeline.host_states import tuned_hosts
+    from intop.deploy.host_states import tuned_hosts
 
     hosts = named_hosts(words, **options)
     if not hosts:

@@ -147,7 +147,7 @@ def labs_to_end(config: Path | None, arch: str | None, *, every: bool) -> list[s
 def labs_of(study: "Study", arch: str | None) -> list["LabSpec"]:
     """The study's labs. Raises UsageError when it has none."""
     from intop.domain.cluster import LabSpec
-    from intop.pipeline.context import chosen_archs
+    from intop.run.context import chosen_archs
 
     chosen = [c for name in chosen_archs(study, arch) for c in study.clusters[name]]
     labs = [c for c in chosen if isinstance(c, LabSpec)]

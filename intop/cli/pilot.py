@@ -31,7 +31,7 @@ def command(new: bool, **options: Any) -> None:
     The first stage of a campaign does so by itself where the file has no duration_s. Where it has
     one, that stands, and this says what it is worth.
     """
-    from intop.pipeline.pilot import pilot as stage
     from intop.report.pilot import pilot as text
+    from intop.stages.pilot import pilot as stage
 
     run_stage(stage, text, begins=True, new=new, **options)

@@ -76,7 +76,7 @@ def command(
     gain: keep the defaults; 1 when a host can't be asked.
     """
     from intop.config.plan_file import write_plan
-    from intop.pipeline.planning import plan as stage
+    from intop.deploy.plan import plan as stage
     from intop.report import plan as report
 
     if as_json and as_markdown:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.plan import Plan
     from intop.hosts.host import Connect
-    from intop.pipeline.context import Context
+    from intop.run.context import Context
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def planned(
     and UsageError for that together with options that belong to intop plan.
     """
     from intop.config.plan_file import read_plan
-    from intop.pipeline.planning import plan, plan_again
+    from intop.deploy.plan import plan, plan_again
 
     if path is None:
         with stored_context(config, arch, workload, connect=connect_to, writes=writes) as context:

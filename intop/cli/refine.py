@@ -28,7 +28,7 @@ def command(**options: Any) -> None:
     better is expected. Learns from earlier campaigns of the same space, too, unless the file says
     warm_start = false.
     """
-    from intop.pipeline.refining import refine as stage
     from intop.report.refine import refined as text
+    from intop.stages.refine import refine as stage
 
     run_stage(stage, text, **options)

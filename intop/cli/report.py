@@ -62,7 +62,7 @@ def command(
     not finished is reported as far as it has come. Reads the store only, and touches no host. With
     --json the same is printed for programs, and no page is written.
     """
-    from intop.pipeline.reporting import gather
+    from intop.inspect.report import gather
     from intop.report.machine import to_json
     from intop.report.page.sections import document
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     """In place of rollback: hosts are asked what they are to be given back."""
-    from intop.pipeline.host_states import states
+    from intop.deploy.host_states import states
     from intop.report.dry_run import rollback
 
     if yes and not force:
@@ -66,7 +66,7 @@ def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     restore by themselves once it has been silent for its lease; this does it now.
     The exit code is 0 when every host is as before, also when there was nothing to roll back.
     """
-    from intop.pipeline.host_states import roll_back, states
+    from intop.deploy.host_states import roll_back, states
     from intop.report import host_states as report
 
     if yes and not force:

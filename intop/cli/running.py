@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from intop.domain.cluster import HostAddress
     from intop.domain.results import Verdict
     from intop.hosts.host import Connect, Host
-    from intop.pipeline.context import Context, Task
+    from intop.run.context import Context, Task
     from intop.store import Campaign, Store
 
 
@@ -34,9 +34,9 @@ def opened_context(
     force: bool = False,
 ) -> Iterator["Context"]:
     """A study's latest campaign, or the one that is chosen, ready to be worked in."""
-    from intop.pipeline.campaigns import latest_or_new
-    from intop.pipeline.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.report.progress import progress
+    from intop.run.campaigns import latest_or_new
+    from intop.run.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.store import opened
 
     study = study_of(config)
@@ -91,9 +91,9 @@ def stored_context(
 
     Raises ResultMissingError, with the commands to type, where there is none yet.
     """
-    from intop.pipeline import steps
-    from intop.pipeline.context import Context, chosen_archs, chosen_workloads
     from intop.report.progress import progress
+    from intop.run import prerequisites
+    from intop.run.context import Context, chosen_archs, chosen_workloads
     from intop.store import is_begun, opened, opened_to_read
 
     study = study_of(config)
@@ -104,7 +104,7 @@ def stored_context(
         campaign = None if store is None else store.latest(study.name)
         if store is None or campaign is None:
             names = [one.name for one in workloads]
-            raise ResultMissingError(steps.no_campaign(study, archs, names, asked()))
+            raise ResultMissingError(prerequisites.no_campaign(study, archs, names, asked()))
         connected = connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -120,8 +120,8 @@ def stored_context(
 
 def check_up(config: Path | None, arch: str | None, workload: str | None) -> None:
     """Before a store is made: raises ResultMissingError where no cluster is there to measure on."""
-    from intop.pipeline import steps
-    from intop.pipeline.context import chosen_archs, chosen_workloads, taking_part
+    from intop.run import prerequisites
+    from intop.run.context import chosen_archs, chosen_workloads, taking_part
     from intop.store import is_begun
 
     study = study_of(config)
@@ -130,9 +130,9 @@ def check_up(config: Path | None, arch: str | None, workload: str | None) -> Non
         return
     if arch is None:
         archs = taking_part(study, archs, lambda _: False, say)
-    down = steps.labs_down(study, archs, [one.name for one in workloads])
+    down = prerequisites.labs_down(study, archs, [one.name for one in workloads])
     if len(down) == len(archs) * len(workloads):
-        raise ResultMissingError("\n".join(steps.lines(study, down, asked())))
+        raise ResultMissingError("\n".join(prerequisites.lines(study, down, asked())))
 
 
 def asked() -> str:
@@ -183,9 +183,9 @@ def run_stage(
     `also` finds out what the results say together, and makes a text of it; `drawn` what figures
     take beside the result.
     """
-    from intop.pipeline import campaigns, steps
     from intop.report.machine import to_json
     from intop.report.text import show
+    from intop.run import campaigns, prerequisites
 
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
@@ -208,11 +208,11 @@ def run_stage(
                 missing.append(error)
                 continue
             except LabDownError as error:
-                missing.append(steps.lab_down(task.subject.arch, task.workload.name, error))
+                missing.append(prerequisites.lab_down(task.subject.arch, task.workload.name, error))
                 continue
             if folder and drawn:
                 beside[task.title] = drawn(task)
-        lacking = steps.lines(context.study, missing, asked())
+        lacking = prerequisites.lines(context.study, missing, asked())
         if not found:
             raise ResultMissingError("\n".join(lacking))
         together = also[0](context) if also else {}

@@ -31,9 +31,9 @@ from intop.cli.running import run_stage
 @dry_run_option(dry_run.of_stages("screen"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
-    from intop.pipeline.sampling import screen as stage
-    from intop.pipeline.sampling import workloads_agree
     from intop.report import ranks, text
+    from intop.stages.screen import screen as stage
+    from intop.stages.screen import workloads_agree
 
     run_stage(
         lambda task: stage(task, samples),

@@ -51,15 +51,15 @@ def command(models: Path | None, algorithm: str, objectives: str | None, **optio
     if objectives is not None:
         _search_front(objectives, models, algorithm, **options)
         return
-    from intop.pipeline.modelling import search as stage
     from intop.report import text
+    from intop.stages.search import search as stage
 
     run_stage(lambda task: stage(task, models, algorithm), text.search, measures=False, **options)
 
 
 def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
-    from intop.pipeline.fronts import chosen_objectives, search_front
     from intop.report.front import tradeoff
+    from intop.stages.pareto import chosen_objectives, search_front
 
     if models is not None:
         raise UsageError("--models has models of P99 only: leave it out with --objectives")

@@ -43,7 +43,7 @@ def command(campaign: bool, as_json: bool, **options: Any) -> None:
     no longer as it was applied: a key was changed by hand, lost, or is overridden by another file,
     or our file is missing or edited. The line of each host says which, for a monitoring system.
     """
-    from intop.pipeline.host_states import states
+    from intop.deploy.host_states import states
     from intop.report import host_states as report
 
     with interruptible("nothing was changed"):

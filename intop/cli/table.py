@@ -14,7 +14,7 @@ from intop.errors import UsageError
 if TYPE_CHECKING:
     from intop.domain.results import Training
     from intop.domain.table import Table
-    from intop.pipeline.foreign import Effort
+    from intop.stages.foreign import Effort
 
 TRIALS, FOLDS, SEED = 20, 5, 1
 
@@ -128,8 +128,8 @@ def train(
     if target is not None and (arch or workload):
         raise UsageError("--arch and --workload are for exported trials: leave --target out")
     with interruptible("of a table nothing is stored"):
-        from intop.pipeline.foreign import check_size, chosen_families
         from intop.report.machine import to_json
+        from intop.stages.foreign import check_size, chosen_families
 
         folder = output_folder(figures, "--figures") if figures else None
         chosen = chosen_families(families)
@@ -152,10 +152,10 @@ def train(
 
 
 def _trained(job: _Job, families: Sequence[str], *, shows: bool) -> "Training":
-    from intop.pipeline.foreign import train_table
     from intop.report import table as report
     from intop.report import text
     from intop.report.progress import progress
+    from intop.stages.foreign import train_table
 
     if shows and job.foreign:
         text.show(report.inventory(job.title, job.table))
@@ -170,7 +170,7 @@ def _foreign(
     data: Path, target: str, changes: Mapping[str, int], roles: Mapping[str, tuple[str, ...]]
 ) -> _Job:
     from intop.config.table import Roles, read_table
-    from intop.pipeline.foreign import Effort
+    from intop.stages.foreign import Effort
 
     table = read_table(data, Roles(target=target, **roles))
     effort = Effort(**({"trials": TRIALS, "folds": FOLDS, "seed": SEED} | dict(changes)))
@@ -188,7 +188,7 @@ def _exported(
     """A job for each architecture and workload of an export. Raises UsageError."""
     from intop.config.exported import read_exports, read_recipes
     from intop.domain.table import schema_of
-    from intop.pipeline.foreign import Effort
+    from intop.stages.foreign import Effort
 
     recipes = read_recipes(data)
     if not recipes or any(roles.values()):

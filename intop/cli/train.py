@@ -54,8 +54,8 @@ def command(
         table.train(data, arch=arch, workload=workload, **shown, **options)
         return
     table.without_data(options)
-    from intop.pipeline.modelling import train as stage
     from intop.report.components import trained as text
+    from intop.stages.train import train as stage
 
     asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
     run_stage(lambda task: stage(task, models), text, measures=False, **asked, **shown)

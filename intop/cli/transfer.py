@@ -58,9 +58,9 @@ def command(
     measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
     and a compromise that the models of both find good.
     """
-    from intop.pipeline.context import chosen_archs
-    from intop.pipeline.transferring import transfer
     from intop.report.transfer import transfer as text
+    from intop.run.context import chosen_archs
+    from intop.stages.transfer import transfer
 
     if one == other:
         raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")

@@ -21,8 +21,8 @@ from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.pipeline.context import Context
-    from intop.pipeline.tuning import Tuned
+    from intop.run.context import Context
+    from intop.stages.tune import Tuned
     from intop.store import Campaign, Store
 
 
@@ -43,12 +43,12 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """
-    from intop.pipeline.tuning import tune as stage
     from intop.report import text
     from intop.report.explain import explanation, smallest
     from intop.report.machine import to_json
     from intop.report.refine import refined
     from intop.report.verdict import sentence, verdict
+    from intop.stages.tune import tune as stage
 
     if new and resume:
         raise UsageError("--new and --resume exclude each other")
@@ -87,7 +87,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 def _show_comparison(context: "Context") -> None:
     """What compare would say, where there are two architectures."""
     from intop.errors import IncomparableError
-    from intop.pipeline.comparing import compare as stage
+    from intop.inspect.compare import compare as stage
     from intop.report import comparison as report
     from intop.report.text import show
 
@@ -101,7 +101,7 @@ def _show_comparison(context: "Context") -> None:
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
     """The campaign that a user wants. Raises UsageError when nobody is there to ask."""
-    from intop.pipeline import campaigns
+    from intop.run import campaigns
 
     latest = store.latest(study.name)
     if latest is None or (new and not store.is_empty(latest)):

@@ -37,8 +37,8 @@ from intop.cli.running import exit_by, run_stage
 @dry_run_option(dry_run.of_stages("pick", "judge"))
 def command(against: str, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict."""
-    from intop.pipeline.verifying import judged_latencies
-    from intop.pipeline.verifying import verify as stage
     from intop.report.verdict import verdict as text
+    from intop.stages.verify import judged_latencies
+    from intop.stages.verify import verify as stage
 
     exit_by(run_stage(lambda task: stage(task, against), text, drawn=judged_latencies, **options))

@@ -13,7 +13,6 @@ from intop.config.source import LARGEST_FILE, check_kind
 from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Variable
 from intop.domain.table import Inventory, Recipe, Table, schema_of
-from intop.domain.trial import STAGES
 from intop.errors import ConfigurationError
 
 _RECIPES = TypeAdapter(tuple[Recipe, ...])
@@ -116,7 +115,7 @@ def _last_attempts(columns: dict[str, Column], recipe: Recipe) -> list[int]:
             recipe.workload,
             recipe.campaign,
         ):
-            place = (STAGES.index(stage), float(index[row]))
+            place = (_TAUGHT.index(stage), float(index[row]))
             if place not in last or attempts[row] >= attempts[last[place]]:
                 last[place] = row
     return [last[place] for place in sorted(last)]

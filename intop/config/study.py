@@ -238,7 +238,7 @@ class _BudgetModel(Model):
     max_steal: Fraction = 0.1
     max_foreign_cpu: Share = 0.2
     max_load_cpu: Share = 0.9
-    hopeless: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    prune_factor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
     pilot_trials: Annotated[int, Field(ge=3, le=100)] = 5
     pilot_max_s: Annotated[int, Field(ge=2, le=3600)] = 60
     pilot_resolution: Annotated[float, Field(gt=1, le=100)] = 1.25
@@ -252,9 +252,11 @@ class _BudgetModel(Model):
         return self
 
     @model_validator(mode="after")
-    def _hopeless_is_worse(self) -> "_BudgetModel":
-        if 0 < self.hopeless <= 1:
-            raise ValueError(f"hopeless ({self.hopeless:g}) must be more than 1, or 0 to stop none")
+    def _prunes_what_is_worse(self) -> "_BudgetModel":
+        if 0 < self.prune_factor <= 1:
+            raise ValueError(
+                f"prune_factor ({self.prune_factor:g}) must be more than 1, or 0 to prune none"
+            )
         return self
 
 

@@ -8,13 +8,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from intop.domain.ablation import FEWEST_CANDIDATES, NESTED, NESTED_ROUNDS, ablate
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.looks import looks
 from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
-from intop.domain.trial import Stage, Status, TrialRole
-from intop.domain.workload import Budget
+from intop.domain.trial import USABLE, Status, TrialRole
 
 State = Literal["done", "begun", "to come", "left out"]
 Bound = Literal["", "about", "at least", "at most"]
@@ -36,7 +33,7 @@ class Place:
     "" and 0 before there is one. `started_at` is UTC in ISO 8601.
     """
 
-    stage: Stage
+    stage: str
     index: int
     role: TrialRole
     configuration: Configuration
@@ -50,7 +47,7 @@ class Place:
     @property
     def usable(self) -> bool:
         """Whether what was measured says something about the configuration."""
-        return self.status in ("ok", "overloaded") and self.p99_ms is not None
+        return self.status in USABLE and self.p99_ms is not None
 
     @property
     def ended(self) -> datetime | None:
@@ -185,104 +182,6 @@ class CampaignStatus:
     def left_s(self) -> float | None:
         """Seconds that all that is left likely takes; None where that can't be told."""
         return _sum([one.left_s for one in self.subjects])
-
-
-# What a stage has and will have -------------------------------------------------------------------
-
-
-def designed(configurations: int, every: int, replicas: int) -> int:
-    """Trials of a plan of so many configurations, with the default before and after every few."""
-    return replicas + configurations + replicas * (configurations // (every * replicas))
-
-
-def expected(
-    stage: Stage, places: Sequence[Place], budget: Budget, *, replicas: int, winner: int = 0
-) -> tuple[int, Bound]:
-    """How many trials a stage has in all: those of its plan, and what the budget lets it add.
-
-    `winner` is how many keys the configuration changes that is to be explained, 0 where that is not
-    known yet: the budget keeps `keep` at most.
-    """
-    planned = len(places)
-    match stage:
-        case "pilot":
-            return max(planned, budget.pilot_trials), "at least"
-        case "replicas":
-            return planned or budget.agree_rounds * replicas, ""
-        case "screen":
-            trials = planned or designed(budget.screen_trials, budget.sentinel_every, replicas)
-            return trials, "at most" if budget.screen_stable else ""
-        case "collect":
-            return _collected(places, budget, replicas), ""
-        case "refine":
-            return _refined(places, budget, replicas), "at most"
-        case "pick":
-            # A winner of a model may be a finalist already.
-            return planned or budget.pick_arms * budget.pick_rounds, "" if planned else "at most"
-        case "judge":
-            return planned or 2 * budget.judge_pairs, "at most" if budget.judge_looks > 1 else ""
-        case "explain":
-            return max(planned, _explained(budget, winner or budget.keep)), "about"
-        case _:
-            return planned, ""
-
-
-def likely_and_most(
-    stage: Stage, places: Sequence[Place], budget: Budget, trials: int, winner: int = 0
-) -> tuple[int, int]:
-    """Of a stage that is expected to have so many `trials`: how many likely, and how many at most.
-
-    A judgement ends at a look where it is clear, which a gain worth having mostly is at the first.
-    How many trials an explanation takes depends on what it finds.
-    """
-    if stage == "judge" and not places:
-        first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
-        return min(trials, 2 * first.rounds), trials
-    if stage == "explain":
-        return trials, max(trials, _explained(budget, winner or budget.keep, rest=REST_AT_MOST))
-    return trials, trials
-
-
-def _collected(places: Sequence[Place], budget: Budget, replicas: int) -> int:
-    """With the replicates that are to follow, and the default among them."""
-    roles = [place.role for place in places]
-    design = roles.count("design") or budget.collect_trials
-    wanted = budget.replicate_trials
-    if wanted is None:
-        wanted = 0 if budget.refine_trials else design // 4
-    more = max(0, wanted - roles.count("replicate"))
-    planned = len(places) or designed(design, budget.sentinel_every, replicas)
-    return planned + more + more // budget.sentinel_every
-
-
-def _refined(places: Sequence[Place], budget: Budget, replicas: int) -> int:
-    """With the steps that are to follow, and the default among them."""
-    spent = sum(place.role in ("proposal", "replicate") for place in places)
-    more = designed(max(0, budget.refine_trials - spent), budget.sentinel_every, replicas)
-    return len(places) + more - replicas if places else more
-
-
-REST, REST_AT_MOST = 1, 4
-"""Of what an explanation asks for once the changes are in order: half of the searches that
-`tests/domain/test_campaign_status.py` simulates take about REST times what `_explained` says, and
-nineteen of twenty no more than REST_AT_MOST times that."""
-
-
-def _explained(budget: Budget, keys: int, rest: int = REST) -> int:
-    """All phases for so many changes: by evidence, nested sets, elimination, giving back and
-    interactions, and the rounds that judge the smallest set.
-    """
-    count = max(2, keys)
-    rounds = max(2, budget.explain_rounds)
-    names = [str(n) for n in range(count)]
-    first = next(ablate(names, rounds=rounds, level=budget.level))
-    better = min(count, max(FEWEST_CANDIDATES, -(-count // 2)))
-    ranked = len(first.sets) * first.rounds + (2 + 2 * better) * (rounds - first.rounds)
-    sizes = sum(size < count for size in NESTED)
-    nested = (1 + sizes) * NESTED_ROUNDS if sizes else 0
-    # Few changes have little to be eliminated; of many, the nested sets leave a few.
-    further = rest * min(85, 25 * (count - 1) - 15)
-    return ranked + nested + further + 3 * budget.explain_pairs
 
 
 # Time ---------------------------------------------------------------------------------------------

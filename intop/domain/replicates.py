@@ -8,7 +8,7 @@ from functools import cached_property
 
 from intop.domain.configuration import Configuration
 from intop.domain.stats import geometric_mean
-from intop.domain.trial import STAGES, Trial
+from intop.domain.trial import Trial
 
 PRIOR_WEIGHT = 4
 """The degrees of freedom that the pooled variance counts for beside a configuration's own."""
@@ -74,13 +74,14 @@ def by_configuration(
 ) -> list[Measured]:
     """The trials by configuration, in the order of the plans; what was never usable is left out.
 
-    Plans come in the order of their stages.
+    Plans come in the order in which their stages are in `trials`.
 
     `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
     scale of that.
     """
     found: dict[str, list[Trial]] = defaultdict(list)
-    for trial in sorted(trials, key=lambda t: (STAGES.index(t.stage), t.planned.index)):
+    order = {stage: n for n, stage in enumerate(dict.fromkeys(t.stage for t in trials))}
+    for trial in sorted(trials, key=lambda t: (order[t.stage], t.planned.index)):
         found[trial.configuration.digest].append(trial)
     return [
         Measured(

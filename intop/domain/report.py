@@ -15,11 +15,11 @@ from intop.domain.probing import HostFacts
 from intop.domain.refined import Refined
 from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
 from intop.domain.sides import Latencies
-from intop.domain.trial import STAGES, Conditions, PlannedTrial, Stage, Status, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.errors import RefusedValueError
 
-Reason = Literal["refused value", "failed", "disturbed", "hopeless", "overloaded"]
-"""How an attempt ended that is no ordinary result; `hopeless` ones were stopped early."""
+Reason = Literal["refused value", "failed", "disturbed", "pruned", "overloaded"]
+"""How an attempt ended that is no ordinary result."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -34,7 +34,8 @@ class StageRecord:
     counted one by one. Where nothing was measured the times are empty.
     """
 
-    stage: Stage
+    stage: str
+    description: str
     planned: int
     measured: int
     by_status: Mapping[Status, int]
@@ -48,7 +49,7 @@ class StageRecord:
 class RefusedTrials:
     """Attempts of one stage that ended alike: the first one's words stand for all of them."""
 
-    stage: Stage
+    stage: str
     reason: Reason
     attempts: int
     configurations: int
@@ -155,21 +156,30 @@ class Report:
 
 
 def stage_records(
-    plans: Mapping[Stage, Sequence[PlannedTrial]], attempts: Sequence[Trial]
+    plans: Mapping[str, Sequence[PlannedTrial]],
+    attempts: Sequence[Trial],
+    descriptions: Mapping[str, str],
 ) -> tuple[StageRecord, ...]:
-    """What became of each plan, in the order of a campaign; what was never planned is left out."""
-    made: dict[Stage, list[Trial]] = defaultdict(list)
+    """What became of each plan, in their order; what was never planned is left out."""
+    made: dict[str, list[Trial]] = defaultdict(list)
     for trial in attempts:
         made[trial.stage].append(trial)
-    return tuple(_record(stage, plans[stage], made[stage]) for stage in STAGES if plans.get(stage))
+    return tuple(
+        _record(stage, descriptions[stage], plan, made[stage])
+        for stage, plan in plans.items()
+        if plan
+    )
 
 
-def _record(stage: Stage, plan: Sequence[PlannedTrial], attempts: Sequence[Trial]) -> StageRecord:
+def _record(
+    stage: str, description: str, plan: Sequence[PlannedTrial], attempts: Sequence[Trial]
+) -> StageRecord:
     last = {t.planned.index: t for t in attempts}
     statuses = [t.status for t in last.values()]
     times = sorted(t.started_at for t in attempts)
     return StageRecord(
         stage=stage,
+        description=description,
         planned=len(plan),
         measured=len(last),
         by_status={status: statuses.count(status) for status in dict.fromkeys(statuses)},
@@ -181,13 +191,18 @@ def _record(stage: Stage, plan: Sequence[PlannedTrial], attempts: Sequence[Trial
 
 
 def refused_trials(attempts: Iterable[Trial]) -> tuple[RefusedTrials, ...]:
-    """Attempts that are no ordinary results, by stage, status and what they say but for numbers."""
-    groups: dict[tuple[Stage, Reason, str], list[Trial]] = defaultdict(list)
+    """Attempts that are no ordinary results, by stage, status and what they say but for numbers.
+
+    Stages come in the order of their first attempts.
+    """
+    attempts = list(attempts)
+    order = list(dict.fromkeys(trial.stage for trial in attempts))
+    groups: dict[tuple[str, Reason, str], list[Trial]] = defaultdict(list)
     for trial in attempts:
         if reason := _reason(trial):
             words = _NUMBER.sub("#", trial.detail)
             groups[trial.stage, reason, words].append(trial)
-    ordered = sorted(groups.items(), key=lambda item: (STAGES.index(item[0][0]), -len(item[1])))
+    ordered = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
     return tuple(
         RefusedTrials(
             stage=stage,
@@ -205,7 +220,7 @@ def _reason(trial: Trial) -> Reason | None:
         return None
     if trial.status == "failed" and RefusedValueError.SAID in trial.detail:
         return "refused value"
-    return "hopeless" if trial.p99_above_ms is not None else trial.status
+    return trial.status
 
 
 def refused_keys(refused: Mapping[str, str]) -> tuple[RefusedKeys, ...]:

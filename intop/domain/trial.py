@@ -2,36 +2,17 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 
-Stage = Literal[
-    "pilot",
-    "replicas",
-    "screen",
-    "collect",
-    "refine",
-    "pick",
-    "judge",
-    "explain",
-    "transfer",
-    "contest",
-    "apply",
-]
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
-Status = Literal["ok", "overloaded", "disturbed", "failed"]
+Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
+"""A pruned trial was stopped before its end, since its P99 was certainly too high."""
 
-STAGES: tuple[Stage, ...] = get_args(Stage)
-"""All of them, in the order in which a campaign has them."""
-
-PREPARING: tuple[Stage, ...] = ("pilot", "replicas")
-"""What comes before there is a duration for all trials; theirs may be another one."""
-
-APART: tuple[Stage, ...] = (*PREPARING, "apply")
-"""What says nothing of the campaign's cluster as such: a roll-out measures each replica, also those
-that were seen to disagree."""
+USABLE: tuple[Status, ...] = ("ok", "overloaded", "pruned")
+"""Of trials that say something of their configuration."""
 
 Block = tuple[int, int]
 """A series and a round of it, both from 1 on."""
@@ -101,6 +82,14 @@ class PlannedTrial:
         """What all arms of a round have in common; None outside of rounds."""
         return None if self.round is None else (self.series, self.round)
 
+    @property
+    def turn(self) -> int:
+        """What the number of its replica is counted from: the same for all arms of a round."""
+        if self.round is not None:
+            return self.round
+        # The pilot counts from 1, as it did in its first version.
+        return self.index + 1 if self.duration_s is not None else self.index
+
 
 @dataclass(frozen=True, kw_only=True)
 class HostMetrics:
@@ -138,12 +127,12 @@ class Trial:
 
     `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
     the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is the load balancer that it
-    was measured on; empty in a trial by an earlier version. `p99_above_ms` is what P99 is
-    certainly above, of a trial that was stopped for that.
+    was measured on; empty in a trial by an earlier version. `pruned_above_ms` is what P99 is
+    certainly above, of a pruned trial.
     """
 
     planned: PlannedTrial
-    stage: Stage
+    stage: str
     attempt: int
     status: Status
     detail: str
@@ -157,7 +146,7 @@ class Trial:
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
     replica: str = ""
-    p99_above_ms: float | None = None
+    pruned_above_ms: float | None = None
 
     @property
     def configuration(self) -> Configuration:
@@ -167,7 +156,7 @@ class Trial:
     @property
     def usable(self) -> bool:
         """Whether the trial says something about its configuration."""
-        return self.status in ("ok", "overloaded") and self.histogram is not None
+        return self.status in USABLE and self.histogram is not None
 
     @property
     def balancer(self) -> HostMetrics:
@@ -185,11 +174,10 @@ class Trial:
         What everything is judged by. A request that failed counts as one that took the whole
         timeout: quick errors are no good latency.
 
-        Of a trial that was stopped it is that of the part that ran, and not below what it is
-        certainly above: how bad it would have become is not known. Raises ValueError for a failed
-        trial.
+        For a pruned trial, the P99 observed so far, or the limit that it certainly exceeds, if that
+        is higher: how bad it would have become is not known. Raises ValueError for a failed trial.
         """
-        return max(self._all_requests.percentile_ms(99.0), self.p99_above_ms or 0.0)
+        return max(self._all_requests.percentile_ms(99.0), self.pruned_above_ms or 0.0)
 
     @property
     def tail_ms(self) -> float:
@@ -197,8 +185,8 @@ class Trial:
 
         What a search is led by where P99 leads nowhere: one request in a hundred is a few of a
         short trial, and they wait for a time-out or they don't, while a tenth of them says how
-        near to that it was. A failed request counts as in `p99_ms`. Of a trial that was stopped it
-        is that of the part that ran. Raises ValueError for a failed trial.
+        near to that it was. A failed request counts as in `p99_ms`. For a pruned trial, the tail
+        observed so far. Raises ValueError for a failed trial.
         """
         return self._all_requests.slowest_ms(TAIL)
 

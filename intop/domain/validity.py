@@ -49,12 +49,12 @@ def judge(
     max_steal: float,
     max_foreign_cpu: float,
     max_load_cpu: float,
-    hopeless: str = "",
+    pruned: str = "",
 ) -> Validity:
     """The validity of a load; the limits are shares of CPU time.
 
-    `hopeless` says why the load was stopped before its end; it is empty where it ran to that. Its
-    rate and metrics are those of the part that ran.
+    `pruned` says why the load was stopped before its end; it is empty where it was not. The rate
+    and the metrics are those of the part that ran.
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be
@@ -77,8 +77,8 @@ def judge(
                 f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
                 f"it needs more threads, or a lower rate",
             )
-    if hopeless:
-        return Validity("overloaded", hopeless)
+    if pruned:
+        return Validity("pruned", pruned)
     if achieved_rps < RATE_TOLERANCE * rate_rps:
         return Validity("overloaded", f"{achieved_rps:.0f} of {rate_rps:.0f} requests/s")
     if is_failing:

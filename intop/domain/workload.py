@@ -58,8 +58,8 @@ class Budget:
     stops. A disturbed trial is measured again at most `retries` times; it is disturbed when more
     than `max_steal` of a host's CPU time was taken by other machines, or `max_foreign_cpu` by
     programs that have no part in the load, or when the load tool used more than `max_load_cpu` of
-    what its threads could. A trial of screen, collect or refine is stopped once its P99 is
-    certainly more than `hopeless` times that of the default; 0 stops none. Where a cluster has
+    what its threads could. A trial of screen, collect or refine is pruned once its P99 is
+    certainly more than `prune_factor` times that of the default; 0 prunes none. Where a cluster has
     replicas, the default is measured `agree_rounds` times on each of them, to see that they agree.
     A pilot measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and
     looks for one with which a verdict resolves a ratio of `pilot_resolution`.
@@ -102,7 +102,7 @@ class Budget:
     max_steal: float
     max_foreign_cpu: float
     max_load_cpu: float
-    hopeless: float
+    prune_factor: float
     pilot_trials: int
     pilot_max_s: int
     pilot_resolution: float

@@ -61,7 +61,7 @@ class Load:
 
     `rate_rps` in requests/s over all connections (whole numbers only: it is rounded);
     `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for;
-    `threads` are wrk2's. With `limit_ms` the run ends as soon as it is certain that more than 1 %
+    `threads` are wrk2's. With `prune_above_ms` the run ends as soon as it is certain that more than 1 %
     of its requests are answered later than that after they were due; wrk2 ignores it
     (`lua/intop.lua` says why). ValueError where a tool would silently do something else.
     """
@@ -75,7 +75,7 @@ class Load:
     seed: int
     timeout_s: float = 10.0
     dynamic_path: str = "/dynamic"
-    limit_ms: float | None = None
+    prune_above_ms: float | None = None
 
     def __post_init__(self) -> None:
         if self.script not in ("slt", "dlt"):
@@ -84,8 +84,8 @@ class Load:
             raise ValueError(f"url {self.url!r} would be read as an option")
         for name in ("rate_rps", "duration_s", "timeout_s"):
             _require_positive(name, getattr(self, name))
-        if self.limit_ms is not None:
-            _require_positive("limit_ms", self.limit_ms)
+        if self.prune_above_ms is not None:
+            _require_positive("prune_above_ms", self.prune_above_ms)
         if round(self.rate_rps) < 1:
             raise ValueError(f"rate_rps {self.rate_rps} is less than one request a second")
         if not 1 <= self.threads <= MAX_THREADS:
@@ -249,8 +249,13 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     words += ["--seed", str(load.seed), "--threads", threads]
     words += ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
     words += [] if paced_by_tool else ["--pace", "--rate", rate]
-    if load.limit_ms is not None and not paced_by_tool:
-        words += ["--late-ms", f"{load.limit_ms:.3f}", "--late-count", str(late_count(tool, load))]
+    if load.prune_above_ms is not None and not paced_by_tool:
+        words += [
+            "--late-ms",
+            f"{load.prune_above_ms:.3f}",
+            "--late-count",
+            str(late_count(tool, load)),
+        ]
     needed = shlex.join([script, SHARED_SCRIPT])
     run = shlex.join(words)
     return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"

@@ -32,21 +32,21 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, or was stopped as hopeless, and what its hosts did meanwhile."""
+    """A load that ran to its end, or was pruned, and what its hosts did meanwhile."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
 
 
 def measure(
-    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, hopeless_ms: float | None = None
+    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, prune_above_ms: float | None = None
 ) -> Measurement:
     """Warm up, then load at the constant rate.
 
     Raises CommandError, LoadOutputError, or LoadKilledError. The load ends as soon as its P99 is
-    certainly above `hopeless_ms`, where the tool can tell.
+    certainly above `prune_above_ms`, where the tool can tell.
     """
-    counted = replace(_load(rig, workload, workload.counted_s, seed), limit_ms=hopeless_ms)
+    counted = replace(_load(rig, workload, workload.counted_s, seed), prune_above_ms=prune_above_ms)
     if tool.name == "wrk" and workload.warmup_s > 0:
         # wrk2 needs none: it does not count its calibration.
         warmup = _load(rig, workload, workload.warmup_s, seed + 1)

@@ -76,7 +76,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "started_at": trial.started_at,
         "seconds": trial.seconds,
         "judged_p99_ms": trial.p99_ms if trial.histogram else None,
-        "p99_above_ms": trial.p99_above_ms,
+        "pruned_above_ms": trial.pruned_above_ms,
         **percentiles,
         "achieved_rps": trial.achieved_rps,
         "errors": dict(trial.errors),

@@ -166,7 +166,7 @@ def trial_of(row: Any) -> Trial:
             "errors": loaded(row[trial_table.c.errors]),
             "metrics": loaded(row[trial_table.c.metrics]),
             "replica": row[trial_table.c.replica],
-            "p99_above_ms": row[trial_table.c.p99_above_ms],
+            "pruned_above_ms": row[trial_table.c.pruned_above_ms],
         }
     )
 

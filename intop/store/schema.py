@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003")
+KNOWN = ("0001", "0002", "0003", "0004")
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -71,7 +71,7 @@ trial_table = sa.Table(
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
     sa.Column("replica", sa.String, nullable=False, server_default=""),
-    sa.Column("p99_above_ms", sa.Float),
+    sa.Column("pruned_above_ms", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 

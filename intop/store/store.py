@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import PlannedTrial, Stage, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.store.kinds import KINDS
 from intop.store.rows import (
     COORDINATES,
@@ -96,7 +96,7 @@ class Store:
         with self._engine.begin() as connection:
             connection.execute(update.values(finished_at=now()))
 
-    def plan(self, subject: Subject, stage: Stage) -> list[PlannedTrial]:
+    def plan(self, subject: Subject, stage: str) -> list[PlannedTrial]:
         """A stage's plan, in the order of measurement; empty when there is none yet."""
         query = planned_table.select().where(
             *about(planned_table, subject), planned_table.c.stage == stage
@@ -106,7 +106,7 @@ class Store:
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
-    def write_plan(self, subject: Subject, stage: Stage, plan: Iterable[PlannedTrial]) -> None:
+    def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
         rows = [
             {
@@ -145,12 +145,12 @@ class Store:
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
             "replica": trial.replica,
-            "p99_above_ms": trial.p99_above_ms,
+            "pruned_above_ms": trial.pruned_above_ms,
         }
         with self._engine.begin() as connection:
             connection.execute(trial_table.insert().values(values))
 
-    def trials(self, subject: Subject, *stages: Stage) -> list[Trial]:
+    def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
         query = (
             sa.select(planned_table, trial_table)

@@ -13,7 +13,7 @@ from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.config.study import Study, load_study
 from intop.errors import ResultMissingError
-from intop.pipeline.steps import command_line, lines
+from intop.run.prerequisites import command_line, lines
 
 TWO = (
     LOAD

@@ -18,7 +18,6 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.table import schema_of
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 from intop.learn.families import FAMILIES
-from intop.pipeline import modelling
 from intop.store import Subject, opened
 from samples import trial
 

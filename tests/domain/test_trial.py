@@ -76,7 +76,7 @@ def test_where_the_rate_was_missed_the_backlog_is_in_the_latencies(tool: str) ->
 def test_p99_of_a_stopped_trial_is_not_below_what_is_certain(
     above_ms: float | None, expected_ms: float
 ) -> None:
-    stopped = trial(status="overloaded", achieved_rps=80.0, p99_above_ms=above_ms)
+    stopped = trial(status="overloaded", achieved_rps=80.0, pruned_above_ms=above_ms)
     assert expected_ms == stopped.p99_ms
 
 
@@ -88,7 +88,7 @@ def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
     expected = math.exp((10 * math.log(2000.895) + 20 * slow + 71 * fast) / 101)
     assert pytest.approx(expected) == failures
     # What is certain of P99 says nothing of a tenth.
-    assert trial().tail_ms == trial(status="overloaded", p99_above_ms=450.0).tail_ms
+    assert trial().tail_ms == trial(status="overloaded", pruned_above_ms=450.0).tail_ms
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,12 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lg": SHORT}, "achieved_rps": 10.0}, Validity("disturbed", HURRIED)),
         ({"metrics": {"lg": SHORT}, "max_load_cpu": 0.97}, Validity("ok")),
         # Stopped for good: whatever its rate was until then.
-        ({"hopeless": "stopped"}, Validity("overloaded", "stopped")),
-        ({"hopeless": "stopped", "achieved_rps": 1.0}, Validity("overloaded", "stopped")),
-        ({"hopeless": "stopped", "metrics": {"lb": CROWDED}}, Validity("disturbed", TAKEN)),
-        ({"hopeless": "stopped", "metrics": {"lg": SHORT}}, Validity("disturbed", HURRIED)),
+        ({"pruned": "stopped"}, Validity("pruned", "stopped")),
+        ({"pruned": "stopped", "achieved_rps": 1.0}, Validity("pruned", "stopped")),
+        ({"pruned": "stopped", "metrics": {"lb": CROWDED}}, Validity("disturbed", TAKEN)),
+        ({"pruned": "stopped", "metrics": {"lg": SHORT}}, Validity("disturbed", HURRIED)),
         (
-            {"hopeless": "stopped", "requests": 0},
+            {"pruned": "stopped", "requests": 0},
             Validity("failed", "no request was answered; errors: {}"),
         ),
         # Who is refused tries again, as fast as it can.

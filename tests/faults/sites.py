@@ -60,7 +60,7 @@ warmup_s = 0
 collect_trials = 8
 replicate_trials = 0
 sentinel_every = 100
-hopeless = 0
+prune_factor = 0
 settle_limit_s = 10
 # The machine that runs the tests may have other work.
 max_foreign_cpu = 1
@@ -252,7 +252,7 @@ class Controller:
 _NUMBERS = count()
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["intop.cli", "intop.hosts.ssh", "intop.pipeline.sampling", "intop.report.text", "intop.store"]
+    ["intop.cli", "intop.hosts.ssh", "intop.stages.collected", "intop.report.text", "intop.store"]
 )
 
 

@@ -161,7 +161,7 @@ def test_wrk_has_a_thread_for_each_connection_and_not_more_than_the_scripts_can_
 
 
 def test_wrk_is_told_how_many_late_requests_are_too_many() -> None:
-    limited = load(limit_ms=450.1234)
+    limited = load(prune_above_ms=450.1234)
     words = shlex.split(command(WRK, limited, "/tmp/i"))
     # 1 % of 1,500 a second in 3.1 s is 46.5.
     expected = ["--late-ms", "450.123", "--late-count", "46"]
@@ -258,7 +258,7 @@ def test_command_runs_no_load_without_its_scripts(tmp_path: Path) -> None:
         ({"threads": 0}, "threads 0 is not in 1..1024"),
         ({"connections": 33}, "connections 33 is not a multiple of threads 2"),
         ({"connections": 0}, "connections 0 is not a multiple of threads 2"),
-        ({"limit_ms": 0}, "limit_ms 0 is not a positive number"),
+        ({"prune_above_ms": 0}, "prune_above_ms 0 is not a positive number"),
         ({"seed": -1}, "seed -1 is not in 0..4294967295"),
         ({"rate_rps": 3}, "32 connections at 3 requests/s are idle for longer than timeout_s 10"),
     ],
@@ -831,7 +831,7 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     assert len(random_parts[0] & random_parts[1]) < 5
 
 
-HOPELESS_MS = 100.0
+PRUNE_ABOVE_MS = 100.0
 
 
 def slow_load(server: Server, **changes: Any) -> Load:
@@ -843,12 +843,12 @@ def slow_load(server: Server, **changes: Any) -> Load:
 def test_a_hopeless_run_is_stopped_and_has_what_it_measured_so_far(
     server: Server, scripts: Path
 ) -> None:
-    its_load = slow_load(server, limit_ms=HOPELESS_MS)
+    its_load = slow_load(server, prune_above_ms=PRUNE_ABOVE_MS)
     began = time.monotonic()
     result = run_load(installed("wrk"), its_load, scripts)
     assert time.monotonic() - began < its_load.duration_s
     assert result.stopped_after_s == result.run_duration_s == result.duration_s
-    assert HOPELESS_MS / 1000 < result.stopped_after_s < its_load.duration_s
+    assert PRUNE_ABOVE_MS / 1000 < result.stopped_after_s < its_load.duration_s
     assert 0 < result.requests == result.histogram.total <= result.run_requests
     assert pytest.approx(result.requests / result.stopped_after_s) == result.achieved_rps
     assert result.achieved_rps < 0.5 * its_load.rate_rps
@@ -866,7 +866,7 @@ def test_without_a_limit_a_hopeless_run_takes_its_time(server: Server, scripts: 
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_healthy_run_is_not_stopped(name: str, server: Server, scripts: Path) -> None:
     # A stall of more than half the run would stop it: less is not asked of the tests' machine.
-    its_load = replace(small_load("slt", server), limit_ms=1000.0)
+    its_load = replace(small_load("slt", server), prune_above_ms=1000.0)
     result = run_load(installed(name), its_load, scripts)
     assert None is result.stopped_after_s
     assert its_load.duration_s <= result.run_duration_s

@@ -162,9 +162,9 @@ def test_wrk_warms_up_with_another_seed_before_the_counters_are_read() -> None:
     assert [warm_up, PROCESSES, counted, PROCESSES] == commands
 
 
-def test_only_the_counted_load_is_stopped_as_hopeless() -> None:
+def test_only_the_counted_load_is_pruned() -> None:
     stage = Stage()
-    measure(stage.rig, WRK, WORKLOAD, seed=7, hopeless_ms=450)
+    measure(stage.rig, WRK, WORKLOAD, seed=7, prune_above_ms=450)
     assert [False, True] == ["--late-ms 450.000" in load for load in stage.loads()]
 
 
@@ -173,7 +173,7 @@ def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> 
     stopped = json.dumps(json.loads(last) | {"stopped": True, "late": 50, "duration_us": 500_000})
     text = "\n".join([*lines, stopped, "0m0.00s 0m0.00s", "0m0.10s 0m0.05s", ""])
     workload = replace(WORKLOAD, connections=2, threads=2)
-    found = measure(Stage(text).rig, WRK, workload, seed=7, hopeless_ms=450)
+    found = measure(Stage(text).rig, WRK, workload, seed=7, prune_above_ms=450)
     assert 0.5 == found.result.stopped_after_s
     assert pytest.approx(0.15 / (2 * 0.5)) == found.metrics["lg"].load_cpu
 

@@ -11,11 +11,11 @@ import pytest
 
 from fakes import FakeBench
 from intop.config.study import load_study
-from intop.pipeline import replicas
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
 from intop.resources import shipped
+from intop.run import replicas
+from intop.run.campaigns import new
+from intop.run.context import Context, Task
 from intop.store import Subject, opened
 from studies import RUN, Study, wait_for
 

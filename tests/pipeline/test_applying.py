@@ -11,14 +11,14 @@ import pytest
 
 from fakes import FakeBench
 from intop.cli import apply, planned
+from intop.deploy import apply
 from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
-from intop.pipeline import applying
-from intop.pipeline.bench import Bench
+from intop.run.cluster_testbed import Bench
 from samples import DEPLOYMENT, VERDICT
 
 NAMES = ("one", "two", "three")
@@ -51,7 +51,7 @@ class Fleet:
 
     def roll_out(self, **options: Any) -> list[tuple[str, str]]:
         context = self.bench.task.context
-        done = applying.roll_out(context, options.pop("plan", self.plan()), **options)
+        done = apply.roll_out(context, options.pop("plan", self.plan()), **options)
         return [(host.host, host.outcome) for host in done.hosts]
 
     def on(self, number: int) -> FakeBench:
@@ -84,7 +84,7 @@ def fleet(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Fleet:
         yield one
         made.events.append(f"{NAMES[number]} {len(one.measured)}")
 
-    monkeypatch.setattr(applying, "bench", opened)
+    monkeypatch.setattr(apply, "bench", opened)
     return made
 
 
@@ -101,7 +101,7 @@ def test_a_host_without_a_gain_is_given_back_and_stops_it(
     fleet: Fleet, stops_at: str, untouched: int
 ) -> None:
     fleet.gains = {**fleet.gains, stops_at: 1.0}
-    found = applying.roll_out(fleet.bench.task.context, fleet.plan())
+    found = apply.roll_out(fleet.bench.task.context, fleet.plan())
     assert found.is_stopped
     assert untouched == len(found.untouched)
     assert stops_at not in fleet.left
@@ -129,7 +129,7 @@ def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
     plan = planned_on({"one": DONE, "two": HOST}, persist=True)
-    done = applying.roll_out(fleet.bench.task.context, plan)
+    done = apply.roll_out(fleet.bench.task.context, plan)
     assert [("one", "already"), ("two", "applied")] == [(h.host, h.outcome) for h in done.hosts]
     assert {FILE} == {host.file for host in done.hosts}
     assert ["two"] == list(fleet.left)

@@ -2,7 +2,8 @@
 
 from fakes import FakeBench
 from intop.domain.configuration import Configuration
-from intop.pipeline.blocks import (
+from intop.run.executor import measure_plan
+from intop.stages.blocks import (
     blocks,
     latest_series,
     p99_by_round,
@@ -10,7 +11,6 @@ from intop.pipeline.blocks import (
     planned_arms,
     planned_rounds,
 )
-from intop.pipeline.measuring import measure_plan
 
 
 def configurations(count: int) -> list[Configuration]:

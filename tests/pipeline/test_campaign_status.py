@@ -17,7 +17,7 @@ from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
 from intop.domain.results import Importance, Ranking
 from intop.errors import IntopError, UsageError
-from intop.pipeline.campaign_status import campaign_status
+from intop.inspect.status import campaign_status
 from intop.store import opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
 from samples import VERDICT

@@ -10,8 +10,8 @@ from fakes import FakeBench
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
-from intop.pipeline.bench import _block
-from intop.pipeline.carrying import _turn, carry_out
+from intop.run.cluster_testbed import _block
+from intop.run.measuring import _turn, carry_out
 from samples import places
 
 PATIENCE_S = 60
@@ -78,10 +78,10 @@ class Meeting(FakeBench):
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
 
     def trial(
-        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+        self, planned: PlannedTrial, stage: Any, attempt: int, prune_above_ms: float | None = None
     ) -> Trial:
         self.barrier.wait(PATIENCE_S)
-        return super().trial(planned, stage, attempt, hopeless_ms)
+        return super().trial(planned, stage, attempt, prune_above_ms)
 
 
 def test_they_are_measured_at_the_same_time(bench: FakeBench) -> None:
@@ -98,11 +98,11 @@ class Long(FakeBench):
     told_to_end: threading.Event = field(default_factory=threading.Event)
 
     def trial(
-        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+        self, planned: PlannedTrial, stage: Any, attempt: int, prune_above_ms: float | None = None
     ) -> Trial:
         self.begun.set()
         assert self.told_to_end.wait(PATIENCE_S)
-        return super().trial(planned, stage, attempt, hopeless_ms)
+        return super().trial(planned, stage, attempt, prune_above_ms)
 
     def abort(self) -> None:
         super().abort()
@@ -116,7 +116,7 @@ class Stopped(FakeBench):
     other: Long | None = None
 
     def trial(
-        self, planned: PlannedTrial, stage: Any, attempt: int, hopeless_ms: float | None = None
+        self, planned: PlannedTrial, stage: Any, attempt: int, prune_above_ms: float | None = None
     ) -> Trial:
         assert self.other is not None
         assert self.other.begun.wait(PATIENCE_S)

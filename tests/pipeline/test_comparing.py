@@ -24,11 +24,11 @@ from intop.domain.results import (
 )
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError
-from intop.pipeline.campaigns import new
-from intop.pipeline.comparing import compare
-from intop.pipeline.context import Context
+from intop.inspect.compare import compare
 from intop.report.progress import LineProgress
 from intop.resources import shipped
+from intop.run.campaigns import new
+from intop.run.context import Context
 from intop.store import Subject, opened
 from samples import CONDITIONS, judged_trials, trial
 

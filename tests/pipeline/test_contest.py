@@ -10,7 +10,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Contest, Contestant, Verdict
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
-from intop.pipeline.contest import contest
+from intop.stages.contest import contest
 
 BLOG, UBUNTU = "openeuler-25.09", "ubuntu-18.04"
 BOTH = (UBUNTU, BLOG)

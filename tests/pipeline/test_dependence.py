@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
+from intop.stages import partial_dependence
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.results import Training
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial
-from intop.pipeline import dependence
-from intop.pipeline.measuring import measure_plan
+from intop.run.executor import measure_plan
 from samples import VERDICT, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -55,9 +55,9 @@ def test_a_curve_is_predicted_about_the_winner(
         asked.append(values)
         return np.zeros(len(values))
 
-    monkeypatch.setattr(dependence, "fit_trees", lambda *_: predictor)
+    monkeypatch.setattr(partial_dependence, "fit_trees", lambda *_: predictor)
     collected.task.store.put(collected.task.subject, TRAINING)
-    (curve,), told = dependence.curves(collected.task, FOUND, TRIALS)
+    (curve,), told = partial_dependence.curves(collected.task, FOUND, TRIALS)
     assert "" == told
     assert KEY == curve.name
     assert {1.0} == {p.p99_ms for p in curve.predicted}
@@ -80,6 +80,6 @@ def test_without_models_it_says_why(
 ) -> None:
     if training is not None:
         collected.task.store.put(collected.task.subject, training)
-    made, told = dependence.curves(collected.task, FOUND, TRIALS)
+    made, told = partial_dependence.curves(collected.task, FOUND, TRIALS)
     assert () == made
     assert why in told

@@ -15,10 +15,10 @@ from intop.domain.configuration import Configuration
 from intop.domain.results import Verdict
 from intop.hosts.ssh import connect
 from intop.lab.cluster import cluster
-from intop.pipeline.bench import bench
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
 from intop.report.progress import LineProgress
+from intop.run.campaigns import new
+from intop.run.cluster_testbed import bench
+from intop.run.context import Context, Task
 from intop.store import Subject, opened
 from samples import VERDICT
 from studies import RUN, Study

@@ -17,10 +17,10 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ForeignChangeError, HostError
 from intop.hosts.ssh import connect
 from intop.lab import app, processes
-from intop.pipeline.bench import Bench, bench
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context
 from intop.report.progress import LineProgress
+from intop.run.campaigns import new
+from intop.run.cluster_testbed import Bench, bench
+from intop.run.context import Context
 from intop.store import opened
 
 BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)

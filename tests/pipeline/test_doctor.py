@@ -24,13 +24,13 @@ from intop.hosts.load import FIND_TOOL
 from intop.hosts.readiness import READINESS
 from intop.hosts.ssh import connect
 from intop.hosts.sysctl import PROBE
-from intop.pipeline.bench import Bench, bench
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
-from intop.pipeline.doctor import check_ready, examine
-from intop.pipeline.replicas import benches, check_alike, in_common
 from intop.report.progress import LineProgress
 from intop.resources import shipped
+from intop.run.campaigns import new
+from intop.run.cluster_testbed import Bench, bench
+from intop.run.context import Context, Task
+from intop.run.doctor import check_ready, examine
+from intop.run.replicas import benches, check_alike, in_common
 from intop.store import Subject, opened
 from samples import trial
 

@@ -7,8 +7,8 @@ import pytest
 from fakes import FakeBench, probe_of
 from intop.domain.results import Verdict
 from intop.errors import ResultMissingError, UsageError
-from intop.pipeline.context import Context
-from intop.pipeline.exporting import sole_deployment
+from intop.inspect.export import sole_deployment
+from intop.run.context import Context
 from intop.store import Subject
 from samples import VERDICT
 

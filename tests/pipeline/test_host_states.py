@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from intop.config.study import Study, load_study
+from intop.deploy.host_states import roll_back, states, tuned_hosts
 from intop.domain.answer import Rollback
 from intop.domain.cluster import HostAddress, LabSpec
 from intop.domain.host_state import HostState, RolledBack
@@ -12,7 +13,6 @@ from intop.errors import LabError, UnreachableError, UsageError
 from intop.hosts import guard
 from intop.hosts.host import Host
 from intop.lab import cluster as lab
-from intop.pipeline.host_states import roll_back, states, tuned_hosts
 from intop.resources import shipped
 from samples import LocalHost
 

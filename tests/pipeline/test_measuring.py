@@ -9,7 +9,6 @@ from fakes import FakeBench
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError, ResultMissingError, UnreachableError, UsageError
-from intop.pipeline import measuring, sampling
 
 
 def configurations(count: int) -> list[Configuration]:

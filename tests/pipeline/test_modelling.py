@@ -12,8 +12,7 @@ from intop.domain.results import TREE_MODELS, FittedFamily, Search, Searches, Tr
 from intop.domain.trial import PlannedTrial
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
-from intop.pipeline import modelling
-from intop.pipeline.measuring import measure_plan
+from intop.run.executor import measure_plan
 
 KEY = "net.ipv4.tcp_fin_timeout"
 ONE, OTHER = Configuration({KEY: "30"}), Configuration({KEY: "45"})

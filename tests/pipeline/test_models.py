@@ -19,7 +19,6 @@ from intop.domain.results import FittedFamily, ModelError, Search
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
-from intop.pipeline import modelling
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, trial
 

@@ -10,9 +10,8 @@ from intop.domain.configuration import Configuration
 from intop.domain.results import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
-from intop.pipeline import modelling
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan
+from intop.run.context import Task
+from intop.run.executor import measure_plan
 
 KEY = "net.ipv4.tcp_fin_timeout"
 

@@ -11,10 +11,10 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.results import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
-from intop.pipeline import measuring, pilot
-from intop.pipeline.bench import _block
-from intop.pipeline.comparability import check_same
-from intop.pipeline.context import Task
+from intop.run.cluster_testbed import _block
+from intop.run.comparability import check_same
+from intop.run.context import Task
+from intop.stages import pilot
 from samples import CONDITIONS, trial
 
 ARCHS = ("x86", "arm")

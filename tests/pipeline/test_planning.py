@@ -10,6 +10,17 @@ import pytest
 
 from fakes import FakeBench, probe_of
 from intop.config.catalogue import load_catalogue
+from intop.deploy import plan
+from intop.deploy.deployable import deployments
+from intop.deploy.host_plans import (
+    Seen,
+    SeenCluster,
+    host_plan,
+    look,
+    look_around,
+    replica_plan,
+)
+from intop.deploy.plan import plan, plan_again
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch
@@ -24,20 +35,9 @@ from intop.hosts.guard import unwritable
 from intop.hosts.host import Host
 from intop.hosts.load import LoadTool
 from intop.lab import cluster as lab
-from intop.pipeline import planning
-from intop.pipeline.comparability import conditions_of
-from intop.pipeline.context import Context
-from intop.pipeline.deploying import deployments
-from intop.pipeline.host_plans import (
-    Seen,
-    SeenCluster,
-    host_plan,
-    look,
-    look_around,
-    replica_plan,
-)
-from intop.pipeline.planning import plan, plan_again
 from intop.resources import shipped
+from intop.run.comparability import conditions_of
+from intop.run.context import Context
 from namespace_host import LONG, NamespaceHost, namespace_host
 from samples import DEPLOYMENT, VERDICT, trial
 
@@ -358,7 +358,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
         assert (("x86",), ["slt"]) == (narrow.archs, [w.name for w in narrow.workloads])
         return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
 
-    monkeypatch.setattr(planning, "plan", again)
+    monkeypatch.setattr(plan, "plan", again)
     return SavedPlan(
         study=context.study.name,
         campaign=context.campaign.id,
@@ -403,7 +403,7 @@ def test_a_plan_of_what_is_not_there_any_more_is_refused(
         plan_again(context, replace(saved, campaign=7))
     with pytest.raises(IntopError, match="the plan is of campaign 1 of then"):
         plan_again(context, replace(saved, started_at="then"))
-    monkeypatch.setattr(planning, "plan", lambda *_, **__: {"x86": None})
+    monkeypatch.setattr(plan, "plan", lambda *_, **__: {"x86": None})
     with pytest.raises(IntopError, match="its verdict is no gain any more"):
         plan_again(context, saved)
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
+from intop.stages import tune
+from intop.stages import refine
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
@@ -22,12 +24,12 @@ from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn import active
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
-from intop.pipeline import measuring, refining, sampling, tuning
-from intop.pipeline.campaigns import new
-from intop.pipeline.measuring import with_sentinels
-from intop.pipeline.modelling import collected_samples
-from intop.pipeline.refining import refine
-from intop.pipeline.sampling import collect
+from intop.run.campaigns import new
+from intop.run.executor import with_sentinels
+from intop.stages import collected, refine
+from intop.stages.collected import collect
+from intop.stages.refine import refine
+from intop.stages.train import collected_samples
 from intop.store import Store, opened
 from samples import VERDICT
 
@@ -81,8 +83,8 @@ class Models:
 @pytest.fixture(name="models")
 def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
     made = Models()
-    monkeypatch.setattr(refining, "pool", made.pool)
-    monkeypatch.setattr(refining, "propose", made.propose)
+    monkeypatch.setattr(refine, "pool", made.pool)
+    monkeypatch.setattr(refine, "propose", made.propose)
     monkeypatch.setattr(
         sampling, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
@@ -237,8 +239,8 @@ def test_it_needs_a_first_design_and_trials(bench: FakeBench) -> None:
 
 
 def test_the_real_choice_is_carried_out(ready: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refining, "pool", active.pool)
-    monkeypatch.setattr(refining, "propose", active.propose)
+    monkeypatch.setattr(refine, "pool", active.pool)
+    monkeypatch.setattr(refine, "propose", active.propose)
     monkeypatch.setattr(sampling, "best_known", active.best_known)
     with_budget(ready, refine_trials=3, refine_batch=2)
     found = refine(ready.task)
@@ -271,7 +273,7 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
     nothing: Any = None
     fixed = models.pool(sampling.collected_space(ready.task), nothing, tails=nothing, seed=1)
     models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
-    refining.pool, refining.propose = models.pool, noted  # put back by the fixture
+    refine.pool, refine.propose = models.pool, noted  # put back by the fixture
     found = refine(ready.task)
     (failing,) = bad
     assert 1 == [p.configuration for p in plan(ready)].count(failing)
@@ -358,7 +360,7 @@ def test_with_replicas_too(
         yield ready, other
 
     monkeypatch.setattr(measuring, "benches", both)
-    monkeypatch.setattr(refining, "replicas_in_use", lambda _: 2)
+    monkeypatch.setattr(refine, "replicas_in_use", lambda _: 2)
     with in_a_copy(ready, tmp_path):
         undisturbed, places = refine(ready.task), plan(ready)
     assert ["baseline"] * 2 == [p.role for p in places[:2]]
@@ -488,10 +490,10 @@ def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
         return training
 
     found = Search(candidates=(), convergences=())
-    monkeypatch.setattr(tuning, "train", train)
-    monkeypatch.setattr(tuning, "search", lambda _: found)
-    monkeypatch.setattr(tuning, "verify", lambda _: VERDICT)
-    (tuned,) = tuning.tune(ready.task.context, lambda _: None)
+    monkeypatch.setattr(tune, "train", train)
+    monkeypatch.setattr(tune, "search", lambda _: found)
+    monkeypatch.setattr(tune, "verify", lambda _: VERDICT)
+    (tuned,) = tune.tune(ready.task.context, lambda _: None)
     assert [11 + trials + bool(trials) + trials // EVERY] == learned
     assert store.get(subject, Refined) == tuned.refined
     assert bool(trials) == (tuned.refined is not None)

@@ -12,9 +12,9 @@ from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
-from intop.pipeline import replicas
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.run import replicas
+from intop.run.context import Task
+from intop.run.executor import measure_plan, with_sentinels
 from samples import places, trial
 
 

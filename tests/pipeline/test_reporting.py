@@ -9,7 +9,7 @@ from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
 from intop.errors import ResultMissingError
-from intop.pipeline.reporting import gather
+from intop.inspect.report import gather
 from intop.store import opened
 from reported import ONE, OTHER, campaign
 
@@ -42,7 +42,7 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
 
 def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
     (x86,) = gathered(campaign(tmp_path, archs=("x86",)), "x86").findings
-    assert [("disturbed", 2), ("refused value", 1), ("hopeless", 1)] == [
+    assert [("disturbed", 2), ("refused value", 1), ("pruned", 1)] == [
         (r.reason, r.attempts) for r in x86.refused_trials
     ]
     (screen, judge, apply) = x86.stages

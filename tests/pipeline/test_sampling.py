@@ -11,9 +11,9 @@ from intop.domain.configuration import Configuration
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import UsageError
-from intop.pipeline.campaigns import new
-from intop.pipeline.measuring import with_sentinels
-from intop.pipeline.sampling import collect, collected_trials
+from intop.run.campaigns import new
+from intop.run.executor import with_sentinels
+from intop.stages.collected import collect, collected_trials
 
 COUNT = 16
 EVERY = 4

@@ -12,8 +12,7 @@ from fakes import FakeBench, probe_of
 from intop.domain.results import Importance, Ranking
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
-from intop.pipeline import sampling
-from intop.pipeline.campaigns import new
+from intop.run.campaigns import new
 from intop.store import Subject
 
 COUNT = 40

@@ -17,15 +17,16 @@ from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.families import FAMILIES
-from intop.pipeline import replicas, transferring
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Context, Task
-from intop.pipeline.transferring import transfer
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
 from intop.report.text import show
 from intop.report.transfer import transfer as text
 from intop.resources import shipped
+from intop.run import replicas
+from intop.run.campaigns import new
+from intop.run.context import Context, Task
+from intop.stages import transfer
+from intop.stages.transfer import transfer
 from intop.store import Subject, opened
 from samples import VERDICT, trial
 
@@ -110,8 +111,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         budget=replace(study.budget, population=20, generations=5),
     )
     told = StringIO()
-    monkeypatch.setattr(transferring, "REPEATS", 1)
-    monkeypatch.setattr(transferring, "each", lambda work, jobs: [work(*job) for job in jobs])
+    monkeypatch.setattr(transfer, "REPEATS", 1)
+    monkeypatch.setattr(transfer, "each", lambda work, jobs: [work(*job) for job in jobs])
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(
             study=study,
@@ -157,7 +158,7 @@ def _tuned(site: Site) -> Site:
 @pytest.fixture
 def no_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what takes most of the time, and has no part in what is measured."""
-    monkeypatch.setattr(transferring, "warm_starts", lambda *_: ([], []))
+    monkeypatch.setattr(transfer, "warm_starts", lambda *_: ([], []))
 
 
 def test_both_winners_and_the_compromise_meet_on_both(

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeBench
+from intop.stages import tune
 from intop.domain.results import Ranking, Search, Training, Verdict
-from intop.pipeline import tuning
-from intop.pipeline.context import Task
+from intop.run.context import Task
 from samples import VERDICT
 
 
@@ -29,7 +29,7 @@ def test_a_gain_is_told_before_it_is_explained(
         heard.append(bench.told.getvalue())
         return verdict
 
-    monkeypatch.setattr(tuning, "explain", explain)
-    (found,) = tuning.tune(task.context, lambda _: None)
+    monkeypatch.setattr(tune, "explain", explain)
+    (found,) = tune.tune(task.context, lambda _: None)
     assert found.verdict == verdict
     assert [f"{task.title}: gain: {verdict.gain}" in said for said in heard] == [True] * told

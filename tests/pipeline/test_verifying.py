@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
+from intop.stages import verify
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe
 from intop.domain.results import Candidate, Search, Verdict
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IntopError, UsageError
-from intop.pipeline import sampling, verifying
-from intop.pipeline.blocks import blocks
-from intop.pipeline.campaigns import new
-from intop.pipeline.context import Task
-from intop.pipeline.measuring import measure_plan, with_sentinels
+from intop.run.campaigns import new
+from intop.run.context import Task
+from intop.run.executor import measure_plan, with_sentinels
+from intop.stages.blocks import blocks
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 
@@ -33,11 +33,11 @@ def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
     made = blocks(bench.task, "pick", arms, 2)
     bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     picked = measure_plan(bench.task, "pick", lambda _: made)
-    assert ("quick", quick) == verifying._best(bench.task, picked)
+    assert ("quick", quick) == verify._best(bench.task, picked)
     quicks = [p.arm == "quick" for p in made]
     bench.statuses = ["failed" if mine else "ok" for mine in quicks]
     failing = measure_plan(bench.task, "judge", lambda _: made)
-    assert ("slow", slow) == verifying._best(bench.task, failing)
+    assert ("slow", slow) == verify._best(bench.task, failing)
 
 
 def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench) -> None:
@@ -50,7 +50,7 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench)
     bench.statuses += ["disturbed"] * retries
     picked = measure_plan(bench.task, "pick", lambda _: made)
     assert "disturbed" in {t.status for t in picked}
-    assert ("quick", quick) == verifying._best(bench.task, picked)
+    assert ("quick", quick) == verify._best(bench.task, picked)
 
 
 # Judging ------------------------------------------------------------------------------------------
@@ -85,10 +85,10 @@ def unclear(bench: FakeBench) -> None:
 
 def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    verdict = verifying.judge(bench.task, "tuned", QUICK)
-    assert verifying.judged_latencies(bench.task) is None
+    verdict = verify.judge(bench.task, "tuned", QUICK)
+    assert verify.judged_latencies(bench.task) is None
     bench.task.store.put(bench.task.subject, verdict)
-    latencies = verifying.judged_latencies(bench.task)
+    latencies = verify.judged_latencies(bench.task)
     assert latencies is not None
     assert (7, 7) == (len(latencies.default), len(latencies.tuned))
     assert ("gain", 7, 7, 10, 2) == (
@@ -108,15 +108,15 @@ def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
 
 def test_a_stopped_verdict_is_not_an_unfinished_one(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    first = verifying.judge(bench.task, "tuned", QUICK)
+    first = verify.judge(bench.task, "tuned", QUICK)
     bench.statuses = ["failed"] * 50
-    assert first == verifying.judge(bench.task, "tuned", QUICK)
+    assert first == verify.judge(bench.task, "tuned", QUICK)
     assert 14 == len(bench.measured)
 
 
 def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
     unclear(bench)
-    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    verdict = verify.judge(bench.task, "tuned", QUICK)
     assert ("no significant gain", 10, 10, False) == (
         verdict.outcome,
         verdict.pairs,
@@ -134,7 +134,7 @@ def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
 
 def test_one_look_is_the_plain_interval_of_all_pairs(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    assert 10 == verifying.judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
+    assert 10 == verify.judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
 
 
 @pytest.mark.parametrize("clear", [True, False])
@@ -147,7 +147,7 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
         return slow if p.configuration.is_default else 500 if clear else 5_000
 
     bench.latency = latency
-    undisturbed = verifying.judge(bench.task, "tuned", QUICK)
+    undisturbed = verify.judge(bench.task, "tuned", QUICK)
     assert clear == undisturbed.stopped_early
     measured, bench.measured = bench.measured, []
 
@@ -155,16 +155,16 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
     bench.dies_after = killed_after
     if killed_after < len(measured):
         with pytest.raises(KeyboardInterrupt):
-            verifying.judge(bench.task, "tuned", QUICK)
+            verify.judge(bench.task, "tuned", QUICK)
     bench.dies_after = None
-    assert undisturbed == verifying.judge(bench.task, "tuned", QUICK)
+    assert undisturbed == verify.judge(bench.task, "tuned", QUICK)
     assert measured == bench.measured
 
 
 def test_what_was_measured_beyond_a_look_is_never_left_out(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    verifying.judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
-    assert 10 == verifying.judge(bench.task, "tuned", QUICK).pairs
+    verify.judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
+    assert 10 == verify.judge(bench.task, "tuned", QUICK).pairs
 
 
 def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
@@ -172,7 +172,7 @@ def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBen
     made = planned(bench)
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
     bench.statuses = ["failed" if n == first else "ok" for n in range(20)]
-    verdict = verifying.judge(bench.task, "tuned", QUICK)
+    verdict = verify.judge(bench.task, "tuned", QUICK)
     assert (6, 7, 1, "worse") == (
         verdict.pairs,
         verdict.rounds,
@@ -188,8 +188,8 @@ def test_a_default_that_fails_is_due_again_also_at_a_look(bench: FakeBench) -> N
     last = max(n for n, p in enumerate(made[:14]) if p.configuration.is_default)
     bench.statuses = ["failed" if n == last else "ok" for n in range(last + 1)]
     with pytest.raises(BaselineError):
-        verifying.judge(bench.task, "tuned", QUICK)
-    verdict = verifying.judge(bench.task, "tuned", QUICK)
+        verify.judge(bench.task, "tuned", QUICK)
+    verdict = verify.judge(bench.task, "tuned", QUICK)
     assert (7, 7, 0) == (verdict.pairs, verdict.rounds, verdict.failures)
 
 
@@ -201,7 +201,7 @@ def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> N
     with pytest.raises(
         IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
     ):
-        verifying.judge(bench.task, "tuned", QUICK, "openeuler-25.09")
+        verify.judge(bench.task, "tuned", QUICK, "openeuler-25.09")
 
 
 # From the finalists on ----------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_
     searched(bench)
     one, other = configurations(9)[7:]
     with_winners(bench, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
-    finalists = verifying._finalists(bench.task, 1)
+    finalists = verify._finalists(bench.task, 1)
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
 
 
@@ -248,7 +248,7 @@ def test_a_verdict_says_what_the_models_own_winners_were_worth(bench: FakeBench)
     one, other = configurations(9)[7:]
     with_winners(bench, RFR=one, CatBoost=QUICK, XGBoost=other)
     bench.p99_us |= {one.digest: 2_500, other.digest: 5_000}
-    verdict = verifying.verify(bench.task)
+    verdict = verify.verify(bench.task)
     assert verdict.models is not None
     rounds = bench.task.context.study.budget.pick_rounds
     assert [("RFR", "RFR", rounds), ("CatBoost", "candidate 1", rounds)] == [
@@ -268,7 +268,7 @@ def test_a_models_own_winner_may_be_picked(bench: FakeBench) -> None:
     (one,) = configurations(9)[8:]
     with_winners(bench, XGBoost=one)
     bench.p99_us[one.digest] = 500
-    verdict = verifying.verify(bench.task)
+    verdict = verify.verify(bench.task)
     assert ("XGBoost", one) == (verdict.origin, verdict.configuration)
     assert 10 == pytest.approx(verdict.ratio, rel=0.01)
 
@@ -280,12 +280,12 @@ def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
     plan = blocks(bench.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
     bench.task.store.write_plan(bench.task.subject, "pick", plan)
     with_winners(bench, XGBoost=configurations(9)[8])
-    assert verifying.verify(bench.task).models is None
+    assert verify.verify(bench.task).models is None
 
 
 def test_a_verdict_is_against_the_hosts_own_values(bench: FakeBench) -> None:
     searched(bench)
-    verdict = verifying.verify(bench.task)
+    verdict = verify.verify(bench.task)
     assert ("", QUICK) == (verdict.against, verdict.configuration)
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
 
@@ -296,7 +296,7 @@ def test_a_verdict_against_a_baseline_measures_that_in_place_of_the_default(
     searched(bench)
     baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
     bench.p99_us[baseline.digest] = 2_000
-    verdict = verifying.verify(bench.task, "openeuler-25.09")
+    verdict = verify.verify(bench.task, "openeuler-25.09")
     assert "openeuler-25.09" == verdict.against
     assert 2 == pytest.approx(verdict.ratio, rel=0.01)
     judged = bench.task.store.plan(bench.task.subject, "judge")
@@ -308,7 +308,7 @@ def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
 ) -> None:
     searched(bench)
     bench.task.store.put(bench.task.subject, probe_with("30", "65535"))
-    verdict = verifying.verify(bench.task, "openeuler-25.09")
+    verdict = verify.verify(bench.task, "openeuler-25.09")
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
     assert "openeuler-25.09 changes nothing on this host" in bench.told.getvalue()
 
@@ -325,10 +325,10 @@ def test_a_verdict_planned_against_another_default_is_refused(
     bench: FakeBench, first: str, later: str, way_out: str
 ) -> None:
     searched(bench)
-    verdict = verifying.verify(bench.task, first)
-    assert verdict == verifying.verify(bench.task, first)
+    verdict = verify.verify(bench.task, first)
+    assert verdict == verify.verify(bench.task, first)
     with pytest.raises(UsageError, match=f"was planned against {first}, not {later}") as caught:
-        verifying.verify(bench.task, later)
+        verify.verify(bench.task, later)
     assert way_out in str(caught.value)
 
 
@@ -351,11 +351,11 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     bench.latency = lambda p: places[min(p.index, 14) - 10][1]
     bench.statuses = [*("ok",) * 5, "failed"]
     measure_plan(bench.task, "collect", lambda _: [])
-    finalists = verifying._finalists(bench.task, 2)
-    assert {"candidate 1": QUICK, verifying.MEASURED_BEST: steady} == finalists
+    finalists = verify._finalists(bench.task, 2)
+    assert {"candidate 1": QUICK, verify.MEASURED_BEST: steady} == finalists
 
 
 def test_an_unknown_default_is_refused_before_anything_is_measured(bench: FakeBench) -> None:
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
-        verifying.verify(bench.task, "nosuch")
+        verify.verify(bench.task, "nosuch")
     assert [] == bench.measured

@@ -16,7 +16,7 @@ from intop.cli.running import stored_context
 from intop.domain.report import Report
 from intop.domain.trial import STAGES
 from intop.errors import IntopError, UsageError
-from intop.pipeline.reporting import gather
+from intop.inspect.report import gather
 from intop.report.page.csv_tables import write_tables
 from intop.report.page.html import html
 from intop.report.page.sections import SECTIONS, document

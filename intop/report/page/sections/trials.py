@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
-from intop.domain.trial import Conditions, Stage, Status
+from intop.domain.trial import Conditions, Status
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
@@ -24,21 +24,6 @@ from intop.report.page.document import (
 )
 from intop.report.page.sections.common import as_sentence, clock, parts, table_name, without_empty
 from intop.report.text import drift_sentence, replica_sentence
-
-PURPOSES: dict[Stage, str] = {
-    "pilot": "how long a trial is to be",
-    "replicas": "whether the clusters that are alike measure alike",
-    "screen": "which parameters matter",
-    "collect": "configurations that fill the space of these",
-    "refine": "the configurations that tell most",
-    "pick": "which candidate is the best",
-    "judge": "the winner against the default, for the verdict",
-    "explain": "the winner with and without each change, and the smallest set's verdict",
-    "transfer": "winners on the other architecture",
-    "contest": "published sets of values against each other",
-    "apply": "what is deployed against the default, on each host before it stays",
-}
-"""What each stage measures, for readers."""
 
 NOUNS = {
     "arch": "architecture",
@@ -58,7 +43,7 @@ WHAT_THEN: dict[Reason, str] = {
     "refused value": "kept as a failure: the kernel does not take that value",
     "failed": "kept as a failure",
     "disturbed": "measured again, as often as the study allows",
-    "hopeless": "stopped early, kept as a bad result",
+    "pruned": "stopped early, kept as a bad result",
     "overloaded": "kept as a bad result",
 }
 MIB, GIB = 2**20, 2**30
@@ -279,7 +264,7 @@ def _record_cells(record: StageRecord) -> tuple[Value, ...]:
     statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
     return (
         record.stage,
-        PURPOSES[record.stage],
+        record.description,
         record.planned,
         record.measured,
         *(record.by_status.get(status) for status in statuses),

@@ -1,0 +1,186 @@
+"""apply: carries out a plan, host by host, each after an A/B on that host."""
+
+import getpass
+import socket
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from intop.deploy.deployable import task_of
+from intop.domain.baseline import HOST
+from intop.domain.configuration import Configuration
+from intop.domain.deployment import Deployment
+from intop.domain.plan import Plan
+from intop.domain.results import Verdict
+from intop.domain.rollout import HostRollout, Rollout
+from intop.domain.sysctl_file import sysctl_file
+from intop.domain.trial import Trial
+from intop.errors import IntopError, UsageError
+from intop.report.verdict import sentence
+from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.context import Context, Task
+from intop.run.executor import execute
+from intop.run.stage import Batch, SoFar, Stage
+from intop.stages.blocks import latest_series, planned_arms
+from intop.stages.pilot import timed
+from intop.stages.verify import Judgement
+from intop.version import __version__
+
+
+def check(plans: Iterable[Plan]) -> None:
+    """Raises IntopError for whatever is in the way on any host: then none is to be touched.
+
+    UsageError for a plan that is for review only.
+    """
+    plans = list(plans)
+    if any(plan.for_review for plan in plans):
+        raise UsageError("a plan of hosts that the study doesn't have is for review only")
+    if problems := [line for plan in plans for line in plan.problems]:
+        raise IntopError("\n".join(["nothing was touched on any host:", *problems]))
+
+
+def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> Rollout:
+    """Measure and apply on one host after the other, as long as each shows a gain.
+
+    With `accept_no_loss` it is enough that none is worse. A host that shows too little is given
+    back as it was, and those after it are left alone. Raises what `check` does, and what measuring
+    and `GuardedHost.keep` do; what was applied by then stays.
+    """
+    check([plan])
+    deployment = plan.deployment
+    task = timed(task_of(context, deployment))
+    names = [answer.name for answer in plan.hosts]
+    before = task.store.get(task.subject, Rollout)
+    rollout = Rollout(title=task.title, hosts=(), series=before.series if before else 0)
+    for number, answer in enumerate(plan.hosts):
+        if answer.said is not None and answer.said.has_it:
+            file = answer.said.file if plan.persist else ""
+            done = HostRollout(host=answer.name, outcome="already", file=file)
+            series = rollout.series
+        else:
+            done, series = _on_host(task, plan, number, rollout.series, accept_no_loss)
+        rollout = replace(
+            rollout,
+            hosts=(*rollout.hosts, done),
+            untouched=tuple(names[number + 1 :]),
+            series=series,
+        )
+        task.store.put(task.subject, rollout)
+        if rollout.is_stopped:
+            break
+    return rollout
+
+
+def _on_host(
+    task: Task, plan: Plan, number: int, decided: int, accept_no_loss: bool
+) -> tuple[HostRollout, int]:
+    """The A/B on one replica and what follows from it, and the series of its rounds."""
+    deployment, name = plan.deployment, plan.hosts[number].name
+    path = _persistent_path(plan, number)
+    say = task.context.progress.say
+    configuration = Configuration(dict(deployment.values))
+    with cluster_testbed(task, number, originals=True) as ready:
+        _check_as_planned(ready, plan, number)
+        stage = RollOut(ready, configuration, plan.rounds, decided)
+        say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
+        found = execute(stage, on=(ready,))
+        if not _is_enough(found, accept_no_loss):
+            ready.give_nginx_its_own()
+            outcome = HostRollout(host=name, outcome="stopped", verdict=found)
+        else:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            file = None
+            if path:
+                file = (path, sysctl_file(deployment, written_at=now, host=name))
+            ready.leave(configuration, _about(deployment, now), file)
+            say(f"{task.title}: {name}: applied: {sentence(found)}")
+            outcome = HostRollout(host=name, outcome="applied", verdict=found, file=path)
+    return outcome, stage.series
+
+
+class RollOut(Stage[Verdict]):
+    """What is deployed against the default on one host, before it stays.
+
+    Fresh rounds, or those that were begun on this host and led to no decision yet: `decided` is the
+    last series that did.
+    """
+
+    name = "apply"
+    description = "what is deployed against the default, on each host before it stays"
+    command = "apply"
+    result_type = Rollout
+    needs = ("judge",)
+    of_its_own = True
+    is_apart = True
+
+    def __init__(
+        self, testbed: ClusterTestbed, configuration: Configuration, rounds: int, decided: int
+    ) -> None:
+        super().__init__(testbed.task)
+        task, origin = testbed.task, f"deployment on {testbed.name}"
+        before = task.store.plan(task.subject, self.name)
+        self.series, planned = latest_series(before)
+        if self.series <= decided or planned_arms(planned).get(origin) != configuration:
+            self.series, planned = self.series + bool(planned), []
+        self.start = planned[0].index if planned else len(before)
+        self._judgement = Judgement(
+            task=task,
+            stage=self.name,
+            origin=origin,
+            configuration=configuration,
+            against=HOST,
+            rounds=rounds,
+            looks=task.context.study.budget.judge_looks,
+            series=self.series,
+            start=self.start,
+        )
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        return self._judgement.ask(so_far)
+
+    def result(self, trials: Sequence[Trial]) -> Verdict:
+        found = self._judgement.verdict(trials)
+        self._judgement.say_if_early(found)
+        return found
+
+
+def _is_enough(found: Verdict, accept_no_loss: bool) -> bool:
+    return found.outcome == "gain" or (accept_no_loss and found.outcome != "worse")
+
+
+def _persistent_path(plan: Plan, number: int) -> str:
+    """Where a host is to keep its values, "" for nowhere."""
+    host = plan.hosts[number].said
+    return host.file if host is not None and plan.persist else ""
+
+
+def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
+    """Raises IntopError where a host has changed while it waited for its turn."""
+    host = plan.hosts[number].said
+    for key in host.keys if host is not None else ():
+        now = ready.guard.snapshot.get(key.change.key)
+        if now != key.now:
+            raise IntopError(
+                f"{ready.name}: {key.change.key} was {key.now} when it was planned, and is "
+                f"{'left out' if now is None else now} now: this host was left as it is. Plan "
+                f"again: intop plan"
+            )
+
+
+def _about(deployment: Deployment, now: str) -> dict[str, str]:
+    """What the host is told of where its values come from."""
+    user = "somebody"
+    with suppress(KeyError, OSError):
+        user = getpass.getuser()
+    return {
+        "since": now,
+        "study": deployment.study,
+        "campaign": str(deployment.campaign),
+        "started_at": deployment.started_at,
+        "arch": deployment.arch,
+        "workload": deployment.workload,
+        "origin": deployment.origin,
+        "by": f"{user}@{socket.gethostname()}",
+        "version": __version__,
+    }

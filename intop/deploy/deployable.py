@@ -1,0 +1,112 @@
+"""What leaves a campaign: the configuration of a verdict of gain, with what is known of it."""
+
+from collections.abc import Mapping
+
+from intop.domain.configuration import Configuration
+from intop.domain.deployment import Change, Deployment
+from intop.domain.explanation import Contribution, Explanation
+from intop.domain.results import Verdict
+from intop.errors import ResultMissingError, UsageError
+from intop.run import prerequisites
+from intop.run.context import Context, Task
+from intop.stages.collected import required_space
+
+
+def deployments(context: Context, *, whole: bool = False) -> dict[str, Deployment | None]:
+    """What to deploy on each architecture of the context; None: keep the defaults.
+
+    That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
+    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner.
+    Architectures without any verdict are said to be left out. Raises ResultMissingError where none
+    has one, UsageError where several workloads of the context have a gain (a host can have one
+    configuration only), or where the study has changed since, and lacks a key.
+    """
+    found: dict[str, Deployment | None] = {}
+    missing: list[ResultMissingError] = []
+    for arch in context.archs:
+        try:
+            found[arch] = _of_arch(context, arch, whole=whole)
+        except ResultMissingError as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    for absent in missing:
+        context.progress.say(f"left out: {absent}")
+    return found
+
+
+def task_of(context: Context, deployment: Deployment) -> Task:
+    """What a deployment was found for, and is measured as."""
+    return next(
+        task
+        for task in context.subjects()
+        if (task.subject.arch, task.workload.name) == (deployment.arch, deployment.workload)
+    )
+
+
+def _of_arch(context: Context, arch: str, *, whole: bool) -> Deployment | None:
+    tasks = [task for task in context.subjects() if task.subject.arch == arch]
+    verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]
+    known = [(task, verdict) for task, verdict in verdicts if verdict is not None]
+    if not known:
+        line = prerequisites.command_line(context.study, ["tune"], arch)
+        raise ResultMissingError(f"{arch}: no verdict yet: {line}")
+    gains = [(task, verdict) for task, verdict in known if verdict.outcome == "gain"]
+    if len(gains) > 1:
+        names = [task.workload.name for task, _ in gains]
+        raise UsageError(
+            f"{arch} has a gain for {' and for '.join(names)}, and a host can have one "
+            f"configuration only. Say which: --workload {names[0]}"
+        )
+    return _deployment(*gains[0], whole=whole) if gains else None
+
+
+def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
+    found = task.store.get(task.subject, Explanation)
+    if found is not None and found.winner != verdict.configuration:
+        found = None
+    smallest = found if not whole and found and not found.obstacle else None
+    campaign = task.subject.campaign
+    return Deployment(
+        study=campaign.study,
+        campaign=campaign.id,
+        started_at=campaign.started_at,
+        arch=task.subject.arch,
+        workload=task.workload.name,
+        origin="smallest set" if smallest else "winner",
+        verdict=smallest.verdict if smallest else verdict,
+        kept=smallest.kept if smallest else None,
+        instead=found.obstacle if found and not whole else "",
+        changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
+    )
+
+
+def _changes(
+    task: Task, configuration: Configuration, found: Explanation | None
+) -> tuple[Change, ...]:
+    """What differs from the campaign's default, in order of evidence where there is any."""
+    space = required_space(task)
+    parameters = {p.key: p for p in space.parameters}
+    if gone := configuration.values.keys() - parameters.keys():
+        raise UsageError(
+            f"{task.title}: the verdict is about {', '.join(sorted(gone))}, which the study no "
+            f"longer tunes. In [study], put parameters, catalogue and max_risk back as they were"
+        )
+    contributions: Mapping[str, Contribution] = {
+        key: c for c in (found.contributions if found else ()) for key in c.keys
+    }
+    ordered = [key for key in contributions if key in configuration.values]
+    ordered += [key for key in configuration.values if key not in contributions]
+    return tuple(
+        Change(
+            key=key,
+            value=configuration.values[key],
+            default=space.defaults[key],
+            contribution=contributions.get(key),
+            mechanism=parameters[key].mechanism,
+            risk=parameters[key].risk,
+            document=parameters[key].document,
+        )
+        for key in ordered
+        if configuration.values[key] != space.defaults[key]
+    )

@@ -1,0 +1,247 @@
+"""One host's part of a plan: what it has, what a deployment changes there, what is in its way."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from intop.deploy.host_states import state_of
+from intop.domain.cluster import MACHINES, Cluster, HostAddress
+from intop.domain.deployment import Change, Deployment
+from intop.domain.host_state import HostState
+from intop.domain.parameter import PARTNERS, Parameter
+from intop.domain.persistent import Persistent, our_file
+from intop.domain.plan import HostPlan, has_applied, planned_key, problems_of
+from intop.domain.probing import MISSING, Probe, Reading, asked_keys, why_not_set
+from intop.errors import HostError
+from intop.hosts import guard, sysctl
+from intop.hosts.facts import facts
+from intop.hosts.host import Connect, Host, output
+from intop.hosts.load import LoadTool
+from intop.hosts.persistent import read_persistent
+from intop.hosts.rig import tool_on, why_not_accepted
+from intop.run.available_space import probed_of
+from intop.run.cluster_testbed import said_by
+from intop.run.comparability import conditions_of, differences
+from intop.run.context import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a load balancer said. `unwritable` are folders that an apply has to write to."""
+
+    address: HostAddress
+    state: HostState
+    probe: Probe
+    persistent: Persistent
+    unwritable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenCluster:
+    """The same of a replica. `tool` is its load generator's, `problems` name its other hosts."""
+
+    cluster: Cluster
+    balancer: Seen
+    tool: LoadTool | None
+    problems: tuple[str, ...]
+
+
+def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Seen:
+    """Ask a load balancer for all of these parameters, their partners, and `more` keys.
+
+    Nothing is written; but a host whose session has been silent for its lease, and whose watchdog
+    is dead, restores itself first, as when `intop status` asks it. Raises HostError.
+    """
+    state = state_of(host)
+    asked = dict.fromkeys([*more, *asked_keys(parameters)])
+    asked |= dict.fromkeys(PARTNERS[key] for key in list(asked) if key in PARTNERS)
+    address = host.address
+    folders = [address.state_dir, our_file(address.config_root).rpartition("/")[0]]
+    return Seen(
+        address=address,
+        state=state,
+        probe=Probe(facts=facts(host), readings=sysctl.probe(host, list(asked))),
+        persistent=read_persistent(host),
+        unwritable=guard.unwritable(host, folders),
+    )
+
+
+def look_around(cluster: Cluster, balancer: Seen, connect: Connect) -> SeenCluster:
+    """Ask a replica's other hosts, too: without them nothing can be measured there."""
+    tool: LoadTool | None = None
+    problems: list[str] = []
+    for address in dict.fromkeys((cluster.load_generator, *cluster.backends)):
+        try:
+            with closing(connect(address)) as host:
+                if address == cluster.load_generator:
+                    tool = tool_on(host)
+                else:
+                    output(host, "true")
+        except HostError as error:
+            problems.append(f"its cluster can't be measured on: {error}")
+    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=tuple(problems))
+
+
+def host_plan(
+    seen: Seen,
+    deployment: Deployment,
+    parameters: Mapping[str, Parameter],
+    *,
+    persist: bool = False,
+    left_out: Mapping[str, str] | None = None,
+    problems: Iterable[str] = (),
+) -> HostPlan:
+    """What deploying changes on one host; `parameters` by key.
+
+    `left_out` says which keys can't be set there for another reason than what the host says of
+    them, and `problems` what else is in the way.
+    """
+    probe, state, persistent = seen.probe, seen.state, seen.persistent
+    file = our_file(seen.address.config_root)
+    wanted = file if persist else ""
+    applied = state.applied
+    before = {key.key: key.before for key in applied.keys} if applied else {}
+    has_it = has_applied(state, deployment.values, wanted)
+    in_the_way = [*problems_of(state, persistent, wanted)]
+    if not has_it:
+        in_the_way += [*_unwritable(seen, file, persist=persist), *problems]
+    return HostPlan(
+        file=file,
+        keys=tuple(
+            planned_key(
+                change,
+                _value(probe.readings.get(change.key, MISSING)),
+                _obstacle(change, parameters, probe) or (left_out or {}).get(change.key, ""),
+                persistent,
+                file,
+                before.get(change.key),
+            )
+            for change in deployment.changes
+        ),
+        machine=probe.facts.machine,
+        kernel=probe.facts.kernel,
+        applied=applied,
+        has_it=has_it,
+        problems=tuple(in_the_way),
+        notes=(*_elsewhere(deployment, probe), *_applied(state), *persistent.problems),
+    )
+
+
+def replica_plan(
+    task: Task, seen: SeenCluster, number: int, deployment: Deployment, *, persist: bool
+) -> HostPlan:
+    """What deploying changes on a replica of the study, the `number`th from 0.
+
+    All that taking the host and measuring there would find is looked for here.
+    """
+    balancer = seen.balancer
+    parameters = {p.key: p for p in task.context.study.catalogue.parameters}
+    problems = list(seen.problems)
+    if why := why_not_accepted(seen.cluster, balancer.probe.facts):
+        problems.append(why)
+    # What a session has set there meanwhile says nothing of the host.
+    if not balancer.state.holder:
+        problems += _incomparable(task, seen, number)
+    return host_plan(
+        balancer,
+        deployment,
+        parameters,
+        persist=persist,
+        left_out=_left_out(task, balancer, deployment),
+        problems=problems,
+    )
+
+
+def _value(reading: Reading) -> str | None:
+    return reading.value if reading.has_value else None
+
+
+def _obstacle(change: Change, parameters: Mapping[str, Parameter], probe: Probe) -> str:
+    if change.key in parameters:
+        return why_not_set(parameters[change.key], change.value, probe)
+    # It is no longer in the catalogue.
+    reading = probe.readings.get(change.key, MISSING)
+    if reading.access == "writable":
+        return ""
+    return "this kernel doesn't have it" if reading.access == "missing" else "can't be written"
+
+
+def _unwritable(seen: Seen, file: str, *, persist: bool) -> list[str]:
+    found = []
+    for folder in seen.unwritable:
+        if folder == seen.address.state_dir:
+            found.append(f"its state folder {folder} can't be written. {guard.STATE_FOLDER_ADVICE}")
+        elif persist:
+            found.append(f"{folder} can't be written, and {file} belongs there: make it writable")
+    return found
+
+
+def _elsewhere(deployment: Deployment, probe: Probe) -> list[str]:
+    machine = probe.facts.machine
+    if machine in MACHINES.get(deployment.arch, (machine,)):
+        return []
+    told = f"its machine is {machine}, and the gain was measured on {deployment.arch}"
+    return [f"{told}: measure there before you deploy there"]
+
+
+def _applied(state: HostState) -> list[str]:
+    if state.applied is None:
+        return []
+    told = f"it has {state.applied.title} applied, since {state.applied.since}"
+    return [told, *(f"{d.where} is {d.kind} since: {d.detail}" for d in state.drift)]
+
+
+def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
+    """The keys that the guard would not hold on this host, and why: so they could not be set."""
+    study = task.context.study
+    asked = asked_keys(study.catalogue.parameters)
+    readings = {key: seen.probe.readings.get(key, MISSING) for key in asked}
+    offered = probed_of(study, Probe(facts=seen.probe.facts, readings=readings))
+    held = {p.key for p in offered.space.parameters}
+    held |= {PARTNERS[key] for key in held if key in PARTNERS}
+    if seen.state.applied is not None:
+        held |= {key.key for key in seen.state.applied.keys}
+    return {
+        key: f"{offered.refused.get(key, 'it is not among the parameters of the study')}. Tune "
+        "again, with what the host has now"
+        for key in deployment.values
+        if key not in held
+    }
+
+
+def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
+    """What the campaign's trials were made under, and is no longer so."""
+    if seen.tool is None or task.workload.duration_s is None:
+        return []  # without a duration there are no trials yet
+    stored = task.store.get(task.subject, Probe)
+    before = stored if number == 0 else said_by(stored, seen.balancer.address.name)
+    probe = _own(task, seen.balancer, before)
+    conditions = conditions_of(task, seen.cluster, probe.facts, seen.tool)
+    found = differences(task, conditions, probe, before)
+    if not found:
+        return []
+    told = "the campaign's trials were made under other conditions (then against now): "
+    return [f"{told}{'; '.join(found)}. Bring them back, or begin anew: intop tune --new"]
+
+
+def _own(task: Task, seen: Seen, before: Probe | None) -> Probe:
+    """What the host says, with its own values where an apply has left others.
+
+    Which keys refuse their own values is only seen by writing, so that is taken from `before`.
+    """
+    study = task.context.study
+    readings = dict(seen.probe.readings)
+    asked = asked_keys(study.catalogue.parameters)
+    offered = {p.key for p in probed_of(study, seen.probe).space.parameters}
+    kept = {
+        key: reading
+        for key, reading in readings.items()
+        if key in asked or (PARTNERS.get(key) in offered and reading.has_value)
+    }
+    for left in seen.state.applied.keys if seen.state.applied else ():
+        if left.key in kept:
+            kept[left.key] = replace(kept[left.key], value=left.before)
+    for key, reading in before.readings.items() if before else ():
+        if reading.refusal and key in kept:
+            kept[key] = replace(kept[key], refusal=reading.refusal)
+    return replace(seen.probe, readings=kept)

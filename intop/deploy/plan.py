@@ -1,0 +1,178 @@
+"""plan: what a deployment changes on which hosts, and all that is in its way.
+
+`apply` carries out such a plan and no other. Hosts are only read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from intop.deploy.deployable import deployments, task_of
+from intop.deploy.host_plans import (
+    Seen,
+    SeenCluster,
+    host_plan,
+    look,
+    look_around,
+    replica_plan,
+)
+from intop.deploy.host_states import ask_all, replica_name
+from intop.domain.answer import Answer
+from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.deployment import Deployment
+from intop.domain.plan import HostPlan, Plan, SavedPlan
+from intop.domain.plan_changes import changes
+from intop.domain.sysctl_file import plain_values
+from intop.errors import IntopError, LabError, UsageError
+from intop.hosts.host import Host
+from intop.run.context import Context, Task, chosen_archs, chosen_workloads, cluster_of
+from intop.stages.pilot import timed
+
+AGAIN = "Make a plan of what is so now: intop plan --output FILE"
+
+
+def plan(
+    context: Context,
+    *,
+    whole: bool = False,
+    persist: bool = False,
+    rounds: int | None = None,
+    hosts: Sequence[HostAddress] = (),
+) -> dict[str, Plan | None]:
+    """The plan of each architecture that has a verdict; None: keep the defaults.
+
+    `hosts` stand in place of the study's, for review. A host that can't be asked has its error in
+    its place. Raises what `deployments` does, and UsageError where it is not clear what `hosts`
+    are to get, or for values that no file can have.
+    """
+    found = deployments(context, whole=whole)
+    gains = [arch for arch, deployment in found.items() if deployment is not None]
+    if hosts and len(gains) > 1:
+        raise UsageError(
+            f"{' and '.join(gains)} have a gain, with values of their own: say with --arch which "
+            "of them the hosts of --host are to get"
+        )
+    plans: dict[str, Plan | None] = dict.fromkeys(found)
+    for arch, deployment in found.items():
+        if deployment is None:
+            continue
+        if persist:
+            plain_values(deployment)
+        answers = (
+            _named(context, deployment, hosts, persist=persist)
+            if hosts
+            else _replicas(context, deployment, persist=persist)
+        )
+        plans[arch] = Plan(
+            deployment=deployment,
+            hosts=tuple(answers),
+            rounds=rounds or context.study.budget.judge_pairs,
+            persist=persist,
+            for_review=bool(hosts),
+        )
+    return plans
+
+
+def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
+    """The saved plans, made again by what the study and its hosts are now.
+
+    Raises UsageError for a plan of another study, or one for review only, and IntopError, with
+    all of it, where anything has changed that a plan rests on.
+    """
+    if saved.study != context.study.name:
+        raise UsageError(
+            f"the plan is of the study {saved.study}, and {context.study.path} is "
+            f"{context.study.name}: name its file by --config"
+        )
+    campaign = context.campaign
+    if (saved.campaign, saved.started_at) != (campaign.id, campaign.started_at):
+        raise IntopError(
+            f"the plan is of campaign {saved.campaign} of {saved.started_at}, and the latest one "
+            f"of {saved.study} is {campaign.id} of {campaign.started_at}. {AGAIN}"
+        )
+    if any(then.for_review for then in saved.plans):
+        raise UsageError(
+            "the plan is for review only: it is of hosts that the study doesn't have, and what is "
+            "applied is measured first. Plan without --host, or add their clusters to the study"
+        )
+    found: dict[str, Plan | None] = {}
+    lines: list[str] = []
+    for then in saved.plans:
+        now = _made_again(context, then, whole=saved.whole)
+        if now is None:
+            lines.append(f"{then.deployment.title}: its verdict is no gain any more")
+            continue
+        found[then.deployment.arch] = now
+        lines += changes(then, now)
+    if lines:
+        problems = [line for now in found.values() if now for line in now.problems]
+        told = "\n  ".join(dict.fromkeys([*lines, *problems]))
+        raise IntopError(
+            f"what the plan of {saved.made_at} rests on has changed, so nothing was touched on any "
+            f"host:\n  {told}\n{AGAIN}"
+        )
+    return found
+
+
+def _made_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
+    arch = then.deployment.arch
+    narrow = replace(
+        context,
+        archs=chosen_archs(context.study, arch),
+        workloads=chosen_workloads(context.study, then.deployment.workload),
+    )
+    return plan(narrow, whole=whole, persist=then.persist, rounds=then.rounds)[arch]
+
+
+def _named(
+    context: Context, deployment: Deployment, hosts: Sequence[HostAddress], *, persist: bool
+) -> list[Answer[HostPlan]]:
+    """The plan of hosts that the study doesn't have."""
+    parameters = {
+        p.key: p for p in context.study.catalogue.parameters if p.key in deployment.values
+    }
+
+    def work(host: Host) -> HostPlan:
+        seen = look(host, parameters.values(), deployment.values)
+        return host_plan(seen, deployment, parameters, persist=persist)
+
+    return ask_all(hosts, context.connect, work)
+
+
+def _replicas(context: Context, deployment: Deployment, *, persist: bool) -> list[Answer[HostPlan]]:
+    """The plan of the study's load balancers, in the order of its file."""
+    task = task_of(context, deployment)
+    if task.workload.duration_s is None and task.store.trials(task.subject):
+        task = timed(task)  # there are trials, so the pilot was made: nothing is measured
+    up: list[tuple[str, Cluster | None, str]] = []
+    for replica in context.study.clusters[deployment.arch]:
+        try:
+            up.append((replica_name(replica), cluster_of(replica), ""))
+        except LabError as error:
+            up.append((replica_name(replica), None, str(error)))
+    by_balancer = {cluster.load_balancer: cluster for _, cluster, _ in up if cluster is not None}
+
+    def work(host: Host) -> SeenCluster:
+        balancer: Seen = look(host, context.study.catalogue.parameters, deployment.values)
+        return look_around(by_balancer[host.address], balancer, context.connect)
+
+    answers = dict(zip(by_balancer, ask_all(list(by_balancer), context.connect, work), strict=True))
+    return [
+        Answer(name=name, error=error)
+        if cluster is None
+        else _answer(task, answers[cluster.load_balancer], number, deployment, persist=persist)
+        for number, (name, cluster, error) in enumerate(up)
+    ]
+
+
+def _answer(
+    task: Task,
+    answer: Answer[SeenCluster],
+    number: int,
+    deployment: Deployment,
+    *,
+    persist: bool,
+) -> Answer[HostPlan]:
+    if answer.said is None:
+        return Answer(name=answer.name, folder=answer.folder, error=answer.error)
+    made = replica_plan(task, answer.said, number, deployment, persist=persist)
+    return Answer(name=answer.name, folder=answer.folder, said=made)

@@ -1,0 +1,188 @@
+"""What a command would measure and write: no host is asked, and the store is only read."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from intop.config.study import Study
+from intop.domain.campaign_status import StageStatus, SubjectStatus
+from intop.domain.cluster import HostAddress
+from intop.domain.dry_run import DryRun, Intended, Touched
+from intop.domain.effort import RETRIED_AT_MOST
+from intop.domain.parameter import RISKS
+from intop.domain.probing import Probe
+from intop.domain.results import Ranking
+from intop.domain.workload import Workload
+from intop.errors import LabError
+from intop.inspect.status import campaign_status
+from intop.run import registry
+from intop.run.available_space import probed_of
+from intop.run.context import cluster_of
+from intop.store import Campaign, Store, Subject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked for: these stages, of a new campaign or of the latest.
+
+    `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
+    of a stage that is measured when it is asked for, which is planned anew with `again`.
+    """
+
+    stages: tuple[str, ...]
+    new: bool = False
+    again: bool = False
+    samples: int | None = None
+    rounds: int | None = None
+    arms: int = 0
+
+
+def of_tune() -> tuple[str, ...]:
+    """The stages of `tune`, in its order."""
+    return tuple(stage.name for stage in registry.stages() if not stage.of_its_own)
+
+
+def dry_run(
+    study: Study,
+    store: Store | None,
+    archs: Sequence[str],
+    workloads: Sequence[Workload],
+    request: Request,
+) -> DryRun:
+    """What these stages would do on these architectures under these workloads."""
+    study = _as_asked(study, request)
+    asked = () if request.stages == of_tune() else request.stages
+    found = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
+    campaign = None if store is None or request.new else store.latest(study.name)
+    return DryRun(
+        study=study.name,
+        store=study.store,
+        campaign=found.campaign,
+        is_finished=found.finished_at is not None,
+        hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),
+        intended=tuple(_intended(study, store, campaign, one, request) for one in found.subjects),
+    )
+
+
+def _as_asked(study: Study, request: Request) -> Study:
+    budget = study.budget
+    if request.samples is not None:
+        budget = replace(budget, screen_trials=request.samples, collect_trials=request.samples)
+    if request.rounds is not None:
+        budget = replace(budget, judge_pairs=request.rounds)
+    return replace(study, budget=budget)
+
+
+def _touched(study: Study, arch: str) -> Iterable[Touched]:
+    for replica in study.clusters[arch]:
+        try:
+            cluster = cluster_of(replica)
+        except LabError as error:
+            yield Touched(arch=arch, problem=str(error))
+            continue
+        others = (host for host in cluster.hosts if host != cluster.load_balancer)
+        yield Touched(
+            arch=arch,
+            written=(_called(cluster.load_balancer),),
+            others=tuple(map(_called, others)),
+        )
+
+
+def _called(host: HostAddress) -> str:
+    return host.name if host.name == host.hostname else f"{host.name} ({host.hostname})"
+
+
+def _intended(
+    study: Study,
+    store: Store | None,
+    campaign: Campaign | None,
+    subject: SubjectStatus,
+    request: Request,
+) -> Intended:
+    by_name = {stage.name: stage for stage in subject.stages}
+    # What prepares a campaign, its first stage does before all else.
+    preparing = [stage.name for stage in registry.stages() if stage.prepares]
+    first = [n for n in preparing if n not in request.stages and n in by_name and by_name[n].left]
+    stages = [
+        _by_itself(study, by_name.get(name), name, subject, request)
+        if registry.stage(name).of_its_own
+        else by_name[name]
+        for name in ((*first, *request.stages) if request.stages else ())
+        if registry.stage(name).of_its_own or name in by_name
+    ]
+    keys, chosen = _allowed(study), None
+    probe: Probe | None = None
+    if store is not None and campaign is not None:
+        about = Subject(campaign=campaign, arch=subject.arch, workload=subject.workload)
+        probe = store.get(about, Probe)
+        ranking = store.get(about, Ranking)
+        chosen = ranking.chosen if ranking else None
+    if probe is not None:
+        keys = tuple(p.key for p in probed_of(study, probe).space.parameters)
+    return Intended(
+        subject=subject,
+        stages=tuple(stages),
+        keys=keys,
+        varied=_varied(keys, chosen, {stage.name for stage in stages if stage.left}),
+        is_probed=probe is not None,
+        lacking=tuple(_lacking(subject, by_name, request)),
+    )
+
+
+def _by_itself(
+    study: Study,
+    stage: StageStatus | None,
+    name: str,
+    subject: SubjectStatus,
+    request: Request,
+) -> StageStatus:
+    """One that is under way goes on; one that is through is measured again where that is said."""
+    if stage is not None and (stage.left or not request.again):
+        return stage
+    trials = request.arms * study.budget.judge_pairs
+    left_s = None if subject.trial_s is None else trials * subject.trial_s
+    return StageStatus(
+        name=name,
+        state="to come",
+        trials=trials,
+        bound="at most",
+        left_s=left_s,
+        most_s=None if left_s is None else RETRIED_AT_MOST * left_s,
+    )
+
+
+def _allowed(study: Study) -> tuple[str, ...]:
+    """The keys that the study lets be written; a host may have fewer."""
+    highest = RISKS.index(study.max_risk)
+    return tuple(
+        p.key
+        for p in study.catalogue.parameters
+        if RISKS.index(p.risk) <= highest and any(fnmatchcase(p.key, w) for w in study.wanted)
+    )
+
+
+def _varied(
+    keys: tuple[str, ...], chosen: Collection[str] | None, measured: Collection[str]
+) -> tuple[str, ...]:
+    """What gets other values than its own: the default's trials vary nothing."""
+    stages = [registry.stage(name) for name in measured]
+    if all(stage.prepares for stage in stages):
+        return ()
+    if chosen is None or "screen" in measured or any(stage.of_its_own for stage in stages):
+        return keys
+    return tuple(chosen)
+
+
+def _lacking(
+    subject: SubjectStatus, by_name: Mapping[str, StageStatus], request: Request
+) -> Iterable[str]:
+    for name in request.stages:
+        for need in registry.stage(name).needs:
+            if need not in request.stages and by_name[need].state != "done":
+                command = registry.stage(need).command
+                yield (
+                    f"{subject.title}: {name} needs {command} before: intop {command} --arch "
+                    f"{subject.arch} --workload {subject.workload}"
+                )
+        if name == "explain" and by_name.get(name, by_name["judge"]).state == "left out":
+            yield f"{subject.title}: the verdict is no gain, so nothing would be measured"

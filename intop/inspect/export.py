@@ -1,0 +1,24 @@
+"""The one deployment that is exported."""
+
+from intop.deploy.deployable import deployments
+from intop.domain.deployment import Deployment
+from intop.errors import UsageError
+from intop.run.context import Context
+
+
+def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | None:
+    """What there is to deploy in the context; None: keep the defaults. Reads only the store.
+
+    Raises UsageError where several architectures have a gain, ResultMissingError where none has a
+    verdict.
+    """
+    found = deployments(context, whole=whole)
+    gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
+    if len(gains) > 1:
+        raise UsageError(
+            f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
+            f"--arch {next(iter(gains))}"
+        )
+    for arch in found.keys() - gains.keys():
+        context.progress.say(f"{arch}: no significant gain: keep the defaults there")
+    return next(iter(gains.values()), None)

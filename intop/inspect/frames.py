@@ -1,0 +1,134 @@
+"""Trials of a store as a data frame, for notebooks and files."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from intop.config.catalogue import load_catalogue
+from intop.domain.parameter import Parameter
+from intop.domain.probing import Probe
+from intop.domain.table import Field, Recipe
+from intop.errors import IntopError, ResultMissingError
+from intop.frame import MODELLED, Part, fields_of, frame
+from intop.resources import shipped
+from intop.run.context import Context, Task
+from intop.stages.collected import collected_samples, equivalents
+from intop.stages.models import UNIT, target_of
+from intop.store import Store, Subject, opened_to_read
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A campaign's trials, what the columns are, and how models are trained on them."""
+
+    table: "DataFrame"
+    fields: tuple[Field, ...]
+    recipes: tuple[Recipe, ...]
+
+
+def trials(
+    store: str | Path,
+    *,
+    study: str | None = None,
+    campaign: int | None = None,
+    arch: str | None = None,
+    workload: str | None = None,
+    catalogue: Path | None = None,
+) -> "DataFrame":
+    """All trials of a store (a file, or a URL), or those of one study, campaign and so on.
+
+    The catalogue names the components of parameters; the default is the one that comes with intop.
+    Raises ResultMissingError where there are none, UsageError for what is no store.
+    """
+    known = load_catalogue(catalogue or shipped("configs") / "parameters.toml").parameters
+    parts: list[Part] = []
+    with opened_to_read(str(store)) as opened:
+        for one in opened.campaigns() if opened else ():
+            if opened and study in (None, one.study) and campaign in (None, one.id):
+                parts += [
+                    _part(opened, subject)
+                    for subject in opened.subjects(one)
+                    if arch in (None, subject.arch) and workload in (None, subject.workload)
+                ]
+    if not any(part.trials for part in parts):
+        raise ResultMissingError(f"{store} has no such trials: intop status --campaign")
+    return frame(parts, _by_key(known))
+
+
+def export(context: Context, stages: Collection[str] = ()) -> Export:
+    """The trials of these stages (none: of all) of a context's campaign.
+
+    Where `train` has what it needs, there is a recipe to repeat it. Raises ResultMissingError
+    where there are no trials.
+    """
+    parts: list[Part] = []
+    recipes: list[Recipe] = []
+    for task in context.subjects():
+        modelled: Mapping[tuple[str, int], float] = {}
+        try:
+            recipes.append(_recipe(task))
+            if context.study.objective == "component":
+                modelled = equivalents(task)
+        except (
+            IntopError,
+            ValueError,
+        ) as error:  # ValueError: the study has other parameters since
+            context.progress.say(f"no models can be trained on the export: {error}")
+        parts.append(_part(task.store, task.subject, stages, modelled))
+    if not any(part.trials for part in parts):
+        raise ResultMissingError(f"{context.study.name}: nothing is measured yet: intop tune")
+    parameters = _by_key(context.study.catalogue.parameters)
+    return Export(
+        table=frame(parts, parameters),
+        fields=fields_of(parts, parameters),
+        recipes=tuple(recipes),
+    )
+
+
+def _recipe(task: Task) -> Recipe:
+    """What `train` goes by. Raises ResultMissingError and IntopError, as it does."""
+    study, budget = task.context.study, task.context.study.budget
+    _, samples, _ = collected_samples(task)
+    return Recipe(
+        study=study.name,
+        campaign=task.subject.campaign.id,
+        arch=task.subject.arch,
+        workload=task.workload.name,
+        column="p99_ms" if study.objective == "p99" else MODELLED.name,
+        target=target_of(study),
+        unit=UNIT,
+        variables=samples.variables,
+        folds=budget.folds,
+        repeats=budget.repeats,
+        trials=budget.tuning_trials,
+        timeout_s=budget.tuning_timeout_s,
+        seed=task.seed("train"),
+        level=budget.level,
+    )
+
+
+def _part(
+    store: Store,
+    subject: Subject,
+    stages: Collection[str] = (),
+    modelled: Mapping[tuple[str, int], float] | None = None,
+) -> Part:
+    probe = store.get(subject, Probe)
+    readings = {} if probe is None else probe.readings
+    return Part(
+        study=subject.campaign.study,
+        campaign=subject.campaign.id,
+        arch=subject.arch,
+        workload=subject.workload,
+        defaults={key: r.value for key, r in readings.items() if r.has_value},
+        trials=store.trials(subject, *stages),
+        modelled=modelled or {},
+    )
+
+
+def _by_key(parameters: Iterable[Parameter]) -> dict[str, Parameter]:
+    return {parameter.key: parameter for parameter in parameters}

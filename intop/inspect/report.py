@@ -1,0 +1,177 @@
+"""report: everything that is stored of a campaign, for readers. Touches no host."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from intop.deploy.deployable import deployments
+from intop.domain.agreement import Agreement
+from intop.domain.comparison import Compared
+from intop.domain.deployment import Deployment
+from intop.domain.drift import sentinels
+from intop.domain.explanation import Explanation
+from intop.domain.probing import Probe
+from intop.domain.refined import Refined
+from intop.domain.report import (
+    Findings,
+    Judged,
+    JudgedPair,
+    Missing,
+    Report,
+    refused_keys,
+    refused_trials,
+    stage_records,
+)
+from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
+from intop.domain.sides import latencies
+from intop.domain.trial import Trial
+from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.inspect.compare import compare
+from intop.run import prerequisites, registry
+from intop.run.available_space import probed_of
+from intop.run.context import Context, Task
+from intop.stages.blocks import judged_pairs
+from intop.version import __version__
+
+
+def gather(context: Context) -> Report:
+    """All that the campaign has of the architectures and workloads of the context.
+
+    What is not there yet is named with the command that makes it. Raises ResultMissingError for a
+    campaign in which nothing was measured.
+    """
+    gathered = [_findings(task) for task in context.subjects()]
+    findings = tuple(found for found, _ in gathered)
+    if not any(found.stages for found in findings):
+        raise ResultMissingError(
+            f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
+            f"to report: {prerequisites.command_line(context.study, ['tune'])}"
+        )
+    compared, why = _compared(context, findings)
+    campaign = context.campaign
+    return Report(
+        study=campaign.study,
+        campaign=campaign.id,
+        seed=campaign.seed,
+        started_at=campaign.started_at,
+        finished_at=campaign.finished_at,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tool_version=__version__,
+        tool_versions=tuple(dict.fromkeys(v for _, versions in gathered for v in versions)),
+        level=context.study.budget.level,
+        findings=findings,
+        compared=compared,
+        not_compared=why,
+    )
+
+
+def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
+    """Of one architecture under one workload, and by which versions of intop it was measured."""
+    attempts = task.store.trials(task.subject)
+    latest = {(t.stage, t.planned.index): t for t in attempts}
+    compared = [t for t in latest.values() if not registry.stage(t.stage).is_apart]
+    get, subject = task.store.get, task.subject
+    verdict, explanation = get(subject, Verdict), get(subject, Explanation)
+    if verdict is None or (explanation and explanation.winner != verdict.configuration):
+        explanation = None  # of another winner
+    probe = get(subject, Probe)
+    offer = None if probe is None else probed_of(task.context.study, probe)
+    deployment, undeployable = _deployment(task, verdict)
+    found = Findings(
+        arch=task.subject.arch,
+        workload=task.workload.name,
+        conditions=tuple(dict.fromkeys(t.conditions for t in compared)),
+        facts=None if probe is None else probe.facts,
+        stages=stage_records(
+            {name: task.store.plan(task.subject, name) for name in registry.STAGES},
+            attempts,
+            {stage.name: stage.description for stage in registry.stages()},
+        ),
+        pilot=get(subject, Pilot),
+        agreement=get(subject, Agreement),
+        ranking=get(subject, Ranking),
+        refined=get(subject, Refined),
+        training=get(subject, Training),
+        search=get(subject, Search),
+        verdict=verdict,
+        judged=_judged(compared, verdict),
+        explanation=explanation,
+        deployment=deployment,
+        undeployable=undeployable,
+        sentinels=sentinels(compared, level=task.context.study.budget.level),
+        refused_trials=refused_trials(attempts),
+        offered=0 if offer is None else len(offer.space.parameters),
+        refused_keys=() if offer is None else refused_keys(offer.refused),
+        missing=(),
+    )
+    found = replace(found, missing=_missing(task, found))
+    return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
+
+
+def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
+    """The trials that a verdict rests on, where they are stored."""
+    if verdict is None:
+        return None
+    default, tuned = judged_pairs(trials, verdict)
+    if not default:
+        return None
+    return Judged(
+        conditions=tuned[-1].conditions,
+        pairs=tuple(
+            JudgedPair(round=a.planned.round, default_p99_ms=a.p99_ms, tuned_p99_ms=b.p99_ms)
+            for a, b in zip(default, tuned, strict=True)
+            if a.planned.round is not None
+        ),
+        latencies=latencies(default, tuned, against=verdict.against),
+    )
+
+
+def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
+    """What would be deployed, or why it can't be told."""
+    if verdict is None:
+        return None, ""
+    arch = task.subject.arch
+    alone = replace(task.context, archs=(arch,), workloads=(task.workload,))
+    try:
+        return deployments(alone)[arch], ""
+    except (UsageError, ResultMissingError) as error:
+        return None, str(error)
+
+
+def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared | None, str]:
+    """The two architectures side by side, or why they are not."""
+    begun = [a for a in context.archs if any(f.arch == a and f.stages for f in findings)]
+    if len(context.archs) < 2 <= len(context.study.clusters):
+        return None, f"Only {begun[0]} was asked for: intop report without --arch has both."
+    if len(begun) < 2:
+        return None, (
+            f"Only {begun[0]} was measured. Another cluster is compared with it once the same "
+            f"campaign has measured both: intop tune --resume"
+        )
+    try:
+        return compare(context, *begun[:2]), ""
+    except (IncomparableError, ResultMissingError) as error:
+        return None, str(error)
+
+
+def _missing(task: Task, found: Findings) -> tuple[Missing, ...]:
+    """What a campaign has in the end, and this one has not yet."""
+    budget = task.context.study.budget
+    gain = found.verdict is not None and found.verdict.outcome == "gain"
+    wanted = (
+        ("importance of the parameters", "screen", found.ranking is None),
+        ("refinement", "refine", found.refined is None and bool(budget.refine_trials)),
+        ("models", "train", found.training is None),
+        ("search", "search", found.search is None),
+        ("verdict", "verify", found.verdict is None),
+        ("ablation", "explain", gain and found.explanation is None),
+    )
+    return tuple(
+        Missing(
+            what=what,
+            stage=stage,
+            command=f"intop {stage} --arch {task.subject.arch} --workload {task.workload.name}",
+        )
+        for what, stage, lacks in wanted
+        if lacks
+    )

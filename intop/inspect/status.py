@@ -1,0 +1,252 @@
+"""How far a campaign is, by its store alone: no host is asked, and nothing is written.
+
+It may be asked while another process measures.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from intop.config.study import Study
+from intop.domain import effort
+from intop.domain.campaign_status import (
+    Best,
+    CampaignStatus,
+    Place,
+    StageStatus,
+    State,
+    SubjectStatus,
+    is_at_work,
+    lowest,
+    pace_s,
+)
+from intop.domain.effort import Span
+from intop.domain.refined import Decisions, Refined
+from intop.domain.results import Pilot, Training
+from intop.domain.workload import Workload
+from intop.run import registry
+from intop.run.prospect import Prospect
+from intop.run.stage import AnyStage, Expected
+from intop.store import Campaign, Store, Subject
+
+
+def campaign_status(
+    study: Study,
+    store: Store | None,
+    archs: Iterable[str],
+    workloads: Sequence[Workload],
+    *,
+    new: bool = False,
+    asked: Collection[str] = (),
+    now: datetime | None = None,
+) -> CampaignStatus:
+    """The study's latest campaign, or what a `new` one would be, by these parts of the study.
+
+    It has the stages of `tune` and those that are `asked` for.
+    """
+    campaign = None if store is None or new else store.latest(study.name)
+    known = [
+        _Known.of(study, store, campaign, arch, workload, asked)
+        for arch in archs
+        for workload in workloads
+    ]
+    subjects = tuple(one.status() for one in known)
+    if campaign is None:
+        return CampaignStatus(study=study.name, store=study.store, campaign=None, subjects=subjects)
+    stored = max((at for one in known for at in one.stored_at()), default=None)
+    silent_s = (
+        None if stored is None else max(0.0, ((now or datetime.now(UTC)) - stored).total_seconds())
+    )
+    usual_s = max((p.seconds for one in known for p in one.places[-3:]), default=0.0)
+    return CampaignStatus(
+        study=study.name,
+        store=study.store,
+        campaign=campaign.id,
+        started_at=campaign.started_at,
+        finished_at=campaign.finished_at,
+        subjects=subjects,
+        stored_at="" if stored is None else stored.isoformat(timespec="seconds"),
+        silent_s=silent_s,
+        trials=sum(p.attempts for one in known for p in one.places),
+        is_at_work=(
+            campaign.finished_at is None and silent_s is not None and is_at_work(silent_s, usual_s)
+        ),
+    )
+
+
+def is_begun(study: Study, store: Store | None, arch: str) -> bool:
+    """Whether the study's latest campaign has plans of an architecture."""
+    campaign = None if store is None else store.latest(study.name)
+    return store is not None and campaign is not None and not store.is_empty(campaign, arch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What the store says of one architecture under one workload.
+
+    `measured` has the trials of this campaign and of the one before it, which tell the pace.
+    """
+
+    prospect: Prospect
+    asked: Collection[str]
+    duration_s: int | None
+    measured: Sequence[tuple[int, Sequence[Place]]] = ()
+    refined: Refined | None = None
+    decisions: Decisions | None = None
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        store: Store | None,
+        campaign: Campaign | None,
+        arch: str,
+        workload: Workload,
+        asked: Collection[str],
+    ) -> "_Known":
+        new = Prospect(study=study, workload=workload, arch=arch)
+        about = cls(prospect=new, asked=asked, duration_s=workload.duration_s)
+        latest = None if store is None else store.latest(study.name)
+        if store is None or latest is None:
+            return about
+        subject = Subject(campaign=campaign or latest, arch=arch, workload=workload.name)
+        found = Prospect.of(study, workload, subject, store)
+        if campaign is None:
+            return replace(
+                about,
+                prospect=replace(new, training=found.training),
+                measured=[(latest.id, found.stored)],
+            )
+        earlier = [replace(subject, campaign=c) for c in store.earlier(campaign)[-1:]]
+        before = [(one.campaign.id, store.places(one)) for one in earlier]
+        trained = [found.training, *(store.get(one, Training) for one in earlier)]
+        pilot = store.get(subject, Pilot) if workload.duration_s is None else None
+        return replace(
+            about,
+            prospect=replace(
+                found, training=next((one for one in trained if one is not None), None)
+            ),
+            measured=[(campaign.id, found.stored), *before],
+            refined=store.get(subject, Refined),
+            decisions=store.get(subject, Decisions),
+            duration_s=pilot.duration_s if pilot else workload.duration_s,
+        )
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """All plans of this campaign."""
+        return self.prospect.stored
+
+    def stored_at(self) -> list[datetime]:
+        """When trials ended and results were stored."""
+        ends = [place.ended for place in self.places]
+        return [end for end in ends if end is not None] + [
+            datetime.fromisoformat(at) for at in self.prospect.kinds.values()
+        ]
+
+    def status(self) -> SubjectStatus:
+        """All of it."""
+        pace, measured_in = self._pace()
+        trial = self._by_file() if pace is None else Span(likely_s=pace, most_s=pace)
+        return SubjectStatus(
+            arch=self.prospect.arch,
+            workload=self.prospect.workload.name,
+            stages=self._stages(trial),
+            trial_s=None if trial is None else trial.likely_s,
+            measured_in=measured_in,
+            best=self._best(),
+            verdict=self.prospect.verdict,
+        )
+
+    def _pace(self) -> tuple[float | None, int | None]:
+        """What a trial takes, and the campaign that says so: this one, else the one before it."""
+        for campaign, places in self.measured:
+            own = [place for place in places if not registry.stage(place.stage).prepares]
+            if (pace := pace_s(own)) is not None:
+                return pace, campaign
+        return None, None
+
+    def _by_file(self) -> Span | None:
+        """A trial on the replicas together, as long as none was measured; None before the pilot."""
+        if self.duration_s is None:
+            return None
+        share = 1 / self.prospect.replicas
+        return self.prospect.trial(self.duration_s).of(share, share)
+
+    def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
+        """Those of `tune` that the study has, then others that were begun by themselves."""
+        of_tune = [s for s in registry.stages() if not s.of_its_own and self._belongs(s)]
+        done = [stage.is_done(self.prospect) for stage in of_tune]
+        begun = [n for n, stage in enumerate(of_tune) if done[n] or self._of(stage)]
+        last = max(begun, default=-1)
+        found: list[StageStatus] = []
+        for n, stage in enumerate(of_tune):
+            state: State = "to come" if n > last else "begun" if n in begun else "left out"
+            if done[n]:
+                state = "done"
+            elif stage.is_idle(self.prospect):
+                state = "left out"
+            found.append(self._stage(stage, state, trial))
+        for stage in registry.stages():
+            if stage.of_its_own and not stage.is_apart and (places := self._of(stage)):
+                state = "done" if self.prospect.is_measured(places) else "begun"
+                found.append(self._stage(stage, state, trial))
+        return tuple(found)
+
+    def _of(self, stage: type[AnyStage]) -> Sequence[Place]:
+        return self.prospect.places(stage.name)
+
+    def _belongs(self, stage: type[AnyStage]) -> bool:
+        """Whether `tune` has this stage in this study."""
+        begun = bool(self._of(stage)) or self.prospect.has(stage.result_type)
+        return stage.is_wanted(self.prospect) or begun or stage.name in self.asked
+
+    def _stage(self, stage: type[AnyStage], state: State, trial: Span | None) -> StageStatus:
+        is_ahead = state in ("begun", "to come")
+        expected = stage.expected(self.prospect) if is_ahead else Expected()
+        if not stage.measures:
+            return replace(StageStatus(name=stage.name, state=state), **_seconds(expected.time))
+        places = self._of(stage)
+        made = sum(place.is_done(self.prospect.budget.retries) for place in places)
+        trials = expected.trials if is_ahead else made
+        likely = trials if expected.likely is None else expected.likely
+        most = trials if expected.most is None else expected.most
+        span = expected.time
+        if span is None and trial is not None:
+            span = trial.of(max(0, likely - made), max(0, most - made))
+        if span is not None and is_ahead and not made:
+            span = span.plus(effort.STAGE_S[self.prospect.kind])
+        found = StageStatus(
+            name=stage.name,
+            state=state,
+            trials=trials,
+            bound=expected.bound,
+            done=made,
+            disturbed=sum(place.disturbed for place in places),
+            failed=sum(place.status == "failed" for place in places),
+        )
+        return replace(found, **_seconds(span))
+
+    def _best(self) -> Best | None:
+        """The best known by the models of a refinement, else the lowest that was measured."""
+        found = lowest(place for place in self.places if registry.stage(place.stage).explores)
+        known = self.refined.best if self.refined else None
+        if known is None and self.decisions and self.decisions.made:
+            known = self.decisions.made[-1].best
+        if found is None or known is None:
+            return found
+        return replace(
+            found,
+            configuration=known.configuration,
+            p99_ms=known.p99_ms,
+            trials=known.trials,
+            by_models=True,
+        )
+
+
+def _seconds(span: Span | None) -> dict[str, Any]:
+    """The fields of a stage that say how long it takes."""
+    if span is None:
+        return {"left_s": None, "most_s": None}
+    return {"left_s": span.likely_s, "most_s": span.most_s}

@@ -1,1 +1,0 @@
-"""The stages, as short functions over the store, the hosts and the models."""

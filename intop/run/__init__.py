@@ -1,0 +1,1 @@
+"""What a stage is, and how any of them is carried out."""

@@ -1,0 +1,25 @@
+"""What hosts offer to be tuned, under a study's rules."""
+
+from intop.config.study import Study
+from intop.domain.probing import Probe, Probed, space_of
+from intop.run.context import Task
+
+
+def probed_of(study: Study, probe: Probe) -> Probed:
+    """What a host that said this offers, and what is left out of the space and why."""
+    catalogue = study.catalogue
+    return space_of(
+        catalogue.parameters, catalogue.constraints, probe, study.max_risk, study.wanted
+    )
+
+
+def stored_probed(task: Task) -> Probed | None:
+    """What the task's host was found to offer and to refuse, or None before any stage ran."""
+    probe = task.store.get(task.subject, Probe)
+    return None if probe is None else probed_of(task.context.study, probe)
+
+
+def lists_of_choices(study: Study) -> set[str | None]:
+    """The keys that only say what others can be: replicas have in common what all of them list."""
+    parameters = study.catalogue.parameters
+    return {k for p in parameters for k in (p.choices_from, p.choices_from_in_namespace)}

@@ -1,0 +1,317 @@
+"""A connected cluster with its load balancer under guard, where trials are measured."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.parameter import PARTNERS
+from intop.domain.probing import (
+    MISSING,
+    Probe,
+    Probed,
+    Reading,
+    asked_keys,
+    tried_keys,
+)
+from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.validity import Validity, disturbance, judge
+from intop.domain.workload import Workload
+from intop.errors import (
+    CommandError,
+    ForeignChangeError,
+    HostError,
+    LoadKilledError,
+    LoadOutputError,
+    RefusedValueError,
+    UnreachableError,
+)
+from intop.hosts import sysctl
+from intop.hosts.guard import GOES_ON, GuardedHost, guarded
+from intop.hosts.host import Host
+from intop.hosts.load import LoadTool
+from intop.hosts.measure import Measurement, idle, measure
+from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
+from intop.hosts.settle import settle
+from intop.resources import shipped
+from intop.run.available_space import probed_of
+from intop.run.comparability import asked_paths, check_same, conditions_of
+from intop.run.context import Task
+from intop.version import __version__
+
+QUIET_S = 1.0
+"""Over which it is seen whether hosts are quiet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTestbed:
+    """Where trials of one task are measured: one replica of its cluster, and what it said."""
+
+    task: Task
+    rig: Rig
+    tool: LoadTool
+    guard: GuardedHost
+    probe: Probe
+    probed: Probed
+    conditions: Conditions
+
+    @property
+    def name(self) -> str:
+        """What the replica is told from others by: its load balancer's name."""
+        return self.rig.load_balancer.address.name
+
+    def trial(
+        self,
+        planned: PlannedTrial,
+        stage: str,
+        attempt: int,
+        prune_above_ms: float | None = None,
+    ) -> Trial:
+        """Apply, read back, settle, measure, restore.
+
+        It is pruned once its P99 is certainly above `prune_above_ms` (see `run/pruner.py`).
+        What goes wrong because of the configuration makes the trial a failed one; a lost
+        connection, which may have any cause, and keys that somebody else changes or a load that
+        somebody kills, a disturbed one.
+        """
+        started, clock = datetime.now(UTC), time.monotonic()
+        workload, conditions = self.task.workload, self.conditions
+        if planned.duration_s is not None:
+            workload = replace(workload, duration_s=planned.duration_s)
+            conditions = replace(conditions, duration_s=planned.duration_s)
+        seed = self.task.seed(stage, _block(planned), attempt)
+        measurement: Measurement | None = None
+        unsettled = ""
+        try:
+            try:
+                self.guard.apply(planned.configuration)
+                unsettled = self._settle()
+                measurement = measure(
+                    self.rig, self.tool, workload, seed=seed, prune_above_ms=prune_above_ms
+                )
+            finally:
+                self.guard.apply(DEFAULT)
+            validity = self._validity(measurement, workload, prune_above_ms)
+        except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
+            validity, measurement = Validity("disturbed", str(error)), None
+        except (CommandError, LoadOutputError, RefusedValueError) as error:
+            validity, measurement = Validity("failed", str(error)), None
+        is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
+        return Trial(
+            planned=planned,
+            stage=stage,
+            attempt=attempt,
+            status=validity.status,
+            detail="; ".join(part for part in (validity.detail, unsettled) if part),
+            conditions=conditions,
+            started_at=started.isoformat(timespec="seconds"),
+            seconds=time.monotonic() - clock,
+            seed=seed,
+            tool_version=__version__,
+            histogram=measurement.result.histogram if measurement else None,
+            achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
+            errors=measurement.result.counted_errors if measurement else {},
+            metrics=measurement.metrics if measurement else {},
+            replica=self.name,
+            pruned_above_ms=prune_above_ms if is_stopped else None,
+        )
+
+    def leave(
+        self,
+        configuration: Configuration,
+        about: Mapping[str, str],
+        file: tuple[str, str] | None = None,
+    ) -> None:
+        """Give the load balancer a configuration that stays, and nginx sockets that have it.
+
+        The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
+        says what is raised.
+        """
+        self.guard.apply(configuration)
+        self._settle()
+        self.guard.keep(configuration, about, file)
+
+    def give_nginx_its_own(self) -> None:
+        """Let nginx open its sockets under what the host was found with, after other trials.
+
+        That is not the default where an earlier apply has left something.
+        """
+        self.guard.apply(Configuration(self.guard.snapshot))
+        self._settle()
+
+    def refusal(self, configuration: Configuration) -> RefusedValueError | None:
+        """What the kernel says against a configuration. It is set, and put back at once."""
+        try:
+            self.guard.apply(configuration)
+        except RefusedValueError as error:
+            return error
+        finally:
+            self.guard.apply(DEFAULT)
+        return None
+
+    def check_connections(self) -> None:
+        """Raises UnreachableError when a host, or our hold on the load balancer, is lost.
+
+        ForeignChangeError when somebody else has changed the load balancer, and it stays so.
+        """
+        try:
+            self.rig.on_all(lambda host: host.run("true"))
+            self.guard.apply(DEFAULT)
+        except UnreachableError as error:
+            raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
+
+    def wait_until_quiet(self) -> None:
+        """Wait until nobody else is busy on the hosts, or `settle_limit_s` are over.
+
+        Raises UnreachableError when a host is lost.
+        """
+        budget = self.task.context.study.budget
+        deadline = time.monotonic() + budget.settle_limit_s
+        while time.monotonic() < deadline and disturbance(
+            idle(self.rig, QUIET_S),
+            max_steal=budget.max_steal,
+            max_foreign_cpu=budget.max_foreign_cpu,
+        ):
+            pass
+
+    def abort(self) -> None:
+        """Let a trial that is under way in another thread end soon, and badly.
+
+        Its load ends by itself; the load balancer can still be given back.
+        """
+        self.rig.load_generator.close()
+
+    def _settle(self) -> str:
+        budget = self.task.context.study.budget
+        return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+
+    def _validity(
+        self, measurement: Measurement, workload: Workload, prune_above_ms: float | None
+    ) -> Validity:
+        result = measurement.result
+        budget = self.task.context.study.budget
+        return judge(
+            requests=result.run_requests,
+            achieved_rps=result.achieved_rps,
+            rate_rps=workload.rate_rps,
+            errors=result.errors,
+            metrics=measurement.metrics,
+            max_steal=budget.max_steal,
+            max_foreign_cpu=budget.max_foreign_cpu,
+            max_load_cpu=budget.max_load_cpu,
+            pruned=_pruned(result.stopped_after_s, workload.counted_s, prune_above_ms),
+        )
+
+
+@contextmanager
+def cluster_testbed(
+    task: Task, replica: int = 0, *, originals: bool = False
+) -> Iterator[ClusterTestbed]:
+    """Connect to a replica, probe, take the guard; give everything back at the end.
+
+    With `originals` the default is what the host had before an earlier apply. Raises HostError for
+    a host that can't be reached or used, IncomparableError when the cluster is no longer what this
+    campaign began on.
+    """
+    study = task.context.study
+    say = task.context.progress.say
+    with connected(task.clusters()[replica], task.context.connect) as rig:
+        facts = balancer_facts(rig)
+        if not facts.is_root:
+            raise HostError(
+                rig.load_balancer.address.name,
+                "is reached by a user who isn't root, so nothing can be set there: in the study, "
+                'set sudo = true (or "ask", where sudo wants a password)',
+            )
+        tool = load_tool(rig)
+        upload_scripts(rig, shipped("lua"), asked_paths(task, rig.cluster))
+        readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
+        offered = probed_of(study, Probe(facts=facts, readings=readings))
+        keys = [p.key for p in offered.space.parameters]
+        with guarded(rig.load_balancer, keys, originals=originals, say=say) as guard:
+            # The lock may have had to wait for a restore: only now are the values the host's own.
+            readings |= {
+                # The guard may hold partners of keys that the catalogue doesn't have.
+                key: replace(readings.get(key, Reading("writable", value)), value=value)
+                for key, value in guard.base.items()
+                # What an earlier apply has set may be no business of this study.
+                if key in readings or PARTNERS.get(key) in keys
+            }
+            readings |= _refused(task, rig.load_balancer, readings, keys)
+            probe = Probe(facts=facts, readings=readings)
+            conditions = conditions_of(task, rig.cluster, facts, tool)
+            before = task.store.get(task.subject, Probe)
+            name = rig.load_balancer.address.name
+            check_same(task, conditions, probe, before if replica == 0 else said_by(before, name))
+            if replica == 0:
+                probe = replace(probe, replicas=before.replicas if before else {})
+                task.store.put(task.subject, probe)
+                _tell_left_out(task, probe)
+            yield ClusterTestbed(
+                task=task,
+                rig=rig,
+                tool=tool,
+                guard=guard,
+                probe=probe,
+                probed=probed_of(study, probe),
+                conditions=conditions,
+            )
+
+
+def _refused(
+    task: Task, host: Host, readings: Mapping[str, Reading], keys: Collection[str]
+) -> dict[str, Reading]:
+    """The readings of guarded keys that don't take their own values: those can't be restored."""
+    catalogue = task.context.study.catalogue
+    tried = tried_keys(catalogue.parameters, catalogue.constraints, readings)
+    refusals = sysctl.write_back(host, [key for key in tried if key in keys])
+    return {key: replace(readings[key], refusal=told) for key, told in refusals.items()}
+
+
+def said_by(probe: Probe | None, replica: str) -> Probe | None:
+    """What a replica other than the first said, None where nobody asked it."""
+    return None if probe is None else probe.replicas.get(replica)
+
+
+def _tell_left_out(task: Task, probe: Probe) -> None:
+    """Before the first trial of all, say how much of the catalogue is left out.
+
+    What could only be seen by writing has a line of its own.
+    """
+    if task.store.trials(task.subject):
+        return
+    say, probed = task.context.progress.say, probed_of(task.context.study, probe)
+    say(
+        f"{task.title}: {len(probed.space.parameters)} parameters can be tuned, and "
+        f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} says why"
+    )
+    for key in probed.refused:
+        if probe.readings.get(key, MISSING).refusal:
+            say(f"{task.title}: {key} is left out: {probed.refused[key]}")
+
+
+def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | None) -> str:
+    """Why a trial was pruned, in a sentence; empty where it was not."""
+    if stopped_after_s is None or limit_ms is None:
+        return ""
+    return (
+        f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
+        f"{limit_ms:.0f} ms (prune_factor x the default's)"
+    )
+
+
+def _block(planned: PlannedTrial) -> str:
+    """What shares a load: the arms of one round, else the trial alone.
+
+    Seeds of loads are made from these words: other words would be other loads for campaigns that
+    have begun.
+    """
+    if planned.round is not None:
+        return f"{planned.round}" if planned.series == 1 else f"{planned.series}.{planned.round}"
+    if planned.step is not None:
+        return f"{planned.step}.{planned.index}"
+    if planned.duration_s is not None:
+        return f"{planned.index + 1}"
+    return f"trial {planned.index}"

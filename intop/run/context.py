@@ -1,0 +1,134 @@
+"""What every stage works with."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from intop.config.study import Study
+from intop.domain.cluster import Cluster, LabSpec
+from intop.domain.trial import Trial
+from intop.domain.workload import Workload
+from intop.errors import LabError, UsageError
+from intop.hosts.host import Connect
+from intop.report.progress import Progress
+from intop.run.testbed import Testbed
+from intop.store import Campaign, Store, Subject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
+
+    With `force` a campaign begins in spite of what `intop doctor` calls a problem. `testbeds` is
+    what trials are measured on, if that is not the replicas of the task's cluster.
+    """
+
+    study: Study
+    store: Store
+    campaign: Campaign
+    connect: Connect
+    progress: Progress
+    archs: tuple[str, ...]
+    workloads: tuple[Workload, ...]
+    force: bool = False
+    testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
+
+    def subjects(self) -> Iterator["Task"]:
+        """Everything that was asked for: each architecture with each workload."""
+        for arch in self.archs:
+            for workload in self.workloads:
+                subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
+                yield Task(context=self, subject=subject, workload=workload)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One architecture under one workload.
+
+    A pilot `tries_durations`: its trials are not of the campaign's duration.
+    """
+
+    context: Context
+    subject: Subject
+    workload: Workload
+    tries_durations: bool = False
+
+    @property
+    def title(self) -> str:
+        """Such as `x86 slt`."""
+        return f"{self.subject.arch} {self.workload.name}"
+
+    @property
+    def store(self) -> Store:
+        """Where its trials and results are."""
+        return self.context.store
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The replicas of the cluster to measure on. Raises LabError for a lab that isn't up."""
+        return clusters_of(self.context.study, self.subject.arch)
+
+    def seed(self, *parts: object) -> int:
+        """A seed (32 bits) that depends on the campaign's, the task and these words only."""
+        words = (self.subject.campaign.seed, self.title, *parts)
+        return zlib.crc32("/".join(map(str, words)).encode())
+
+    def trials(self, *stages: str) -> list[Trial]:
+        """The last attempt at each trial of these stages, in order of measurement."""
+        latest: dict[tuple[str, int], Trial] = {}
+        for trial in self.store.trials(self.subject, *stages):
+            latest[trial.stage, trial.planned.index] = trial
+        return list(latest.values())
+
+
+def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
+    """An architecture's replicas. Raises LabError when one of them is a lab that isn't up."""
+    return tuple(cluster_of(replica) for replica in study.clusters[arch])
+
+
+def cluster_of(replica: Cluster | LabSpec) -> Cluster:
+    """One replica. Raises LabError when it is a lab that isn't up."""
+    from intop.lab.cluster import cluster
+
+    return cluster(replica.name) if isinstance(replica, LabSpec) else replica
+
+
+def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
+    """The architectures asked for. Raises UsageError for one that the file doesn't have."""
+    if arch is None:
+        return tuple(study.clusters)
+    if arch not in study.clusters:
+        raise UsageError(
+            f"{study.path} has no cluster for {arch}; it has {', '.join(study.clusters)}. "
+            f"Add [cluster.{arch}] (see configs/cluster.example.toml)"
+        )
+    return (arch,)
+
+
+def taking_part(
+    study: Study, archs: Iterable[str], begun: Callable[[str], bool], say: Callable[[str], None]
+) -> tuple[str, ...]:
+    """The architectures without the optional ones whose lab isn't up.
+
+    One that was begun is never left out: its lab has to be brought up again.
+    """
+    present: list[str] = []
+    for arch in archs:
+        try:
+            if arch in study.optional and not begun(arch):
+                clusters_of(study, arch)
+        except LabError as error:
+            say(f"{arch} is optional in {study.path} and left out: {error}")
+        else:
+            present.append(arch)
+    return tuple(present)
+
+
+def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
+    """The workloads asked for. Raises UsageError for one that the file doesn't have."""
+    chosen = tuple(w for name, w in study.workloads.items() if workload in (None, name))
+    if not chosen:
+        raise UsageError(
+            f"{study.path} has no [workload.{workload}]; it has {', '.join(study.workloads)}"
+        )
+    return chosen

@@ -1,0 +1,120 @@
+"""Carrying out a stage: what is stored is not measured again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from intop.domain.agreement import Agreement
+from intop.domain.trial import PlannedTrial, Trial
+from intop.run.cluster_testbed import cluster_testbed
+from intop.run.context import Task
+from intop.run.doctor import check_ready
+from intop.run.measuring import is_settled, measure
+from intop.run.replicas import Replicas, check_alike, in_common
+from intop.run.stage import SoFar, Stage
+from intop.run.testbed import Testbed
+from intop.store.kinds import KINDS
+
+R = TypeVar("R")
+
+
+def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
+    """Measure what a stage asks for and is not in the store yet, and store what it finds.
+
+    The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
+    before the stage's `start` are left alone. Trials are measured on the
+    testbeds that are open already (`on`), or on all replicas that agree, which are connected to
+    when the first trial is due. Raises BaselineError when the default can't be measured,
+    IntopError when too many trials fail, and what connecting and the stage do.
+    """
+    task = stage.task
+    plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
+    # Read once and kept up to date: every stored trial costs some ms to decode.
+    made = {t.planned.index: t for t in task.trials(stage.name) if t.planned.index >= stage.start}
+    shown = 0
+    with _Testbeds(task, on) as testbeds:
+        try:
+            while batch := stage.ask(_so_far(task, plan, made, testbeds)):
+                stored = {p.index for p in plan}
+                new = [p for p in (*batch.trials, *batch.later) if p.index not in stored]
+                task.store.write_plan(task.subject, stage.name, new)
+                plan += new
+                due = [p for p in batch.trials if not is_settled(task, made.get(p.index))]
+                if not due:
+                    raise RuntimeError(f"{stage.name} asks for what is measured already")
+                ready = testbeds.ready()
+                if shown != len(plan):
+                    shown = len(plan)
+                    done = len(_settled(task, plan, made))
+                    task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
+                measure(ready, stage, due, made)
+        finally:
+            if shown:
+                task.context.progress.end()
+        found = stage.result([made[p.index] for p in plan if p.index in made])
+    if type(found) in KINDS:
+        task.store.put(task.subject, found)
+    return found
+
+
+def _so_far(
+    task: Task, plan: Sequence[PlannedTrial], made: Mapping[int, Trial], testbeds: "_Testbeds"
+) -> SoFar:
+    return SoFar(
+        plan=tuple(plan),
+        trials=_settled(task, plan, made),
+        testbed=lambda: testbeds.ready()[0],
+    )
+
+
+def _settled(task: Task, plan: Sequence[PlannedTrial], made: Mapping[int, Trial]) -> list[Trial]:
+    trials = [made[p.index] for p in plan if p.index in made]
+    return [trial for trial in trials if is_settled(task, trial)]
+
+
+class _Testbeds:
+    """The testbeds of a task, which are connected to when the first of them is needed."""
+
+    def __init__(self, task: Task, ready: Sequence[Testbed]) -> None:
+        self._task = task
+        self._ready = tuple(ready)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "_Testbeds":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]
+
+    def ready(self) -> tuple[Testbed, ...]:
+        if not self._ready:
+            opened = self._task.context.testbeds or replicas
+            self._ready = self._stack.enter_context(opened(self._task))
+        return self._ready
+
+
+@contextmanager
+def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
+    """A testbed on each replica that agrees with the first one, which the first task finds out.
+
+    Raises IncomparableError when they are of different kinds, and what `check_ready`,
+    `cluster_testbed` and measuring do.
+    """
+    check_ready(task)
+    count = len(task.context.study.clusters[task.subject.arch])
+    found = task.store.get(task.subject, Agreement)
+    wanted = range(count) if found is None else [n for n in found.in_use if n < count]
+    if found is not None and len(found.replicas) != count:
+        task.context.progress.say(
+            f"{task.title}: this campaign began with {len(found.replicas)} replicas, and goes on "
+            f"with {len(list(wanted))} of them; --new begins one with {count}"
+        )
+    with ExitStack() as stack:
+        ready = [stack.enter_context(cluster_testbed(task, n)) for n in wanted]
+        for other in ready[1:]:
+            check_alike(ready[0], other)
+        ready = in_common(ready)
+        if found is None and count > 1:
+            found = execute(Replicas(task, [one.name for one in ready]), on=ready)
+            ready = [ready[n] for n in found.in_use]
+        yield tuple(ready)

@@ -1,0 +1,132 @@
+"""Measuring trials: on all replicas at once, each trial on disk before the next."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from textwrap import shorten
+from typing import Any
+
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import BaselineError, IntopError
+from intop.run.context import Task
+from intop.run.pruner import prune_above_ms
+from intop.run.stage import Stage
+from intop.run.testbed import Testbed
+
+ARM_WIDTH = 60
+"""Characters of an arm's name that are shown while it is measured."""
+
+
+def measure(
+    testbeds: Sequence[Testbed],
+    stage: Stage[Any],
+    due: Iterable[PlannedTrial],
+    made: dict[int, Trial],
+) -> None:
+    """Measure what is due, and add the last attempt at each trial to `made`, by its index.
+
+    A disturbed trial is put off until all else is measured, and then waits for quiet. Raises
+    BaselineError when the default can't be measured, IntopError when too many of the trials in
+    `made` have failed, UnreachableError when a host is lost.
+    """
+    task = stage.task
+    queues = {one.name: deque[PlannedTrial]() for one in testbeds}
+    for planned in due:
+        queues[testbeds[planned.turn % len(testbeds)].name].append(planned)
+    running: dict[Future[Trial], Testbed] = {}
+
+    def begin(testbed: Testbed) -> None:
+        if queue := queues[testbed.name]:
+            planned = queue.popleft()
+            before = made.get(planned.index)
+            attempt = 0 if before is None else before.attempt + 1
+            limit = prune_above_ms(stage, planned, made.values())
+            running[pool.submit(_attempt, testbed, planned, stage.name, attempt, limit)] = testbed
+
+    with ThreadPoolExecutor(len(testbeds)) as pool:
+        try:
+            for testbed in testbeds:
+                begin(testbed)
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    testbed = running.pop(future)
+                    trial = future.result()
+                    _keep(task, trial, made)
+                    if _is_due_again(task, trial):
+                        testbed.check_connections()
+                        queues[testbed.name].append(trial.planned)
+                    _check_failures(stage, trial, made)
+                    begin(testbed)
+        except BaseException:  # Ctrl-C too
+            _abandon(task, running)
+            raise
+
+
+def is_settled(task: Task, trial: Trial | None) -> bool:
+    """Whether a planned trial needs no further attempt.
+
+    It needs one when it was disturbed and has attempts left, and when the default failed: nothing
+    can do without that.
+    """
+    if trial is None or _is_due_again(task, trial):
+        return False
+    return trial.status != "failed" or not trial.configuration.is_default
+
+
+def _is_due_again(task: Task, trial: Trial) -> bool:
+    return trial.status == "disturbed" and trial.attempt < task.context.study.budget.retries
+
+
+def _attempt(
+    testbed: Testbed, planned: PlannedTrial, stage: str, attempt: int, limit_ms: float | None
+) -> Trial:
+    if attempt:
+        testbed.wait_until_quiet()
+    return testbed.trial(planned, stage, attempt, limit_ms)
+
+
+def _abandon(task: Task, running: Mapping[Future[Trial], Testbed]) -> None:
+    """Keep the trials that just ended; nobody waits for the end of the others' loads."""
+    for future, testbed in running.items():
+        if future.done() and future.exception() is None:
+            task.store.add(task.subject, future.result())
+        testbed.abort()
+
+
+def _keep(task: Task, trial: Trial, made: dict[int, Trial]) -> None:
+    """Store a trial, and report it."""
+    task.store.add(task.subject, trial)
+    made[trial.planned.index] = trial
+    progress = task.context.progress
+    if trial.status in ("disturbed", "failed"):
+        progress.say(f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}")
+    if not _is_due_again(task, trial):
+        progress.step(_described(trial))
+
+
+def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> None:
+    if trial.status != "failed":
+        return
+    task = stage.task
+    if trial.configuration.is_default:
+        raise BaselineError(
+            f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
+            f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
+        )
+    limit = task.context.study.budget.max_failures
+    failures = sum(t.status == "failed" for t in made.values())
+    if stage.ends_by_failures and failures > limit:
+        raise IntopError(
+            f"{task.title}: {failures} trials of {trial.stage} have failed, more than "
+            f"max_failures ({limit}) allows; the last one: {trial.detail}"
+        )
+
+
+def _described(trial: Trial) -> str:
+    default = "default" if trial.configuration.is_default else trial.configuration.digest
+    # An arm of an explanation is named after all of its keys.
+    who = shorten(trial.planned.arm, ARM_WIDTH, placeholder=" ...") or default
+    if trial.histogram is None:
+        return f"{who}: {trial.status}"
+    status = "" if trial.status == "ok" else f", {trial.status}"
+    return f"{who}: P99 {trial.p99_ms:.1f} ms{status}"

@@ -1,0 +1,106 @@
+"""What the store says of one architecture under one workload, as a stage is asked what is left."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from intop.config.study import Study
+from intop.domain import effort
+from intop.domain.campaign_status import Place
+from intop.domain.cluster import LabSpec
+from intop.domain.effort import Kind, Span
+from intop.domain.results import Training, Verdict
+from intop.domain.trial import PlannedTrial
+from intop.domain.workload import Budget, Workload
+from intop.hosts.load import calibration_of
+from intop.store import Store, Subject
+from intop.store.kinds import KINDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prospect:
+    """A study's architecture and workload, and the trials and results of it so far.
+
+    `kinds` are the results in the store, with when they were stored (UTC in ISO 8601). `training`
+    may be an earlier campaign's, which says how long one takes.
+    """
+
+    study: Study
+    workload: Workload
+    arch: str
+    stored: Sequence[Place] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    training: Training | None = None
+
+    @classmethod
+    def of(cls, study: Study, workload: Workload, subject: Subject, store: Store) -> "Prospect":
+        """Of a campaign."""
+        return cls(
+            study=study,
+            workload=workload,
+            arch=subject.arch,
+            stored=store.places(subject),
+            kinds=store.results(subject),
+            verdict=store.get(subject, Verdict),
+            training=store.get(subject, Training),
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """The study's."""
+        return self.study.budget
+
+    @cached_property
+    def _by_stage(self) -> Mapping[str, Sequence[Place]]:
+        found: dict[str, list[Place]] = {}
+        for place in self.stored:
+            found.setdefault(place.stage, []).append(place)
+        return found
+
+    def places(self, stage: str) -> Sequence[Place]:
+        """A stage's plan."""
+        return self._by_stage.get(stage, ())
+
+    def has(self, result: type) -> bool:
+        """Whether a result of this type is stored."""
+        return KINDS.get(result) in self.kinds
+
+    def is_measured(self, places: Iterable[Place]) -> bool:
+        """Whether all of these have their trials, none of which is measured again."""
+        return all(place.is_done(self.budget.retries) for place in places)
+
+    @property
+    def replicas(self) -> int:
+        """How many of the cluster's replicas are in use, or would be if they agree."""
+        used = sum(p.stage == "screen" and p.role == "baseline" for p in self.stored)
+        return used or len(self.study.clusters[self.arch])
+
+    @property
+    def kind(self) -> Kind:
+        """Where the load balancer is."""
+        replica = self.study.clusters[self.arch][0]
+        if not isinstance(replica, LabSpec):
+            return "own"
+        return "guest" if replica.kind == "vm" else "lab"
+
+    def trial(self, duration_s: float) -> Span:
+        """A trial on one replica, by wrk in a lab, and with wrk2's calibration on hosts."""
+        load = self.workload
+        before = (
+            calibration_of(load.connections, load.threads) if self.kind == "own" else load.warmup_s
+        )
+        # Both tools take whole seconds.
+        run_s = math.ceil(before + duration_s)
+        return effort.trial(self.kind, run_s, load.rate_rps, self.budget)
+
+
+def designed(configurations: int, every: int, replicas: int) -> int:
+    """Trials of a plan of so many configurations, with the default before and after every few."""
+    return replicas + configurations + replicas * (configurations // (every * replicas))
+
+
+def roles(places: Sequence[Place | PlannedTrial]) -> list[str]:
+    """What each place is for."""
+    return [place.role for place in places]

@@ -1,0 +1,109 @@
+"""Replicas of a cluster: opened together, and used together once they have been seen to agree."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from intop.domain.agreement import Agreement, agreement
+from intop.domain.configuration import DEFAULT
+from intop.domain.probing import other_values
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IncomparableError
+from intop.report.text import replica_sentence
+from intop.run.available_space import lists_of_choices, probed_of
+from intop.run.cluster_testbed import ClusterTestbed
+from intop.run.context import Task
+from intop.run.prospect import Prospect
+from intop.run.stage import Batch, Expected, SoFar, Stage
+
+LEVEL = 0.99
+"""Of the comparison of replicas. A false alarm costs half of the speed, and one that is missed is
+no more than what the interval tells."""
+
+
+def replicas_in_use(task: Task) -> int:
+    """How many replicas the task's trials are measured on."""
+    found = task.store.get(task.subject, Agreement)
+    return 1 if found is None else len(found.in_use)
+
+
+class Replicas(Stage[Agreement]):
+    """The default on all replicas at once, to see whether they agree.
+
+    Those that agree with the first are measured on together from then on. `names` are the
+    replicas, the first one first.
+    """
+
+    name = "replicas"
+    description = "whether the clusters that are alike measure alike"
+    command = "collect"
+    result_type = Agreement
+    prepares = True
+    is_apart = True
+
+    def __init__(self, task: Task, names: Sequence[str]) -> None:
+        super().__init__(task)
+        self.names = names
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if so_far.plan:
+            return so_far.unfinished
+        places = range(self.task.context.study.budget.agree_rounds * len(self.names))
+        return Batch(
+            [PlannedTrial(index=n, role="baseline", configuration=DEFAULT) for n in places]
+        )
+
+    def result(self, trials: Sequence[Trial]) -> Agreement:
+        found = agreement({name: _p99(trials, name) for name in self.names}, level=LEVEL)
+        for replica in found.replicas[1:]:
+            self.task.context.progress.say(f"{self.task.title}: {replica_sentence(replica)}")
+        return found
+
+    @classmethod
+    def is_wanted(cls, prospect: Prospect) -> bool:
+        return len(prospect.study.clusters[prospect.arch]) > 1
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        planned = len(prospect.places(cls.name))
+        return Expected(trials=planned or prospect.budget.agree_rounds * prospect.replicas)
+
+
+def check_alike(one: ClusterTestbed, other: ClusterTestbed) -> None:
+    """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
+    differences = one.conditions.differences(other.conditions)
+    differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
+    if differences:
+        raise IncomparableError(
+            f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
+            f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
+            f"Make them alike, or take one of them out of {one.task.context.study.path}"
+        )
+
+
+def in_common(ready: Sequence[ClusterTestbed]) -> list[ClusterTestbed]:
+    """Replicas with the space that all of them offer, which the first stage of all finds out.
+
+    Raises IncomparableError when one offers less by now.
+    """
+    if len(ready) == 1:
+        return list(ready)
+    first, *others = ready
+    task, probe = first.task, first.probe
+    if not task.store.trials(task.subject):
+        probe = replace(probe, replicas={b.name: b.probe for b in others})
+        task.store.put(task.subject, probe)
+    probed = probed_of(task.context.study, probe)
+    keys = {p.key for p in probed.space.parameters}
+    for key in sorted({p.key for p in first.probed.space.parameters} - keys):
+        task.context.progress.say(f"{task.title}: {key} is left out: {probed.refused[key]}")
+    for other in others:
+        if lacking := keys - {p.key for p in other.probed.space.parameters}:
+            raise IncomparableError(
+                f"{task.title}: {other.name} has no {', '.join(sorted(lacking))} to be tuned any "
+                "more, and the campaign has. Bring it back, or start anew with --new"
+            )
+    return [replace(b, probe=probe if b is first else b.probe, probed=probed) for b in ready]
+
+
+def _p99(trials: Iterable[Trial], replica: str) -> list[float]:
+    return [t.p99_ms for t in trials if t.usable and t.replica == replica]

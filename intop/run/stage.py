@@ -1,0 +1,147 @@
+"""What a stage of a campaign is: it asks for trials, and says what they come to.
+
+A stage decides by its plan and its trials alone, so that one that was killed goes on, and ends, as
+it would have. `executor.execute` carries out any of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from intop.domain.campaign_status import Bound
+from intop.domain.effort import Span
+from intop.domain.trial import PlannedTrial, Trial
+from intop.run.context import Task
+from intop.run.prospect import Prospect
+from intop.run.testbed import Testbed
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Trials to measure next.
+
+    Those that are not in the plan yet are added to it. `later` follow them there, and are measured
+    once a batch asks for them.
+    """
+
+    trials: Sequence[PlannedTrial]
+    later: Sequence[PlannedTrial] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoFar:
+    """A stage's plan, and the last attempts at those of its trials that are settled, in its order.
+
+    A trial that is going to be measured again is not settled. `testbed` connects to the cluster, if
+    nothing has yet, and returns the first of its replicas.
+    """
+
+    plan: Sequence[PlannedTrial]
+    trials: Sequence[Trial]
+    testbed: Callable[[], Testbed]
+
+    def first(self, count: int) -> list[Trial]:
+        """The settled trials among the first so many of the plan."""
+        among = {p.index for p in self.plan[:count]}
+        return [t for t in self.trials if t.planned.index in among]
+
+    def beginning_at(self, index: int) -> "SoFar":
+        """The part that begins with this place of the plan."""
+        return replace(
+            self,
+            plan=[p for p in self.plan if p.index >= index],
+            trials=[t for t in self.trials if t.planned.index >= index],
+        )
+
+    @property
+    def unfinished(self) -> Batch | None:
+        """All of the plan, as long as not all of it is measured."""
+        return Batch(self.plan) if len(self.trials) < len(self.plan) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """How many trials a stage has in all: those planned, and those that it may add to its plan.
+
+    `bound` says how that relates to what it will be. `likely` and `most` trials are what it likely
+    measures and hardly exceeds; None where that is `trials`. `time` is what is left of it where
+    that is not the time of its trials.
+    """
+
+    trials: int = 0
+    bound: Bound = ""
+    likely: int | None = None
+    most: int | None = None
+    time: Span | None = None
+
+
+class Stage(ABC, Generic[R]):
+    """A stage of one architecture under one workload.
+
+    `command` carries it out; `needs` names the stages whose results it takes. What it finds is of
+    `result_type`, and is stored where the store has a kind for it. A stage of its own is not part
+    of `tune`.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    command: ClassVar[str]
+    result_type: ClassVar[type]
+    needs: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[bool] = True
+    of_its_own: ClassVar[bool] = False
+    prepares: ClassVar[bool] = False
+    """Whether it comes before there is one duration for all trials."""
+    is_apart: ClassVar[bool] = False
+    """Whether its trials say nothing of the campaign's cluster as such."""
+    explores: ClassVar[bool] = False
+    """Whether its trials look for good configurations. The bad ones are pruned."""
+    ends_by_failures: ClassVar[bool] = True
+    """Whether more than `max_failures` failed trials end it. Else a failure is a result."""
+    start: int = 0
+    """The first place of the plan that it goes by. Those before were given up for later ones."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @classmethod
+    def begin(cls, task: Task) -> Self:
+        """The stage as `tune` has it."""
+        return cls(task)
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        """What to measure next; None when that is all. A stage that only computes asks nothing."""
+        del so_far
+        return None
+
+    @abstractmethod
+    def result(self, trials: Sequence[Trial]) -> R:
+        """What the stage has found, by all trials that it asked for. It may say so, too."""
+
+    @classmethod
+    def is_wanted(cls, prospect: Prospect) -> bool:
+        """Whether `tune` has it in this study."""
+        del prospect
+        return True
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        """Whether it has ended."""
+        return prospect.has(cls.result_type)
+
+    @classmethod
+    def is_idle(cls, prospect: Prospect) -> bool:
+        """Whether what was found before it leaves it nothing to do."""
+        del prospect
+        return False
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """How much there is to it, by the budget and what is planned."""
+        return Expected(trials=len(prospect.places(cls.name)))
+
+
+AnyStage = Stage[Any]

@@ -1,0 +1,1 @@
+"""The stages of a campaign: one file each, listed in `intop.run.registry`."""

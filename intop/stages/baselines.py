@@ -1,0 +1,45 @@
+"""The study's baselines, as the stages use them."""
+
+from collections.abc import Iterable, Sequence
+
+from intop.config.study import Study
+from intop.domain.baseline import NONE_REFUSED, Baseline, Fitted, Refusals, fitted
+from intop.errors import ResultMissingError, UsageError
+from intop.run.available_space import stored_probed
+from intop.run.context import Task
+from intop.run.testbed import Testbed
+
+
+def chosen_baselines(study: Study, names: Sequence[str]) -> tuple[Baseline, ...]:
+    """The baselines asked for, all of them for none. Raises UsageError for one that is unknown."""
+    for name in names:
+        if name not in study.baselines:
+            raise UsageError(
+                f"there is no baseline {name}; there are {', '.join(study.baselines)}. "
+                f"Another is a file NAME.toml in a folder that [study] baselines names"
+            )
+    return tuple(study.baselines[name] for name in dict.fromkeys(names or study.baselines))
+
+
+def fit(task: Task, baseline: Baseline) -> Fitted:
+    """A baseline on the task's host as it was probed. Raises ResultMissingError before that."""
+    probed = stored_probed(task)
+    if probed is None:
+        raise ResultMissingError(f"{task.title}: the host was not looked at yet")
+    former = task.context.study.catalogue.former
+    return fitted(baseline, probed, _refusals(task), former)
+
+
+def try_out(task: Task, testbed: Testbed, baselines: Iterable[Baseline]) -> None:
+    """Find out, and store, which of their values the kernel does not take.
+
+    Which they are can't be known before: a kernel's own limits are in no file below /proc/sys.
+    """
+    for baseline in baselines:
+        while (found := testbed.refusal(fit(task, baseline).configuration)) is not None:
+            known = _refusals(task).with_one(found.key, found.value, found.got or "")
+            task.store.put(task.subject, known)
+
+
+def _refusals(task: Task) -> Refusals:
+    return task.store.get(task.subject, Refusals) or NONE_REFUSED

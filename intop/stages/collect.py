@@ -1,0 +1,152 @@
+"""collect: trials that fill the space of the chosen parameters (SDS, DDS)."""
+
+import random
+from collections.abc import Sequence
+
+from intop.domain.agreement import Agreement
+from intop.domain.configuration import DEFAULT
+from intop.domain.drift import drift
+from intop.domain.replicates import by_configuration, noise, variances
+from intop.domain.results import Collected, Ranking, Training
+from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Budget
+from intop.learn.allocation import next_batch
+from intop.learn.design import latin_hypercube
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect, designed, roles
+from intop.run.replicas import replicas_in_use
+from intop.run.stage import Batch, Expected, SoFar, Stage
+from intop.stages.collected import check_samples
+from intop.stages.pilot import timed
+from intop.stages.sentinels import with_sentinels
+
+BATCH = 4
+"""Replicates that are decided on together. Fewer find the best one hardly more often."""
+
+
+class Collect(Stage[Collected]):
+    """Configurations that fill the space, and then replicates of those that promise or scatter much.
+
+    Without a screening that is the whole space. `samples` overrides the budget's number of
+    configurations. When all of them are measured, replicates follow in batches, each allotted by
+    all trials before it and added to the plan. Raises UsageError for another number than planned.
+    """
+
+    name = "collect"
+    description = "configurations that fill the space of these"
+    command = "collect"
+    result_type = Collected
+    explores = True
+
+    def __init__(self, task: Task, samples: int | None = None) -> None:
+        check_samples(task, self.name, samples)
+        super().__init__(timed(task))
+        self.samples = samples
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if not so_far.plan:
+            return Batch(self._design(so_far))
+        if so_far.unfinished:
+            return so_far.unfinished
+        further = self._replicates(so_far.plan, so_far.trials)
+        return Batch(further) if further else None
+
+    def result(self, trials: Sequence[Trial]) -> Collected:
+        level = self._budget.level
+        measured = by_configuration(trials)
+        return Collected(
+            trials=tuple(trials),
+            replicates=sum(t.planned.role == "replicate" for t in trials),
+            drift=drift(trials, level=level),
+            noise=noise([m for m in measured if not m.configuration.is_default], level=level),
+            default_noise=noise([m for m in measured if m.configuration.is_default], level=level),
+            replicas=self.task.store.get(self.task.subject, Agreement),
+        )
+
+    @property
+    def _budget(self) -> Budget:
+        return self.task.context.study.budget
+
+    def _design(self, so_far: SoFar) -> list[PlannedTrial]:
+        task, space = self.task, so_far.testbed().probed.space
+        ranking = task.store.get(task.subject, Ranking)
+        if ranking is None:
+            task.context.progress.say(
+                f"{task.title}: no screening yet, so all {len(space.parameters)} parameters are "
+                f"varied (intop screen finds the ones that matter)"
+            )
+        else:
+            space = space.restricted(ranking.chosen)
+        count = self.samples or self._budget.collect_trials
+        design = latin_hypercube(space, count, seed=task.seed("collect"))
+        return with_sentinels(design, self._budget.sentinel_every, replicas_in_use(task))
+
+    def _replicates(
+        self, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
+    ) -> list[PlannedTrial]:
+        """The next batch of replicates, with its sentinels; none when the budget is spent.
+
+        A configuration that failed is no finalist, so it gets none. The default has its sentinels,
+        and they say nothing of the others' noise: where it always meets time-outs, it scatters
+        less. Within a batch each configuration stands once, in random order: its replicates are
+        spread over time.
+        """
+        planned = roles(plan)
+        done = planned.count("replicate")
+        wanted = _wanted(self._budget, planned.count("design"))
+        measured = [m for m in by_configuration(trials) if not m.configuration.is_default]
+        sound = [
+            (m, variance)
+            for m, variance in zip(measured, variances(measured), strict=True)
+            if not m.failures
+        ]
+        if done >= wanted or not sound:
+            return []
+        chosen = next_batch(
+            [m.mean_log for m, _ in sound],
+            [variance for _, variance in sound],
+            [len(m.p99_ms) for m, _ in sound],
+            min(BATCH, wanted - done),
+        )
+        random.Random(self.task.seed("replicates", len(plan))).shuffle(chosen)
+        batch: list[PlannedTrial] = []
+        for number, which in enumerate(chosen, start=done + 1):
+            configuration = sound[which][0].configuration
+            place = len(plan) + len(batch)
+            batch.append(PlannedTrial(index=place, role="replicate", configuration=configuration))
+            if number % self._budget.sentinel_every == 0:
+                batch.append(PlannedTrial(index=place + 1, role="sentinel", configuration=DEFAULT))
+        return batch
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        """It stores no result: what is measured, and what has begun after it, tell."""
+        places = prospect.places(cls.name)
+        if not places or not prospect.is_measured(places):
+            return False
+        after = prospect.has(Training) or bool(prospect.places("refine"))
+        return after or len(places) >= cls.expected(prospect).trials
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """With the replicates that are to follow, and the default among them."""
+        budget, places = prospect.budget, prospect.places(cls.name)
+        planned = roles(places)
+        design = planned.count("design") or budget.collect_trials
+        more = max(0, _wanted(budget, design) - planned.count("replicate"))
+        trials = len(places) or designed(design, budget.sentinel_every, prospect.replicas)
+        return Expected(trials=trials + more + more // budget.sentinel_every)
+
+
+def collect(task: Task, samples: int | None = None) -> Collected:
+    """Measure configurations that fill the space. Raises what `Collect` and `execute` do."""
+    return execute(Collect(task, samples))
+
+
+def _wanted(budget: Budget, design: int) -> int:
+    """How many replicates there are to be in all."""
+    if budget.replicate_trials is not None:
+        return budget.replicate_trials
+    # A refinement has replicates of its own, and knows more when it allots them.
+    return 0 if budget.refine_trials else design // 4

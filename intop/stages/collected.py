@@ -1,0 +1,136 @@
+"""What was collected, as models learn from it."""
+
+from collections.abc import Sequence
+
+from intop.domain.performance import performance
+from intop.domain.replicates import Measured, by_configuration
+from intop.domain.space import Space
+from intop.domain.trial import Trial
+from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.learn.active import best_known
+from intop.learn.components import p99_equivalent
+from intop.learn.samples import Samples
+from intop.run import prerequisites
+from intop.run.available_space import stored_probed
+from intop.run.context import Task
+
+
+def samples_of(space: Space, measured: Sequence[Measured]) -> Samples:
+    """Measured configurations as models learn from them."""
+    return Samples(
+        variables=space.variables,
+        values=space.values([m.configuration for m in measured]),
+        measured=tuple(m.p99_ms for m in measured),
+    )
+
+
+def collected_space(task: Task) -> Space:
+    """The space that the collected configurations fill. Raises ResultMissingError."""
+    plan = task.store.plan(task.subject, "collect")
+    varied = {key for planned in plan for key in planned.configuration.values}
+    if not varied:
+        raise prerequisites.missing(task, "nothing is collected yet", "collect")
+    return required_space(task).restricted(varied)
+
+
+def collected_trials(task: Task) -> list[Trial]:
+    """The last attempt at each trial of `collect` and of `refine`, if that has begun.
+
+    Some of them are usable. Raises ResultMissingError while a plan of these is not carried out.
+    """
+    refined = task.store.plan(task.subject, "refine")
+    return stage_trials(task, "collect") + (stage_trials(task, "refine") if refined else [])
+
+
+def stage_trials(task: Task, stage: str) -> list[Trial]:
+    """The last attempt at each trial of a stage; some of them are usable.
+
+    Raises ResultMissingError while the plan is not carried out. What is added to a plan later
+    belongs to it once it is planned: what is measured so far will do without it.
+    """
+    plan = task.store.plan(task.subject, stage)
+    trials = task.trials(stage)
+    if not plan or len(trials) < len(plan):
+        made = f"{len(trials)} of {len(plan)} trials of {stage} are measured"
+        raise prerequisites.missing(task, made if plan else "nothing is collected yet", stage)
+    usable(trials, task)
+    return trials
+
+
+def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
+    """The configuration that is believed to have the shortest tail, without the default.
+
+    Of those that never failed. The lowest of many that were measured once would be the luckiest.
+    None where there is none.
+    """
+    measured = [
+        (one, tail)
+        for one, tail in zip(by_configuration(trials), tails_of(trials), strict=True)
+        if not one.configuration.is_default and not one.failures
+    ]
+    if not measured:
+        return None
+    tails = samples_of(collected_space(task), [tail for _, tail in measured])
+    best, _ = measured[best_known(tails, seed=task.seed("best"))]
+    return best
+
+
+def tails_of(trials: Sequence[Trial]) -> list[Measured]:
+    """The trials by configuration, as `by_configuration` has them, with tails in place of P99."""
+    return by_configuration(trials, lambda trial: trial.tail_ms)
+
+
+def required_space(task: Task) -> Space:
+    """The space that was probed. Raises ResultMissingError before any stage has measured."""
+    probed = stored_probed(task)
+    if probed is None:
+        raise prerequisites.missing(task, "nothing is measured yet", "screen")
+    return probed.space
+
+
+def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:
+    """The trials that say something. Raises ResultMissingError when there is none."""
+    good = [t for t in trials if t.usable]
+    if not good:
+        raise ResultMissingError(f"{task.title}: none of {len(trials)} trials could be measured")
+    return good
+
+
+def check_samples(task: Task, stage: str, samples: int | None) -> None:
+    """A plan is made once. Raises UsageError when another size is asked for later."""
+    planned = sum(p.role == "design" for p in task.store.plan(task.subject, stage))
+    if planned and samples not in (None, planned):
+        raise UsageError(
+            f"{task.title}: this campaign's {stage} has {planned} configurations already. "
+            f"Go on without --samples, or begin another campaign with --new"
+        )
+
+
+def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
+    """What was collected and refined, as models are trained on it, and the trials themselves.
+
+    Raises ResultMissingError, or IntopError where the study's objective is a component, and there
+    is none that could be one.
+    """
+    space, trials = collected_space(task), collected_trials(task)
+    measured = by_configuration(trials)
+    if task.context.study.objective == "component":
+        told = equivalents(task)
+        measured = by_configuration(trials, lambda t: told[t.stage, t.planned.index])
+    return space, samples_of(space, measured), trials
+
+
+def equivalents(task: Task) -> dict[tuple[str, int], float]:
+    """Each usable collected trial told as P99 equivalent of the first component, by its place.
+
+    Raises ResultMissingError, and IntopError where there is none that could be one.
+    """
+    told = usable(collected_trials(task), task)
+    try:
+        found = p99_equivalent(performance(told))
+    except ValueError as error:
+        raise IntopError(
+            f'{task.title}: objective = "component" is no objective here: {error}. '
+            f'Set objective = "p99" in [study] of {task.context.study.path}'
+        ) from error
+    return {(t.stage, t.planned.index): v for t, v in zip(told, found, strict=True)}

@@ -1,0 +1,143 @@
+"""screen: which parameters matter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from intop.domain.drift import drift
+from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
+from intop.domain.replicates import by_configuration
+from intop.domain.results import Ranking
+from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import WORKLOADS, Budget
+from intop.errors import ResultMissingError
+from intop.learn.design import latin_hypercube
+from intop.learn.screening import rank
+from intop.run.context import Context, Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect, designed
+from intop.run.replicas import replicas_in_use
+from intop.run.stage import Batch, Expected, SoFar, Stage
+from intop.stages.collected import check_samples, required_space, samples_of, usable
+from intop.stages.pilot import timed
+from intop.stages.sentinels import with_sentinels
+from intop.store import Subject
+
+LOOKS = 10
+"""Parts of a screening, each of which fills the space; at the end of one it may be looked at."""
+
+FIRST_LOOK = 30
+"""Configurations before a first look at a screening. Fewer show next to nothing of a hundred
+parameters, and what they show changes."""
+
+
+class Screen(Stage[Ranking]):
+    """Trials of configurations that fill the whole space, and so do those before each look.
+
+    They rank all parameters that the cluster offers, and choose the SRP or DRP. It ends at a look
+    where that choice is stable. `samples` overrides the budget's number of configurations. Raises
+    ResultMissingError when too few could be measured, UsageError for another number than planned.
+    """
+
+    name = "screen"
+    description = "which parameters matter"
+    command = "screen"
+    result_type = Ranking
+    explores = True
+
+    def __init__(self, task: Task, samples: int | None = None) -> None:
+        check_samples(task, self.name, samples)
+        super().__init__(timed(task))
+        self.samples = samples
+        self._rankings: dict[int, Ranking] = {}
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        plan = so_far.plan or self._design(so_far)
+        for end in _looks(plan) if self._budget.screen_stable else ():
+            trials = so_far.first(end)
+            if len(trials) < end:
+                return Batch(plan[:end], later=plan[end:])
+            if self._is_stable(trials):
+                return None
+        return Batch(plan) if len(so_far.trials) < len(plan) else None
+
+    def result(self, trials: Sequence[Trial]) -> Ranking:
+        saved = len(self.task.store.plan(self.task.subject, self.name)) - len(trials)
+        if saved:
+            self.task.context.progress.say(
+                f"{self.task.title}: screen: the choice is stable, so {saved} trials need not be "
+                f"measured"
+            )
+        change = drift(trials, level=self._budget.level)
+        return replace(self._ranked(trials), drift=change, saved=saved)
+
+    @property
+    def _budget(self) -> Budget:
+        return self.task.context.study.budget
+
+    def _design(self, so_far: SoFar) -> list[PlannedTrial]:
+        count = self.samples or self._budget.screen_trials
+        space, batch = so_far.testbed().probed.space, -(-count // LOOKS)
+        design = latin_hypercube(space, count, seed=self.task.seed("screen"), batch=batch)
+        return with_sentinels(design, self._budget.sentinel_every, replicas_in_use(self.task))
+
+    def _is_stable(self, trials: Sequence[Trial]) -> bool:
+        self._ranked(trials)
+        so_far = [self._rankings[n] for n in sorted(self._rankings) if n <= len(trials)]
+        return is_stable(so_far, self._budget.screen_stable)
+
+    def _ranked(self, trials: Sequence[Trial]) -> Ranking:
+        # By their number: what was measured before a look is not measured again.
+        if len(trials) not in self._rankings:
+            self._rankings[len(trials)] = _ranking(self.task, trials)
+        return self._rankings[len(trials)]
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        budget = prospect.budget
+        trials = len(prospect.places(cls.name)) or designed(
+            budget.screen_trials, budget.sentinel_every, prospect.replicas
+        )
+        return Expected(trials=trials, bound="at most" if budget.screen_stable else "")
+
+
+def screen(task: Task, samples: int | None = None) -> Ranking:
+    """Rank all parameters, and choose the ones to tune. Raises what `Screen` and `execute` do."""
+    return execute(Screen(task, samples))
+
+
+def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
+    """After how many places of a screening's plan it is looked at."""
+    ends = [place for place, p in enumerate(plan, start=1) if p.role == "design"]
+    batch = max(1, -(-len(ends) // LOOKS))
+    return [ends[n - 1] for n in range(batch, len(ends), batch) if n >= FIRST_LOOK]
+
+
+def _ranking(task: Task, trials: Sequence[Trial]) -> Ranking:
+    """What the trials so far say of all parameters. Raises ResultMissingError for too few."""
+    space = required_space(task)
+    samples = samples_of(space, by_configuration(usable(trials, task)))
+    keep = min(task.context.study.budget.keep, len(space.parameters))
+    try:
+        return rank(samples, keep=keep, seed=task.seed("ranking"))
+    except ValueError as error:
+        raise ResultMissingError(
+            f"{task.title}: {len(trials)} trials are no screening: {error}. Measure more of them: "
+            f"intop screen --new --samples 100 --arch {task.subject.arch} "
+            f"--workload {task.workload.name}"
+        ) from error
+
+
+def workloads_agree(context: Context) -> dict[str, RankAgreement]:
+    """The rankings of two workloads held against each other, for each architecture with both."""
+    found: dict[str, RankAgreement] = {}
+    for arch in context.archs:
+        rankings: dict[str, Ranking] = {}
+        for workload in WORKLOADS:
+            subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
+            if ranking := context.store.get(subject, Ranking):
+                rankings[workload] = ranking
+        for one, other in combinations(rankings, 2):
+            names = (f"{arch} {one}", f"{arch} {other}")
+            found[" and ".join(names)] = rank_agreement(names, rankings[one], rankings[other])
+    return found

@@ -1,0 +1,103 @@
+"""search: the candidates that the models promise most of."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from intop import artefacts
+from intop.domain import effort
+from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.trial import Trial
+from intop.learn.finalists import diverse
+from intop.learn.fitness import Fitness
+from intop.learn.searching.search import search as global_search
+from intop.learn.surrogate import fit_trees
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Expected, Stage
+from intop.stages.collected import collected_samples
+from intop.stages.models import path_of, usable_trees
+from intop.stages.train import required_training
+
+PROMISING, KEPT_CANDIDATES = 2_000, 20
+"""Candidates, and how many different ones of them are kept."""
+
+
+class GlobalSearch(Stage[Search]):
+    """The configurations with the lowest predicted P99, by STM or DTM.
+
+    The four tree models are searched one by one, as in the paper, and together. The candidates
+    are from the search of all four, with a penalty where they are not sure; each model's own
+    best is kept beside them, so that `verify` can measure it. The models are fitted
+    again from the stored trials and hyper-parameters, which takes a second or two, unless there is
+    a folder `models` of saved ones.
+    """
+
+    name = "search"
+    description = "configurations that the models promise most of"
+    command = "search"
+    result_type = Search
+    needs = ("train",)
+    measures = False
+
+    def __init__(self, task: Task, models: Path | None = None, algorithm: str = "genetic") -> None:
+        super().__init__(task)
+        self.models = models
+        self.algorithm = algorithm
+
+    def result(self, trials: Sequence[Trial]) -> Search:  # noqa: ARG002
+        task, models = self.task, self.models
+        source = (
+            required_training(task) if models is None else artefacts.read(path_of(models, task))
+        )
+        budget = task.context.study.budget
+        space, samples, _ = collected_samples(task)
+        if isinstance(source, Training):
+            predictor = fit_trees(source.fitted, samples, task.seed("search"))
+        else:
+            predictor = usable_trees(source, task, space, samples)
+        names = [*predictor.models, "ensemble"]
+        start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
+        progress = task.context.progress
+        progress.begin(f"{task.title}: search", len(names))
+        convergences: list[Convergence] = []
+        candidates: list[Candidate] = []
+        winners: list[Candidate] = []
+        try:
+            for name in names:
+                found = global_search(
+                    space,
+                    Fitness(predictor) if name == "ensemble" else predictor.only(name),
+                    algorithm=self.algorithm,
+                    model=name,
+                    seed=task.seed("search", name),
+                    population=budget.population,
+                    generations=budget.generations,
+                    patience=budget.patience,
+                    keep=PROMISING if name == "ensemble" else 1,
+                    start=start,
+                )
+                convergences.append(found.convergence)
+                (candidates if name == "ensemble" else winners).extend(found.candidates)
+                progress.step(name)
+        finally:
+            progress.end()
+        ranking = task.store.get(task.subject, Ranking)
+        weights = {i.key: i.mean for i in ranking.importances} if ranking else None
+        return Search(
+            candidates=tuple(diverse(space, candidates, KEPT_CANDIDATES, weights=weights)),
+            convergences=tuple(convergences),
+            objective=task.context.study.objective,
+            winners=tuple(winners),
+        )
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        return Expected(time=effort.search(prospect.budget))
+
+
+def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -> Search:
+    """Search the models. Raises what `required_training` and `collected_samples` do."""
+    return execute(GlobalSearch(task, models, algorithm))

@@ -1,0 +1,118 @@
+"""train: models over the collected trials (STM, DTM)."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from intop import artefacts
+from intop.domain import effort
+from intop.domain.effort import Span
+from intop.domain.performance import performance
+from intop.domain.results import Searches, Training
+from intop.domain.trial import Trial
+from intop.errors import UsageError
+from intop.learn.ceiling import ceiling
+from intop.learn.components import components
+from intop.learn.families import FAMILIES
+from intop.learn.parallel import processes
+from intop.learn.tuning import limits, train_all
+from intop.run import prerequisites
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Expected, Stage
+from intop.stages.collected import collected_samples, usable
+from intop.stages.models import save_models, target_of
+
+
+class Train(Stage[Training]):
+    """All six families, tuned on the collected configurations, with their held-out errors.
+
+    A configuration counts once, with all of its trials: its replicates are never on both sides of
+    a fold. They have no weights, since not all six families know any. Every search is stored as
+    soon as it ends, so that a training that is killed goes on with the others.
+    """
+
+    name = "train"
+    description = "models that predict P99 from a configuration"
+    command = "train"
+    result_type = Training
+    needs = ("collect",)
+    measures = False
+
+    def result(self, trials: Sequence[Trial]) -> Training:
+        task = self.task
+        budget, objective = task.context.study.budget, task.context.study.objective
+        space, samples, trials = collected_samples(task)
+        progress = task.context.progress
+        for line in limits(list(FAMILIES), len(samples)):
+            progress.say(f"{task.title}: {line}")
+        progress.begin(f"{task.title}: train", len(FAMILIES))
+        try:
+            outcome = train_all(
+                list(FAMILIES),
+                samples,
+                folds=budget.folds,
+                trials=budget.tuning_trials,
+                timeout_s=budget.tuning_timeout_s,
+                seed=task.seed("train"),
+                repeats=budget.repeats,
+                level=budget.level,
+                kept=task.store.get(task.subject, Searches),
+                keep=partial(task.store.put, task.subject),
+                progress=progress.step,
+            )
+        finally:
+            progress.end()
+        return Training(
+            keys=tuple(p.key for p in space.parameters),
+            fitted=tuple(fitted for fitted, _ in outcome),
+            errors=tuple(error for _, error in outcome),
+            trials=sum(len(trials) for trials in samples.measured),
+            configurations=len(samples),
+            ceiling=ceiling(samples),
+            components=components(performance(usable(trials, task))),
+            objective=objective,
+            target=target_of(task.context.study),
+        )
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """As long as before, where that is known."""
+        budget, before = prospect.budget, prospect.training
+        if before is None:
+            rows = budget.collect_trials + budget.refine_trials
+            return Expected(time=effort.training(rows, budget, processes()))
+        seconds = sum(error.seconds for error in before.errors) / processes()
+        return Expected(time=Span(likely_s=seconds, most_s=1.5 * seconds))
+
+
+def train(task: Task, models: Path | None = None) -> Training:
+    """Train the models, and save them in the folder `models`, fitted to all configurations.
+
+    Raises what `collected_samples` does.
+    """
+    if models is not None:
+        artefacts.prepare(models)
+    training = execute(Train(task))
+    if models is not None:
+        space, samples, _ = collected_samples(task)
+        save_models(models, task, space, samples, training)
+    return training
+
+
+def required_training(task: Task) -> Training:
+    """What was trained. Raises ResultMissingError, or UsageError for another objective's models."""
+    training = task.store.get(task.subject, Training)
+    if training is None:
+        raise prerequisites.missing(task, "no models yet", "train")
+    study = task.context.study
+    if training.objective != study.objective:
+        train_again = prerequisites.command_line(
+            study, ["train"], task.subject.arch, task.workload.name
+        )
+        raise UsageError(
+            f"{task.title}: the models learned the objective {training.objective!r}, and "
+            f"{study.path} asks for {study.objective!r}. Train them for it: {train_again}"
+        )
+    return training

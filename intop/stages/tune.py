@@ -1,0 +1,77 @@
+"""tune: all stages after one another, without those that have ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from intop.domain.explanation import Explanation
+from intop.domain.refined import Refined
+from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.run.context import Context, Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.registry import stages
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Everything that one architecture's campaign found out under one workload.
+
+    `refined` is None where the budget has no `refine_trials`, `explanation` where there is no gain,
+    or the budget has no `explain_rounds`.
+    """
+
+    arch: str
+    workload: str
+    ranking: Ranking
+    refined: Refined | None
+    training: Training
+    search: Search
+    verdict: Verdict
+    explanation: Explanation | None
+
+
+def tune(context: Context, done: Callable[[Tuned], None]) -> list[Tuned]:
+    """All that was asked for, one architecture and workload after the other.
+
+    `done` hears of each as soon as its verdict is there.
+    """
+    results: list[Tuned] = []
+    for task in context.subjects():
+        results.append(_tuned(task))
+        done(results[-1])
+    context.store.finish(context.campaign)
+    return results
+
+
+def _tuned(task: Task) -> Tuned:
+    study, store, subject = task.context.study, task.store, task.subject
+    for stage in stages():
+        # Stages that prepare a campaign belong to the first one that measures.
+        if stage.of_its_own or stage.prepares:
+            continue
+        prospect = Prospect.of(study, task.workload, subject, store)
+        if not (
+            stage.is_done(prospect) or stage.is_idle(prospect) or not stage.is_wanted(prospect)
+        ):
+            execute(stage.begin(task))
+    return Tuned(
+        arch=subject.arch,
+        workload=task.workload.name,
+        ranking=_found(task, Ranking),
+        refined=store.get(subject, Refined),
+        training=_found(task, Training),
+        search=_found(task, Search),
+        verdict=_found(task, Verdict),
+        explanation=store.get(subject, Explanation),
+    )
+
+
+def _found(task: Task, kind: type[T]) -> T:
+    """What a stage that nobody can leave out has stored."""
+    found = task.store.get(task.subject, kind)
+    if found is None:
+        raise RuntimeError(f"{task.title}: the stages of tune leave no {kind.__name__}")
+    return found

@@ -1,0 +1,355 @@
+"""verify: what the candidates are worth, measured against the default."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from intop.domain.baseline import HOST
+from intop.domain.campaign_status import Bound
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.looks import Look, looks
+from intop.domain.results import Search, Verdict
+from intop.domain.sides import Latencies, latencies, side_by_side
+from intop.domain.speedups import SpeedUps, speed_ups
+from intop.domain.stats import geometric_mean, paired_ratio
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IntopError, UsageError
+from intop.run import prerequisites
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Batch, Expected, SoFar, Stage
+from intop.run.testbed import Testbed
+from intop.stages.baselines import chosen_baselines, fit, try_out
+from intop.stages.blocks import (
+    blocks,
+    first_problem,
+    judged_pairs,
+    p99_by_round,
+    paired,
+    planned_arms,
+    planned_rounds,
+    usable_by_round,
+)
+from intop.stages.collected import best_measured, collected_trials
+from intop.stages.pilot import timed
+
+MEASURED_BEST = "best measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picked:
+    """The best finalist: its name, its configuration, and the trials that say so."""
+
+    origin: str
+    configuration: Configuration
+    trials: tuple[Trial, ...]
+
+
+class Pick(Stage[Picked]):
+    """All finalists and the default in interleaved rounds.
+
+    They say which finalist is the best, and what each tree model's own winner is worth. Raises
+    IntopError where no finalist could be measured.
+    """
+
+    name = "pick"
+    description = "which candidate is the best"
+    command = "verify"
+    result_type = Picked
+    needs = ("search",)
+
+    def __init__(self, task: Task) -> None:
+        self._finalists = _finalists(task, task.context.study.budget.finalists)
+        super().__init__(timed(task))
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if so_far.plan:
+            return so_far.unfinished
+        rounds = self.task.context.study.budget.pick_rounds
+        return Batch(blocks(self.task, self.name, {**self._finalists, HOST: DEFAULT}, rounds))
+
+    def result(self, trials: Sequence[Trial]) -> Picked:
+        origin, configuration = _best(self.task, trials)
+        return Picked(origin=origin, configuration=configuration, trials=tuple(trials))
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        return bool(prospect.places("judge")) or prospect.has(Verdict)
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        if planned := len(prospect.places(cls.name)):
+            return Expected(trials=planned)
+        # A winner of a model may be a finalist already.
+        budget = prospect.budget
+        return Expected(trials=budget.pick_arms * budget.pick_rounds, bound="at most")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """A configuration against the default in the rounds of one series of a stage.
+
+    `origin` names the configuration, `against` the default. Up to `rounds` are measured, and looked
+    at up to `looks` times. In each of them the arms `beside` these two are measured, too. Its part
+    of the plan begins at `start`.
+    """
+
+    task: Task
+    stage: str
+    origin: str
+    configuration: Configuration
+    against: str
+    rounds: int
+    looks: int
+    series: int = 1
+    start: int = 0
+    beside: Mapping[str, Configuration] = field(default_factory=dict)
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        """The rounds up to the next look; None when all are measured, or it is clear before."""
+        plan = list(so_far.plan) or self._plan(so_far.testbed())
+        # Right at the looks only: what is measured beyond one is never left out again.
+        for look in self._schedule(plan):
+            end = (2 + len(self.beside)) * look.rounds
+            trials = so_far.first(end)
+            if len(trials) < min(end, len(plan)):
+                return Batch(plan[:end], later=plan[end:])
+            if self._is_clear(trials):
+                return None
+        return None
+
+    def verdict(self, trials: Sequence[Trial]) -> Verdict:
+        """What the trials of the rounds so far say, at the level of the look that they belong to.
+
+        Raises IntopError when fewer than two pairs could be measured.
+        """
+        default, tuned = self._pairs(trials)
+        if len(default) < 2:
+            raise IntopError(
+                f"{self.task.title}: only {len(default)} pairs could be measured, a verdict needs "
+                f"two: {first_problem(trials)}"
+            )
+        plan = self.task.store.plan(self.task.subject, self.stage)
+        schedule = self._schedule([p for p in plan if p.index >= self.start])
+        rounds = planned_rounds([t.planned for t in trials])
+        look = next(look for look in schedule if rounds <= look.rounds)
+        before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
+        interval = paired_ratio(before, after, level=look.level)
+        return Verdict(
+            configuration=self.configuration,
+            origin=self.origin,
+            default_p99_ms=geometric_mean(before),
+            tuned_p99_ms=geometric_mean(after),
+            ratio=interval.ratio,
+            ratio_low=interval.low,
+            ratio_high=interval.high,
+            level=self.task.context.study.budget.level,
+            pairs=len(default),
+            failures=sum(t.status == "failed" and t.planned.arm == self.origin for t in trials),
+            against="" if self.against == HOST else self.against,
+            rounds=rounds,
+            planned_rounds=schedule[-1].rounds,
+            looks=len(schedule),
+            sides=side_by_side(default, tuned, level=look.level),
+        )
+
+    def say_if_early(self, verdict: Verdict) -> None:
+        """Say that it was clear before its last round, if it was."""
+        if verdict.stopped_early:
+            self.task.context.progress.say(
+                f"{self.task.title}: {self.stage}: clear after {verdict.rounds} of "
+                f"{verdict.planned_rounds} rounds"
+            )
+
+    def _schedule(self, plan: Sequence[PlannedTrial]) -> Sequence[Look]:
+        level = self.task.context.study.budget.level
+        return looks(planned_rounds(plan) or self.rounds, self.looks, level=level)
+
+    def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
+        arms = {
+            self.origin: self.configuration,
+            **self.beside,
+            self.against: _default(self.task, testbed, self.against),
+        }
+        return blocks(
+            self.task, self.stage, arms, self.rounds, series=self.series, start=self.start
+        )
+
+    def _is_clear(self, trials: Sequence[Trial]) -> bool:
+        default, _ = self._pairs(trials)
+        return len(default) >= 2 and self.verdict(trials).outcome in ("gain", "worse")
+
+    def _pairs(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
+        arms = usable_by_round(trials)
+        return paired(arms.get(self.against, {}), arms.get(self.origin, {}))
+
+
+class Judge(Stage[Verdict]):
+    """The best finalist against the default in fresh pairs, until the verdict is clear.
+
+    The pairs are fresh: a finalist that was only lucky when it was picked has to be lucky again.
+    `against` names the baseline that stands for the default, if not the host's own values do.
+    """
+
+    name = "judge"
+    description = "the winner against the default, for the verdict"
+    command = "verify"
+    result_type = Verdict
+    needs = ("pick",)
+
+    def __init__(self, task: Task, picked: Picked, against: str = HOST) -> None:
+        super().__init__(timed(task))
+        self.picked = picked
+        budget = task.context.study.budget
+        self._judgement = Judgement(
+            task=self.task,
+            stage=self.name,
+            origin=picked.origin,
+            configuration=picked.configuration,
+            against=against,
+            rounds=budget.judge_pairs,
+            looks=budget.judge_looks,
+        )
+
+    @classmethod
+    def begin(cls, task: Task) -> Self:
+        return cls(task, execute(Pick(task)))
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        return self._judgement.ask(so_far)
+
+    def result(self, trials: Sequence[Trial]) -> Verdict:
+        found = self._judgement.verdict(trials)
+        self._judgement.say_if_early(found)
+        return replace(found, models=_speed_ups(self.task, self.picked.trials))
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """It ends at a look where it is clear. A gain worth having mostly is at the first."""
+        budget = prospect.budget
+        bound: Bound = "at most" if budget.judge_looks > 1 else ""
+        if planned := len(prospect.places(cls.name)):
+            return Expected(trials=planned, bound=bound)
+        trials = 2 * budget.judge_pairs
+        first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
+        return Expected(trials=trials, bound=bound, likely=min(trials, 2 * first.rounds))
+
+
+def verify(task: Task, against: str = HOST) -> Verdict:
+    """Pick the best finalist, then judge it against the default, or the baseline `against`.
+
+    Raises UsageError for a baseline that is unknown, or not the one that the campaign's judgement
+    was planned with, and what `Pick`, `Judge` and `execute` do.
+    """
+    _check_against(task, against)
+    return execute(Judge(task, execute(Pick(task)), against))
+
+
+def judged_latencies(task: Task) -> Latencies | None:
+    """Those of the pairs that the campaign's verdict rests on, None before there is one."""
+    verdict = task.store.get(task.subject, Verdict)
+    if verdict is None:
+        return None
+    return latencies(*judged_pairs(task.trials("judge"), verdict), against=verdict.against)
+
+
+def _check_against(task: Task, against: str) -> None:
+    """Raises UsageError for a baseline that there is none of, or that comes too late."""
+    if against != HOST:
+        chosen_baselines(task.context.study, (against,))
+    planned = planned_arms(task.store.plan(task.subject, "judge"))
+    if planned and against not in planned:
+        known = (HOST, *task.context.study.baselines)
+        before = next((name for name in planned if name in known), "another default")
+        again = "intop verify" if before == HOST else f"intop verify --default {before}"
+        beside = "" if against == HOST else f" {against} --default {against}"
+        raise UsageError(
+            f"{task.title}: this campaign's verdict was planned against {before}, not {against}. "
+            f"Go on with: {again}\n"
+            f"Or lay the tuned configuration beside {against} with: intop contest{beside}"
+        )
+
+
+def _default(task: Task, testbed: Testbed, against: str) -> Configuration:
+    """What the default's arm applies."""
+    if against == HOST:
+        return DEFAULT
+    (baseline,) = chosen_baselines(task.context.study, (against,))
+    try_out(task, testbed, (baseline,))
+    found = fit(task, baseline)
+    if found.configuration.is_default:
+        task.context.progress.say(
+            f"{task.title}: {against} changes nothing on this host, so the verdict is against "
+            f"the host's own values"
+        )
+    return found.configuration
+
+
+def _finalists(task: Task, count: int) -> dict[str, Configuration]:
+    """By arm: promising candidates, the best measured one, and each tree model's own winner.
+
+    `count` is how many there are without the winners. The lowest of single trials would be the
+    luckiest, so the best is what is believed to be, given how noisy trials are, among those that
+    never failed. A configuration has one arm only, the first that it would have.
+    """
+    search = task.store.get(task.subject, Search)
+    if search is None or not search.candidates:
+        raise prerequisites.missing(task, "no candidates yet", "search")
+    best = best_measured(task, collected_trials(task))
+    predicted = [c.configuration for c in search.candidates]
+    room = count if best is None or count == 1 else count - 1
+    named = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
+    if best is not None and room < count:
+        named.append((MEASURED_BEST, best.configuration))
+    named += [(winner.model, winner.configuration) for winner in search.winners]
+    finalists: dict[str, Configuration] = {}
+    for name, configuration in named:
+        if configuration not in finalists.values():
+            finalists[name] = configuration
+    return finalists
+
+
+def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
+    """What the models' own winners are worth; None where none of them was measured."""
+    search = task.store.get(task.subject, Search)
+    planned = planned_arms([t.planned for t in picked]).items()
+    measured = {configuration.digest: arm for arm, configuration in planned}
+    arms = {
+        winner.model: measured[winner.configuration.digest]
+        for winner in (search.winners if search else ())
+        if winner.configuration.digest in measured
+    }
+    if not arms:
+        return None
+    return speed_ups(
+        arms,
+        p99_by_round(picked),
+        Counter(t.planned.arm for t in picked if t.status == "failed"),
+        default=HOST,
+        level=task.context.study.budget.level,
+    )
+
+
+def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
+    """The finalist with the lowest geometric mean of P99, among those that never failed.
+
+    A disturbed trial says nothing about its finalist; one that is left with none is out, too.
+    """
+    trials: dict[str, list[Trial]] = defaultdict(list)
+    for trial in picked:
+        if not trial.configuration.is_default:
+            trials[trial.planned.arm].append(trial)
+    sound = {
+        name: usable
+        for name, made in trials.items()
+        if (usable := [t for t in made if t.usable]) and all(t.status != "failed" for t in made)
+    }
+    if not sound:
+        raise IntopError(
+            f"{task.title}: every finalist failed, or was disturbed in all its trials: "
+            f"{first_problem(picked)}"
+        )
+    name = min(sound, key=lambda n: geometric_mean([t.p99_ms for t in sound[n]]))
+    return name, sound[name][0].configuration
