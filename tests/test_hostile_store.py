@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaigns import with_labels
 from intop.domain.configuration import Configuration
 from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Trial
@@ -227,6 +228,7 @@ def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:
 @pytest.mark.parametrize("version", ["x", "1", -1, 1.5, None])
 def test_an_odd_schema_is_refused_or_brought_up(path: Path, version: object) -> None:
     with sqlite3.connect(path) as connection:
+        with_labels(connection)
         connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version)")
         connection.execute("insert into meta values (?)", (version,))
