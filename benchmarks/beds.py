@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.campaign import measured
 from benchmarks.contenders import Arm, Shared, Shot
 from benchmarks.datasets import context_of, write
 from benchmarks.screening import as_samples, read
@@ -26,7 +27,6 @@ from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
-from intop.run.executor import measure_plan
 from intop.stages.blocks import Arms, blocks, p99_by_round
 from intop.stages.collected import required_space
 from intop.store import opened
@@ -184,9 +184,7 @@ class Lab:
                 )
             ]
 
-        trials = measure_plan(
-            self._task, "collect", lambda _: more([]), failures_count=False, more=more
-        )
+        trials = measured(self._task, "collect", more([]), ends_by_failures=False, more=more)
         return self._shared(trials)
 
     def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
@@ -201,11 +199,11 @@ class Lab:
 
     def _in_rounds(self, stage: str, arms: Arms, rounds: int) -> list[Trial]:
         plan = blocks(self._task, stage, arms, rounds)
-        return measure_plan(
+        return measured(
             self._task,
             stage,
             lambda _: plan,
-            failures_count=False,
+            ends_by_failures=False,
             # What was planned with more rounds, and interrupted, may end with fewer.
             looks=lambda _: [rounds * len(arms)],
             enough=lambda _: True,

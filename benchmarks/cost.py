@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.campaign import begun
+from benchmarks.campaign import begun, measured
 from intop.config.study import load_study
 from intop.domain.cluster import HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.trial import PlannedTrial
@@ -32,7 +32,6 @@ from intop.resources import shipped
 from intop.run import cluster_testbed as pipeline
 from intop.run.cluster_testbed import Bench
 from intop.run.context import Task
-from intop.run.executor import measure_plan
 from intop.store import Store, opened
 
 LIMIT = 0.1
@@ -194,7 +193,7 @@ def measured(task: Task, watch: Watch, count: int) -> int:
             (Store, "add", watch.stored(Store.add)),
         ):
             stack.enter_context(patch.object(place, name, work))
-        measure_plan(task, "collect", plan, failures_count=False)
+        measured(task, "collect", plan, ends_by_failures=False)
     return keys
 
 

@@ -32,6 +32,7 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.campaign import measured
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
@@ -48,10 +49,10 @@ from intop.resources import shipped
 from intop.run.campaigns import latest_or_new
 from intop.run.cluster_testbed import Bench
 from intop.run.context import Context, Task
-from intop.run.executor import measure_plan, with_sentinels
 from intop.run.replicas import replicas_in_use
 from intop.stages.blocks import Arms, blocks
 from intop.stages.collected import required_space, screen
+from intop.stages.sentinels import with_sentinels
 from intop.store import Store, opened
 
 DUMMIES = (
@@ -177,7 +178,7 @@ def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]
             passes, task.context.study.budget.sentinel_every, replicas_in_use(task)
         )
 
-    parts["collect"] = measure_plan(task, "collect", plan)
+    parts["collect"] = measured(task, "collect", plan)
     if task.workload.name == "slt":
         best = min(by_configuration(parts["collect"]), key=lambda m: median(m.p99_ms))
         parts["alone"] = changed(task, "contest", DEFAULT, arguments.rounds)
@@ -189,7 +190,7 @@ def changed(task: Task, stage: str, base: Configuration, rounds: int) -> list[Tr
     """A configuration, and it with one parameter changed, in rounds."""
     arms = alone(required_space(task), base)
     plan = blocks(task, stage, arms, rounds)
-    return measure_plan(task, stage, lambda _: plan, failures_count=False)
+    return measured(task, stage, plan, ends_by_failures=False)
 
 
 def alone(space: Space, base: Configuration) -> Arms:

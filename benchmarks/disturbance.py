@@ -36,7 +36,7 @@ from typing import Any, Literal, Self
 
 from scipy.stats import spearmanr
 
-from benchmarks.campaign import begun
+from benchmarks.campaign import begun, measured
 from benchmarks.verdicts import between, waiting
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
@@ -48,7 +48,6 @@ from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run import replicas
 from intop.run.cluster_testbed import Bench, bench
-from intop.run.executor import measure_plan
 from intop.stages.blocks import blocks, p99_by_round
 from intop.store import Store, opened
 
@@ -244,7 +243,7 @@ def campaign(store: Store, study: Study, rounds: int, neighbour: Neighbour) -> F
     arms = configurations()
     began = time.monotonic()
     with neighbour:
-        trials = measure_plan(task, "contest", lambda _: blocks(task, "contest", arms, rounds))
+        trials = measured(task, "contest", blocks(task, "contest", arms, rounds))
         seconds = time.monotonic() - began
     return Found(
         attempts=store.trials(task.subject, "contest"),

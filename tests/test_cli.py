@@ -18,7 +18,6 @@ import pytest
 from campaigns import LAB
 from fakes import probe_of
 from intop import __version__
-from intop.stages import tune
 from intop.cli import cli, rollback
 from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration

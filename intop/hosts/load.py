@@ -61,8 +61,8 @@ class Load:
 
     `rate_rps` in requests/s over all connections (whole numbers only: it is rounded);
     `duration_s` are the counted seconds; `url` has no path; `dynamic_path` is what dlt asks for;
-    `threads` are wrk2's. With `prune_above_ms` the run ends as soon as it is certain that more than 1 %
-    of its requests are answered later than that after they were due; wrk2 ignores it
+    `threads` are wrk2's. With `prune_above_ms` the run ends as soon as it is certain that more than
+    1 % of its requests are answered later than that after they were due; wrk2 ignores it
     (`lua/intop.lua` says why). ValueError where a tool would silently do something else.
     """
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from intop.domain.agreement import Agreement
 from intop.domain.trial import PlannedTrial, Trial
@@ -80,7 +80,7 @@ class _Testbeds:
         self._ready = tuple(ready)
         self._stack = ExitStack()
 
-    def __enter__(self) -> "_Testbeds":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

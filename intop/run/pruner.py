@@ -1,8 +1,8 @@
 """Which trials are stopped before their end, and at what limit.
 
-A trial of a stage that explores has done its duty once its P99 is certainly far above the default's:
-it is a bad configuration, and by how much hardly matters. The default itself is never pruned, nor is
-anything that a verdict or a multi-arm comparison rests on.
+A trial of a stage that explores has done its duty once its P99 is certainly far above the
+default's: it is a bad configuration, and by how much hardly matters. The default itself is never
+pruned, nor is anything that a verdict or a multi-arm comparison rests on.
 """
 
 from collections.abc import Iterable

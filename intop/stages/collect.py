@@ -26,7 +26,7 @@ BATCH = 4
 
 
 class Collect(Stage[Collected]):
-    """Configurations that fill the space, and then replicates of those that promise or scatter much.
+    """Configurations that fill the space, then replicates of those that promise or scatter much.
 
     Without a screening that is the whole space. `samples` overrides the budget's number of
     configurations. When all of them are measured, replicates follow in batches, each allotted by

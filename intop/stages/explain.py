@@ -208,7 +208,9 @@ nineteen of twenty no more than REST_AT_MOST times that."""
 
 
 def explained(budget: Budget, keys: int, rest: int = REST) -> int:
-    """Trials of all phases for so many changes: by evidence, nested sets, elimination, giving back and
+    """Trials of all phases for so many changes.
+
+    They are ranked by evidence, then there are nested sets, elimination, giving back and
     interactions, and the rounds that judge the smallest set.
     """
     count = max(2, keys)

@@ -172,8 +172,8 @@ class Refine(Stage[Refined]):
         if _is_enough(so_far):
             return []
         self.task.context.progress.say(
-            f"{self.task.title}: refine: {_described(best)} after {spent} of {budget.refine_trials} "
-            f"trials; {len(proposed)} follow, expected to shorten its tail by "
+            f"{self.task.title}: refine: {_described(best)} after {spent} of "
+            f"{budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail by "
             f"{_share(step.improvement)}"
         )
         return proposed

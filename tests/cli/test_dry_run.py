@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from campaigns import begun
-from intop.inspect import status
 from intop.cli import cli
 from intop.domain.cluster import native_arch
 from intop.errors import ResultMissingError
+from intop.inspect import status
 from intop.resources import shipped
 from intop.store import opened
 

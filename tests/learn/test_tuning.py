@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from intop.stages import tune
 from intop.domain.encoding import Matrix
 from intop.domain.results import FittedFamily, ModelError, Searches
 from intop.domain.space import Space
-from intop.learn import tuning
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.learn.tuning import score, train_all, tune
+from intop.stages import tune
 from samples import table
 
 

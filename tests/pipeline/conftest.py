@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,7 +13,6 @@ from fakes import FakeBench
 from intop.config.study import load_study
 from intop.report.progress import LineProgress
 from intop.resources import shipped
-from intop.run import replicas
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
@@ -98,7 +97,7 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench]:
+def bench(tmp_path: Path) -> Iterator[FakeBench]:
     """A task of the lab's study whose trials are made up."""
     told = StringIO()
     study = load_study(shipped("configs") / "lab.toml")
@@ -112,15 +111,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBench
             progress=LineProgress(told),
             archs=("x86",),
             workloads=(study.workloads["slt"],),
+            testbeds=lambda _: nullcontext((fake,)),
         )
         subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
         task = Task(context=context, subject=subject, workload=study.workloads["slt"])
         fake = FakeBench(task, told=told)
-
-        @contextmanager
-        def ready(_task: Task, _replica: int) -> Iterator[FakeBench]:
-            yield fake
-
-        monkeypatch.setattr(replicas, "bench", ready)
-        monkeypatch.setattr(replicas, "check_ready", lambda _task: None)
         yield fake

@@ -1,8 +1,8 @@
 """Interleaved rounds."""
 
+from benchmarks.campaign import measured
 from fakes import FakeBench
 from intop.domain.configuration import Configuration
-from intop.run.executor import measure_plan
 from intop.stages.blocks import (
     blocks,
     latest_series,
@@ -46,7 +46,7 @@ def test_only_rounds_that_both_arms_have_are_pairs(bench: FakeBench) -> None:
     bench.p99_us = {one.digest: 1_000, other.digest: 2_000}
     lost = {(1, "one"), (3, "other")}
     bench.statuses = ["failed" if (p.round, p.arm) in lost else "ok" for p in made]
-    found = p99_by_round(measure_plan(bench.task, "contest", lambda _: made))
+    found = p99_by_round(measured(bench.task, "contest", made))
     assert {(1, 2), (1, 3), (1, 4)} == set(found["one"])
     assert {(1, 1), (1, 2), (1, 4)} == set(found["other"])
     before, after = paired(found["other"], found["one"])

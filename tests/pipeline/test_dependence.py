@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.campaign import measured
 from fakes import FakeBench, probe_of
-from intop.stages import partial_dependence
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.results import Training
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial
-from intop.run.executor import measure_plan
+from intop.stages import partial_dependence
 from samples import VERDICT, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -42,7 +42,7 @@ def collected(bench: FakeBench) -> FakeBench:
         PlannedTrial(index=n, role="design", configuration=c)
         for n, c in enumerate((DEFAULT, WINNER))
     ]
-    measure_plan(bench.task, "collect", lambda _: plan)
+    measured(bench.task, "collect", plan)
     return bench
 
 

@@ -16,11 +16,11 @@ def configurations(count: int) -> list[Configuration]:
 
 
 def plan(count: int) -> Callable[[Any], list[PlannedTrial]]:
-    return lambda _: measuring.with_sentinels(configurations(count), 2)
+    return lambda _: with_sentinels(configurations(count), 2)
 
 
 def test_sentinels_stand_between_the_configurations() -> None:
-    made = measuring.with_sentinels(configurations(5), 2)
+    made = with_sentinels(configurations(5), 2)
     roles = ["baseline", *("design",) * 2, "sentinel", *("design",) * 2, "sentinel", "design"]
     assert roles == [p.role for p in made]
     assert list(range(8)) == [p.index for p in made]
@@ -28,15 +28,15 @@ def test_sentinels_stand_between_the_configurations() -> None:
 
 
 def test_what_is_stored_is_not_measured_again(bench: FakeBench) -> None:
-    first = measuring.measure_plan(bench.task, "collect", plan(4))
+    first = measured(bench.task, "collect", plan(4))
     assert [0, 1, 2, 3, 4, 5, 6] == bench.measured
-    again = measuring.measure_plan(bench.task, "collect", lambda _: pytest.fail("a new plan"))
+    again = measured(bench.task, "collect", pytest.fail("a new plan"))
     assert first == again
     assert 7 == len(bench.measured)
 
 
 def test_the_default_stands_there_once_for_each_replica() -> None:
-    made = measuring.with_sentinels(configurations(5), 2, replicas=2)
+    made = with_sentinels(configurations(5), 2, replicas=2)
     roles = [*("baseline",) * 2, *("design",) * 4, *("sentinel",) * 2, "design"]
     assert roles == [p.role for p in made]
     assert list(range(9)) == [p.index for p in made]
@@ -44,7 +44,7 @@ def test_the_default_stands_there_once_for_each_replica() -> None:
 
 def test_a_disturbed_trial_is_put_off_to_the_end_and_both_are_kept(bench: FakeBench) -> None:
     bench.statuses = ["ok", "disturbed", "ok"]
-    trials = measuring.measure_plan(bench.task, "collect", plan(2))
+    trials = measured(bench.task, "collect", plan(2))
     assert [0, 1, 2, 3, 1] == bench.measured
     assert 1 == bench.waited
     assert [0, 1, 2, 3] == [t.planned.index for t in trials]
@@ -57,14 +57,14 @@ def test_a_disturbed_trial_is_put_off_to_the_end_and_both_are_kept(bench: FakeBe
 
 def test_all_that_is_disturbed_is_put_off(bench: FakeBench) -> None:
     bench.statuses = ["ok", *("disturbed",) * 3]
-    trials = measuring.measure_plan(bench.task, "collect", plan(2))
+    trials = measured(bench.task, "collect", plan(2))
     assert [0, 1, 2, 3, 1, 2, 3] == bench.measured
     assert {"ok"} == {t.status for t in trials}
 
 
 def test_a_trial_that_stays_disturbed_is_given_up_at_last(bench: FakeBench) -> None:
     bench.statuses = ["ok", "disturbed", "ok", "ok", "disturbed", "disturbed"]
-    trials = measuring.measure_plan(bench.task, "collect", plan(2))
+    trials = measured(bench.task, "collect", plan(2))
     assert [0, 1, 2, 3, 1, 1] == bench.measured
     assert "disturbed" == next(t.status for t in trials if t.planned.index == 1)
 
@@ -72,9 +72,9 @@ def test_a_trial_that_stays_disturbed_is_given_up_at_last(bench: FakeBench) -> N
 def test_a_lost_connection_stops_and_the_trial_is_due_again(bench: FakeBench) -> None:
     bench.statuses, bench.connected = ["ok", "disturbed"], False
     with pytest.raises(UnreachableError):
-        measuring.measure_plan(bench.task, "collect", plan(2))
+        measured(bench.task, "collect", plan(2))
     bench.connected = True
-    measuring.measure_plan(bench.task, "collect", plan(2))
+    measured(bench.task, "collect", plan(2))
     assert [0, 1, 1, 2, 3] == bench.measured
     assert bench.aborted is False  # no other trial was under way
 
@@ -82,15 +82,15 @@ def test_a_lost_connection_stops_and_the_trial_is_due_again(bench: FakeBench) ->
 def test_nothing_goes_on_after_a_failed_baseline(bench: FakeBench) -> None:
     bench.statuses = ["failed"]
     with pytest.raises(BaselineError, match="intop doctor --arch x86"):
-        measuring.measure_plan(bench.task, "collect", plan(4))
+        measured(bench.task, "collect", plan(4))
     assert [0] == bench.measured
-    measuring.measure_plan(bench.task, "collect", plan(4))
+    measured(bench.task, "collect", plan(4))
     assert [0, 0, 1, 2, 3, 4, 5, 6] == bench.measured
 
 
 def test_a_failed_configuration_is_a_result(bench: FakeBench) -> None:
     bench.statuses = ["ok", "failed"]
-    trials = measuring.measure_plan(bench.task, "collect", plan(4))
+    trials = measured(bench.task, "collect", plan(4))
     assert [0, 1, 2, 3, 4, 5, 6] == bench.measured
     assert [False, True] == [t.usable for t in trials[1:3]]
 
@@ -98,9 +98,9 @@ def test_a_failed_configuration_is_a_result(bench: FakeBench) -> None:
 def test_too_many_failures_stop_the_stage(bench: FakeBench) -> None:
     limit = bench.task.context.study.budget.max_failures
     bench.statuses = ["ok", *("failed",) * 50]
-    everything = measuring.with_sentinels(configurations(40), 100)
+    everything = with_sentinels(configurations(40), 100)
     with pytest.raises(IntopError, match=f"more than max_failures \\({limit}\\)"):
-        measuring.measure_plan(bench.task, "collect", lambda _: everything)
+        measured(bench.task, "collect", everything)
     assert limit + 2 == len(bench.measured)
 
 
@@ -120,7 +120,7 @@ def test_training_waits_for_the_whole_plan(bench: FakeBench) -> None:
 
 
 def test_a_plan_of_another_size_is_refused(bench: FakeBench) -> None:
-    measuring.measure_plan(bench.task, "collect", plan(4))
+    measured(bench.task, "collect", plan(4))
     with pytest.raises(UsageError, match="has 4 configurations already"):
         sampling.collect(bench.task, 9)
 
@@ -136,9 +136,7 @@ def test_a_stage_ends_as_soon_as_there_is_enough(bench: FakeBench) -> None:
         return len(trials) == 3
 
     def measured() -> list[Trial]:
-        return measuring.measure_plan(
-            bench.task, "collect", plan(4), looks=lambda _: (2, 3, 5), enough=enough
-        )
+        return measured(bench.task, "collect", plan(4), looks=lambda _: (2, 3, 5), enough=enough)
 
     first = measured()
     assert [0, 1, 2] == [t.planned.index for t in first]
@@ -152,15 +150,13 @@ def test_a_stage_ends_as_soon_as_there_is_enough(bench: FakeBench) -> None:
 def test_what_is_due_again_is_measured_before_it_is_enough(bench: FakeBench) -> None:
     bench.statuses = ["ok", "ok", "ok", "failed"]  # the fourth place is a sentinel
     with pytest.raises(BaselineError):
-        measuring.measure_plan(bench.task, "collect", plan(4))
-    made = measuring.measure_plan(
-        bench.task, "collect", plan(4), looks=lambda _: (4,), enough=lambda _: True
-    )
+        measured(bench.task, "collect", plan(4))
+    made = measured(bench.task, "collect", plan(4), looks=lambda _: (4,), enough=lambda _: True)
     assert [0, 1, 2, 3, 3] == bench.measured
     assert {"ok"} == {t.status for t in made}
 
 
 def test_what_is_disturbed_is_put_off_no_further_than_to_the_look(bench: FakeBench) -> None:
     bench.statuses = ["disturbed"]
-    measuring.measure_plan(bench.task, "collect", plan(4), looks=lambda _: (3,))
+    measured(bench.task, "collect", plan(4), looks=lambda _: (3,))
     assert [0, 1, 2, 0, 3, 4, 5, 6] == bench.measured

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.campaign import measured
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import TREE_MODELS, FittedFamily, Search, Searches, Training
 from intop.domain.trial import PlannedTrial
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
-from intop.run.executor import measure_plan
 
 KEY = "net.ipv4.tcp_fin_timeout"
 ONE, OTHER = Configuration({KEY: "30"}), Configuration({KEY: "45"})
@@ -31,7 +31,7 @@ def _measured(bench: FakeBench) -> FakeBench:
     retries = bench.task.context.study.budget.retries
     bench.statuses = [*("ok",) * 5, "disturbed", "ok", *("disturbed",) * retries]
     bench.task.store.put(bench.task.subject, probe_of({KEY: "60"}))
-    measure_plan(bench.task, "collect", lambda _: plan)
+    measured(bench.task, "collect", plan)
     return bench
 
 

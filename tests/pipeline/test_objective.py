@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import pytest
 
+from benchmarks.campaign import measured
 from fakes import FakeBench, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.results import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.run.context import Task
-from intop.run.executor import measure_plan
 
 KEY = "net.ipv4.tcp_fin_timeout"
 
@@ -25,7 +25,7 @@ def collected(bench: FakeBench, trials: int) -> FakeBench:
     bench.latency = lambda p: 1_000 + 100 * p.index
     bench.statuses = ["ok", "ok", "failed"]
     bench.task.store.put(bench.task.subject, probe_of({KEY: "60"}))
-    measure_plan(bench.task, "collect", lambda _: plan)
+    measured(bench.task, "collect", plan)
     return bench
 
 

@@ -70,10 +70,10 @@ def test_why_it_was_stopped_is_told() -> None:
 
 
 def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(bench: FakeBench) -> None:
-    plan = measuring.with_sentinels([OTHER, replace(OTHER)], 1)
+    plan = with_sentinels([OTHER, replace(OTHER)], 1)
     bench.latency = lambda planned: {0: 1000, 2: 2000}.get(planned.index, 500)
     assert 5.0 == bench.task.context.study.budget.prune_factor
-    measuring.measure_plan(bench.task, "collect", lambda _: plan)
+    measured(bench.task, "collect", plan)
     expected = [None, 5.0, None, 5 * 2**0.5, None]
     assert expected == [
         limit if limit is None else pytest.approx(limit) for limit in bench.limits_ms

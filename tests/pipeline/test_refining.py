@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from fakes import FakeBench, probe_of
-from intop.stages import tune
-from intop.stages import refine
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
@@ -25,10 +23,10 @@ from intop.learn import active
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
-from intop.run.executor import with_sentinels
-from intop.stages import collected, refine
+from intop.stages import collected, refine, tune
 from intop.stages.collected import collect
 from intop.stages.refine import refine
+from intop.stages.sentinels import with_sentinels
 from intop.stages.train import collected_samples
 from intop.store import Store, opened
 from samples import VERDICT

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.campaign import measured
 from fakes import FakeBench, probe_of
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
@@ -14,7 +15,7 @@ from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
 from intop.run import replicas
 from intop.run.context import Task
-from intop.run.executor import measure_plan, with_sentinels
+from intop.stages.sentinels import with_sentinels
 from samples import places, trial
 
 
@@ -31,7 +32,7 @@ class Cluster:
 
     def stage(self) -> None:
         plan = with_sentinels([p.configuration for p in places(4)], 2, 2)
-        measure_plan(self.task, "collect", lambda _: plan)
+        measured(self.task, "collect", plan)
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]
     assert [*range(1, 2 * rounds, 2), 1, 3, 5, 7] == second
     # They have agreed once and for all: a further stage opens both at once.
     made.opened.clear()
-    measure_plan(made.task, "screen", lambda _: places(2))
+    measured(made.task, "screen", places(2))
     assert [0, 1] == made.opened
     assert len(first) == rounds + 5
 
@@ -95,7 +96,7 @@ def test_one_that_measures_something_else_is_left_out(
     rounds = made.task.context.study.budget.agree_rounds
     assert [rounds + 8, rounds] == [len(b.measured) for b in made.benches]
     made.opened.clear()
-    measure_plan(made.task, "screen", lambda _: places(2))
+    measured(made.task, "screen", places(2))
     assert [0] == made.opened
 
 
@@ -126,7 +127,7 @@ def test_a_replica_more_is_for_a_new_campaign(
 ) -> None:
     cluster(5_000, 5_000).stage()
     made = cluster(5_000, 5_000, 5_000)
-    measure_plan(made.task, "screen", lambda _: places(2))
+    measured(made.task, "screen", places(2))
     assert [0, 1] == made.opened
     assert "began with 2 replicas, and goes on with 2 of them; --new begins one with 3" in (
         bench.told.getvalue()

@@ -12,8 +12,8 @@ from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import UsageError
 from intop.run.campaigns import new
-from intop.run.executor import with_sentinels
 from intop.stages.collected import collect, collected_trials
+from intop.stages.sentinels import with_sentinels
 
 COUNT = 16
 EVERY = 4

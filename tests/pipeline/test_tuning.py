@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeBench
-from intop.stages import tune
 from intop.domain.results import Ranking, Search, Training, Verdict
 from intop.run.context import Task
+from intop.stages import tune
 from samples import VERDICT
 
 

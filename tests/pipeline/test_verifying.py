@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.campaign import measured
 from fakes import FakeBench, probe_of
-from intop.stages import verify
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe
 from intop.domain.results import Candidate, Search, Verdict
@@ -17,8 +17,9 @@ from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task
-from intop.run.executor import measure_plan, with_sentinels
+from intop.stages import verify
 from intop.stages.blocks import blocks
+from intop.stages.sentinels import with_sentinels
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 
@@ -32,11 +33,11 @@ def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
     arms = {"quick": quick, "slow": slow, "default": DEFAULT}
     made = blocks(bench.task, "pick", arms, 2)
     bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
-    picked = measure_plan(bench.task, "pick", lambda _: made)
+    picked = measured(bench.task, "pick", made)
     assert ("quick", quick) == verify._best(bench.task, picked)
     quicks = [p.arm == "quick" for p in made]
     bench.statuses = ["failed" if mine else "ok" for mine in quicks]
-    failing = measure_plan(bench.task, "judge", lambda _: made)
+    failing = measured(bench.task, "judge", made)
     assert ("slow", slow) == verify._best(bench.task, failing)
 
 
@@ -48,7 +49,7 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench)
     first = next(p for p in made if p.arm == "quick")
     bench.statuses = ["disturbed" if planned == first else "ok" for planned in made]
     bench.statuses += ["disturbed"] * retries
-    picked = measure_plan(bench.task, "pick", lambda _: made)
+    picked = measured(bench.task, "pick", made)
     assert "disturbed" in {t.status for t in picked}
     assert ("quick", quick) == verify._best(bench.task, picked)
 
@@ -214,7 +215,7 @@ def probe_with(fin_timeout: str, somaxconn: str = "4096") -> Probe:
 def searched(bench: FakeBench) -> None:
     """A campaign that is ready to be verified; QUICK is five times as quick as the default."""
     task = bench.task
-    measure_plan(task, "collect", lambda _: with_sentinels(configurations(2), 2))
+    measured(task, "collect", with_sentinels(configurations(2), 2))
     found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
     task.store.put(task.subject, Search(candidates=(found,), convergences=()))
     task.store.put(task.subject, probe_with("60"))
@@ -350,7 +351,7 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     bench.task.store.write_plan(bench.task.subject, "collect", plan)
     bench.latency = lambda p: places[min(p.index, 14) - 10][1]
     bench.statuses = [*("ok",) * 5, "failed"]
-    measure_plan(bench.task, "collect", lambda _: [])
+    measured(bench.task, "collect", [])
     finalists = verify._finalists(bench.task, 2)
     assert {"candidate 1": QUICK, verify.MEASURED_BEST: steady} == finalists
 

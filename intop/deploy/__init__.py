@@ -1,0 +1,1 @@
+"""What is deployed: plans, roll-outs, and what hosts are left with."""
