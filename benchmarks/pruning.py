@@ -1,4 +1,4 @@
-"""What it costs to look out for a hopeless load, and what stopping one saves: wrk against a small
+"""What it costs to look out for a load to prune, and what pruning one saves: wrk against a small
 nginx on loopback.
 
 `healthy` runs wrk with and without a limit in random order, pair by pair. `slow` runs servers that

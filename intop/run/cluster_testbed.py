@@ -81,7 +81,7 @@ class ClusterTestbed:
         if planned.duration_s is not None:
             workload = replace(workload, duration_s=planned.duration_s)
             conditions = replace(conditions, duration_s=planned.duration_s)
-        seed = self.task.seed(stage, _block(planned), attempt)
+        seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""
         try:
@@ -302,7 +302,7 @@ def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | N
     )
 
 
-def _block(planned: PlannedTrial) -> str:
+def load_words(planned: PlannedTrial) -> str:
     """What shares a load: the arms of one round, else the trial alone.
 
     Seeds of loads are made from these words: other words would be other loads for campaigns that

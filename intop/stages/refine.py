@@ -173,8 +173,8 @@ class Refine(Stage[Refined]):
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_described(best)} after {spent} of "
-            f"{budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail by "
-            f"{_share(step.improvement)}"
+            f"{budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail "
+            f"by {_share(step.improvement)}"
         )
         return proposed
 

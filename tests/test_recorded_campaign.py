@@ -1,0 +1,152 @@
+"""A campaign that an intop without stage objects measured, killed twice, is finished the same.
+
+tests/data/campaign/README.md says how it was recorded. Its trials answer in place of hosts.
+"""
+
+import gzip
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intop.config.study import Study, load_study
+from intop.domain.agreement import Agreement
+from intop.domain.probing import Probed
+from intop.domain.trial import PlannedTrial, Trial
+from intop.report.progress import LineProgress
+from intop.run import registry
+from intop.run.available_space import stored_probed
+from intop.run.cluster_testbed import load_words
+from intop.run.context import Context, Task
+from intop.stages.contest import contest
+from intop.stages.transfer import transfer
+from intop.stages.tune import tune
+from intop.store import Store, opened
+from intop.store.kinds import KINDS
+
+DATA = Path(__file__).parent / "data" / "campaign"
+TIMES = {"seconds", "fit_s", "made_at"}
+"""What another run takes is another time."""
+
+
+class Recorded:
+    """A replica that answers with the trial that was recorded of it."""
+
+    def __init__(self, name: str, task: Task, recorded: dict[tuple[str, int, int], Trial]) -> None:
+        self.name = name
+        self._task = task
+        self._recorded = recorded
+
+    @property
+    def probed(self) -> Probed:
+        probed = stored_probed(self._task)
+        assert probed is not None
+        return probed
+
+    def trial(self, planned: PlannedTrial, stage: str, attempt: int, _limit: Any) -> Trial:
+        found = self._recorded[stage, planned.index, attempt]
+        assert planned == found.planned
+        assert self.name == found.replica
+        assert self._task.seed(stage, load_words(planned), attempt) == found.seed
+        return found
+
+    def refusal(self, _configuration: Any) -> None:
+        return None
+
+    def check_connections(self) -> None: ...
+
+    def wait_until_quiet(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    path = folder / f"{name}.db"
+    with gzip.open(DATA / f"{name}.db.gz") as packed, path.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return path
+
+
+@contextmanager
+def campaigns(study: Study, killed: str, folder: Path) -> Iterator[tuple[Context, Context]]:
+    """The campaign as it was killed, and as it was finished then."""
+    with ExitStack() as stack:
+        stores = [
+            stack.enter_context(opened(str(unpacked(name, folder)))) for name in (killed, "finished")
+        ]
+        now, then = (context_of(study, store) for store in stores)
+
+        def testbeds(task: Task) -> Any:
+            recorded = {
+                (t.stage, t.planned.index, t.attempt): t
+                for t in then.store.trials(replace(task.subject, campaign=then.campaign))
+            }
+            agreed = task.store.get(task.subject, Agreement)
+            names = sorted({t.replica for t in recorded.values()})
+            used = names if agreed is None else [agreed.replicas[n].name for n in agreed.in_use]
+            return nullcontext(tuple(Recorded(name, task, recorded) for name in used))
+
+        yield replace(now, testbeds=testbeds), then
+
+
+def context_of(study: Study, store: Store) -> Context:
+    campaign = store.latest(study.name)
+    assert campaign is not None
+    return Context(
+        study=study,
+        store=store,
+        campaign=campaign,
+        connect=lambda address: pytest.fail(f"connects to {address}"),
+        progress=LineProgress(StringIO()),
+        archs=tuple(study.clusters),
+        workloads=(study.workloads["slt"],),
+    )
+
+
+def decisions(task: Task) -> dict[str, Any]:
+    """All results, without the times that they took."""
+    found = {name: task.store.get(task.subject, kind) for kind, name in KINDS.items()}
+    return {name: plain(asdict(one)) for name, one in found.items() if one is not None}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items() if k not in TIMES}
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def about(value: Any) -> Any:
+    """Numbers may differ in their last digits from one processor to another."""
+    if isinstance(value, dict):
+        return {k: about(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [about(one) for one in value]
+    return pytest.approx(value, rel=1e-6, nan_ok=True) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("killed", ["killed-collect", "killed-judge"])
+def test_what_was_killed_is_finished_with_the_same_plans_and_decisions(
+    killed: str, tmp_path: Path
+) -> None:
+    study = load_study(DATA / "intop.toml")
+    with campaigns(study, killed, tmp_path) as (now, then):
+        tune(now, lambda _: None)
+        for task in now.subjects():
+            contest(task, rounds=3)
+        transfer(now, ("x86", "arm"), study.workloads["slt"], rounds=3)
+        for mine, theirs in zip(now.subjects(), then.subjects(), strict=True):
+            for stage in registry.STAGES:
+                plan = then.store.plan(theirs.subject, stage)
+                assert plan == now.store.plan(mine.subject, stage), f"{mine.title} {stage}"
+                assert theirs.trials(stage) == mine.trials(stage)
+            expected, found = decisions(theirs), decisions(mine)
+            assert expected.keys() == found.keys()
+            for name, result in expected.items():
+                assert about(result) == found[name], f"{mine.title} {name}"
