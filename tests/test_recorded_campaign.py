@@ -3,7 +3,7 @@
 tests/data/campaign/README.md says how it was recorded. Its trials answer in place of hosts.
 """
 
-import gzip
+import lzma
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -67,7 +67,7 @@ class Recorded:
 
 def unpacked(name: str, folder: Path) -> Path:
     path = folder / f"{name}.db"
-    with gzip.open(DATA / f"{name}.db.gz") as packed, path.open("wb") as file:
+    with lzma.open(DATA / f"{name}.db.xz") as packed, path.open("wb") as file:
         shutil.copyfileobj(packed, file)
     return path
 
@@ -77,7 +77,8 @@ def campaigns(study: Study, killed: str, folder: Path) -> Iterator[tuple[Context
     """The campaign as it was killed, and as it was finished then."""
     with ExitStack() as stack:
         stores = [
-            stack.enter_context(opened(str(unpacked(name, folder)))) for name in (killed, "finished")
+            stack.enter_context(opened(str(unpacked(name, folder))))
+            for name in (killed, "finished")
         ]
         now, then = (context_of(study, store) for store in stores)
 
