@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.results import Pilot
@@ -22,23 +22,23 @@ SPREADS = {7: 2.0, 14: 1.6, 28: 1.02, 56: 1.01}
 """By which factor every second trial of a duration is slower, at the lab's 150 requests/s."""
 
 
-def asked(bench: FakeBench, *, duration_s: int | None = None, **budget: Any) -> Task:
+def asked(testbed: FakeTestbed, *, duration_s: int | None = None, **budget: Any) -> Task:
     """The bench's task as a file without a duration would have it."""
-    study = bench.task.context.study
+    study = testbed.task.context.study
     context = replace(
-        bench.task.context, study=replace(study, budget=replace(study.budget, **budget))
+        testbed.task.context, study=replace(study, budget=replace(study.budget, **budget))
     )
-    workload = replace(bench.task.workload, duration_s=duration_s)
-    bench.task = replace(bench.task, context=context, workload=workload)
-    return bench.task
+    workload = replace(testbed.task.workload, duration_s=duration_s)
+    testbed.task = replace(testbed.task, context=context, workload=workload)
+    return testbed.task
 
 
-def scattered(bench: FakeBench, spreads: dict[int, float]) -> None:
+def scattered(testbed: FakeTestbed, spreads: dict[int, float]) -> None:
     def latency(planned: PlannedTrial) -> int:
         assert planned.duration_s is not None
         return 1000 if planned.index % 2 else round(1000 * spreads[planned.duration_s])
 
-    bench.latency = latency
+    testbed.latency = latency
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
 
 def test_it_ends_with_the_first_duration_that_tells_enough(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    scattered(bench, SPREADS)
-    found = pilot.pilot(asked(bench))
+    scattered(testbed, SPREADS)
+    found = pilot.pilot(asked(testbed))
     assert [7, 14, 28] == measured
     assert (28, True, False, None) == (
         found.duration_s,
@@ -67,63 +67,63 @@ def test_it_ends_with_the_first_duration_that_tells_enough(
         found.given_s,
     )
     assert [(7, 5), (14, 5), (28, 5)] == [(t.duration_s, t.trials) for t in found.tried]
-    assert list(range(15)) == bench.measured
-    trials = bench.task.store.trials(bench.task.subject, "pilot")
+    assert list(range(15)) == testbed.measured
+    trials = testbed.task.store.trials(testbed.task.subject, "pilot")
     assert all(t.configuration == DEFAULT for t in trials)
     assert [7] * 5 + [14] * 5 + [28] * 5 == [t.planned.duration_s for t in trials]
     # Each trial has a load of its own.
     assert [str(n) for n in range(1, 16)] == [_block(t.planned) for t in trials]
 
 
-def test_it_is_made_once(bench: FakeBench, measured: list[int | None]) -> None:
-    scattered(bench, SPREADS)
-    first = pilot.pilot(asked(bench))
-    assert first == pilot.pilot(asked(bench, pilot_resolution=1.001))
-    assert 28 == pilot.timed(bench.task).workload.counted_s
+def test_it_is_made_once(testbed: FakeTestbed, measured: list[int | None]) -> None:
+    scattered(testbed, SPREADS)
+    first = pilot.pilot(asked(testbed))
+    assert first == pilot.pilot(asked(testbed, pilot_resolution=1.001))
+    assert 28 == pilot.timed(testbed.task).workload.counted_s
     assert [7, 14, 28] == measured
 
 
-def test_killed_it_goes_on_where_it_stopped(bench: FakeBench, measured: list[int | None]) -> None:
-    scattered(bench, SPREADS)
-    asked(bench)
+def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed, measured: list[int | None]) -> None:
+    scattered(testbed, SPREADS)
+    asked(testbed)
     for dies_after in (3, 7):
-        bench.dies_after = dies_after
+        testbed.dies_after = dies_after
         with pytest.raises(KeyboardInterrupt):
-            pilot.pilot(bench.task)
-    assert bench.task.store.get(bench.task.subject, Pilot) is None
-    bench.dies_after = None
-    assert 28 == pilot.pilot(bench.task).duration_s
-    assert list(range(15)) == bench.measured
+            pilot.pilot(testbed.task)
+    assert testbed.task.store.get(testbed.task.subject, Pilot) is None
+    testbed.dies_after = None
+    assert 28 == pilot.pilot(testbed.task).duration_s
+    assert list(range(15)) == testbed.measured
     # No duration is gone back to once the next one was begun.
     assert [7, 7, 14, 14, 28] == measured
 
 
 def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    scattered(bench, dict.fromkeys(SPREADS, 2.0))
-    found = pilot.pilot(asked(bench))
+    scattered(testbed, dict.fromkeys(SPREADS, 2.0))
+    found = pilot.pilot(asked(testbed))
     assert [7, 14, 28] == measured
     assert (False, True) == (found.reached, found.stalled)
     assert found.chosen.pairs_needed is not None
-    assert found.chosen.pairs_needed > bench.task.context.study.budget.judge_pairs
+    assert found.chosen.pairs_needed > testbed.task.context.study.budget.judge_pairs
 
 
 def test_the_budget_says_how_long_and_how_often(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    scattered(bench, {7: 2.0, 14: 1.9})
-    found = pilot.pilot(asked(bench, pilot_max_s=20, pilot_trials=3))
+    scattered(testbed, {7: 2.0, 14: 1.9})
+    found = pilot.pilot(asked(testbed, pilot_max_s=20, pilot_trials=3))
     assert [7, 14] == measured
     assert [3, 3] == [t.trials for t in found.tried]
     assert (False, False) == (found.reached, found.stalled)
 
 
 def test_the_files_duration_is_measured_too_and_stands(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    scattered(bench, {2: 1.01, **SPREADS})
-    task = asked(bench, duration_s=2)
+    scattered(testbed, {2: 1.01, **SPREADS})
+    task = asked(testbed, duration_s=2)
     found = pilot.pilot(task)
     assert [2, 7, 14, 28] == measured
     assert (28, 2) == (found.duration_s, found.given_s)
@@ -132,72 +132,72 @@ def test_the_files_duration_is_measured_too_and_stands(
 
 
 def test_the_files_duration_may_be_one_of_the_others(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    scattered(bench, SPREADS)
-    assert 28 == pilot.pilot(asked(bench, duration_s=14)).duration_s
+    scattered(testbed, SPREADS)
+    assert 28 == pilot.pilot(asked(testbed, duration_s=14)).duration_s
     assert [14, 7, 28] == measured
-    assert list(range(15)) == bench.measured
+    assert list(range(15)) == testbed.measured
 
 
 def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(
-    bench: FakeBench, measured: list[int | None]
+    testbed: FakeTestbed, measured: list[int | None]
 ) -> None:
-    task = asked(bench, duration_s=2)
+    task = asked(testbed, duration_s=2)
     assert task == pilot.timed(task)
     assert [] == measured
 
 
-def test_the_first_stage_makes_the_pilot_and_says_so(bench: FakeBench) -> None:
-    scattered(bench, SPREADS)
-    assert 28 == pilot.timed(asked(bench)).workload.duration_s
-    assert "x86 slt: pilot: trials of 28 s" in bench.told.getvalue()
+def test_the_first_stage_makes_the_pilot_and_says_so(testbed: FakeTestbed) -> None:
+    scattered(testbed, SPREADS)
+    assert 28 == pilot.timed(asked(testbed)).workload.duration_s
+    assert "x86 slt: pilot: trials of 28 s" in testbed.told.getvalue()
 
 
 def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    scattered(bench, SPREADS)
-    task = asked(bench)
+    scattered(testbed, SPREADS)
+    task = asked(testbed)
     study = replace(task.context.study, clusters={arch: (LabSpec(name=arch),) for arch in ARCHS})
     task = replace(task, context=replace(task.context, study=study))
     other = replace(task.subject, arch="arm")
     pilot.timed(task)
-    assert "the pilot of arm" not in bench.told.getvalue()
+    assert "the pilot of arm" not in testbed.told.getvalue()
     found = task.store.get(task.subject, Pilot)
     assert found is not None
     task.store.put(other, found)
     pilot._warn_of_others(task, found)
-    assert "the pilot of arm" not in bench.told.getvalue()
+    assert "the pilot of arm" not in testbed.told.getvalue()
     pilot._warn_of_others(task, replace(found, duration_s=7))
-    told = bench.told.getvalue()
+    told = testbed.told.getvalue()
     assert "x86 slt: the pilot of arm chose 28 s" in told
     assert "set duration_s = 28 in [workload.slt]" in told
 
 
 def test_a_rate_that_needs_longer_than_the_budget_is_2_and_says_what_to_do(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    task = asked(bench, pilot_max_s=6)
+    task = asked(testbed, pilot_max_s=6)
     with pytest.raises(UsageError, match=r"takes 7 s .* Raise pilot_max_s in \[budget\]"):
         pilot.pilot(task)
 
 
-def test_a_default_that_fails_ends_it(bench: FakeBench) -> None:
-    bench.statuses = ["ok", "failed"]
+def test_a_default_that_fails_ends_it(testbed: FakeTestbed) -> None:
+    testbed.statuses = ["ok", "failed"]
     with pytest.raises(BaselineError, match="the default configuration can't be measured"):
-        pilot.pilot(asked(bench))
-    assert bench.task.store.get(bench.task.subject, Pilot) is None
+        pilot.pilot(asked(testbed))
+    assert testbed.task.store.get(testbed.task.subject, Pilot) is None
 
 
-def test_trials_that_all_stay_disturbed_say_nothing(bench: FakeBench) -> None:
-    bench.statuses = ["disturbed"] * 15
+def test_trials_that_all_stay_disturbed_say_nothing(testbed: FakeTestbed) -> None:
+    testbed.statuses = ["disturbed"] * 15
     with pytest.raises(IntopError, match=r"only 0 of the trials of 7 s could be measured.*because"):
-        pilot.pilot(asked(bench))
+        pilot.pilot(asked(testbed))
 
 
-def test_a_duration_taken_out_of_the_file_is_asked_for_again(bench: FakeBench) -> None:
-    task = asked(bench)
+def test_a_duration_taken_out_of_the_file_is_asked_for_again(testbed: FakeTestbed) -> None:
+    task = asked(testbed)
     task.store.write_plan(task.subject, "screen", [trial().planned])
     task.store.add(task.subject, trial(stage="screen"))
     with pytest.raises(IncomparableError, match=r"are of 10 s.* set duration_s = 10 in \[workload"):
@@ -229,21 +229,21 @@ def refused(task: Task, **changes: Any) -> bool:
 
 
 def test_a_stage_after_a_pilot_may_have_another_duration_and_nothing_else(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    stored(bench.task, ("pilot", 4))
-    assert not refused(bench.task, duration_s=10)
-    assert refused(bench.task, duration_s=10, kernel="6.1.0")
+    stored(testbed.task, ("pilot", 4))
+    assert not refused(testbed.task, duration_s=10)
+    assert refused(testbed.task, duration_s=10, kernel="6.1.0")
 
 
-def test_a_pilot_may_have_any_duration_and_nothing_else_may_differ(bench: FakeBench) -> None:
-    stored(bench.task, ("screen", 10))
-    task = replace(bench.task, tries_durations=True)
+def test_a_pilot_may_have_any_duration_and_nothing_else_may_differ(testbed: FakeTestbed) -> None:
+    stored(testbed.task, ("screen", 10))
+    task = replace(testbed.task, tries_durations=True)
     assert not refused(task, duration_s=4)
     assert refused(task, duration_s=4, rate_rps=200.0)
 
 
-def test_a_pilot_does_not_hide_what_was_measured_before_it(bench: FakeBench) -> None:
-    stored(bench.task, ("screen", 10), ("pilot", 4))
-    assert refused(bench.task, duration_s=4)
-    assert not refused(bench.task, duration_s=10)
+def test_a_pilot_does_not_hide_what_was_measured_before_it(testbed: FakeTestbed) -> None:
+    stored(testbed.task, ("screen", 10), ("pilot", 4))
+    assert refused(testbed.task, duration_s=4)
+    assert not refused(testbed.task, duration_s=10)
