@@ -27,7 +27,9 @@ def judge(context: Context, arch: str, verdict: Verdict) -> None:
     context.store.put(subject, verdict)
 
 
-def test_the_one_gain_is_exported_whatever_the_other_has(both: Context, testbed: FakeTestbed) -> None:
+def test_the_one_gain_is_exported_whatever_the_other_has(
+    both: Context, testbed: FakeTestbed
+) -> None:
     judge(both, "arm", VERDICT)
     found = sole_deployment(both)
     assert found is not None

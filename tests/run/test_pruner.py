@@ -69,7 +69,9 @@ def test_why_it_was_stopped_is_told() -> None:
     assert "" == told(None, 30, 450.0)
 
 
-def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(testbed: FakeTestbed) -> None:
+def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
+    testbed: FakeTestbed,
+) -> None:
     plan = with_sentinels([OTHER, replace(OTHER)], 1)
     testbed.latency = lambda planned: {0: 1000, 2: 2000}.get(planned.index, 500)
     assert 5.0 == testbed.task.context.study.budget.prune_factor

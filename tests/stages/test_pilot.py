@@ -1,4 +1,4 @@
-"""The pilot, with a bench that says how each duration scatters."""
+"""The pilot, with a testbed that says how each duration scatters."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ SPREADS = {7: 2.0, 14: 1.6, 28: 1.02, 56: 1.01}
 
 
 def asked(testbed: FakeTestbed, *, duration_s: int | None = None, **budget: Any) -> Task:
-    """The bench's task as a file without a duration would have it."""
+    """The testbed's task as a file without a duration would have it."""
     study = testbed.task.context.study
     context = replace(
         testbed.task.context, study=replace(study, budget=replace(study.budget, **budget))
@@ -41,25 +41,16 @@ def scattered(testbed: FakeTestbed, spreads: dict[int, float]) -> None:
     testbed.latency = latency
 
 
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """The durations of the tasks that were measured, in order."""
-    made: list[int | None] = []
-
-    def recorded(task: Task, *arguments: Any, **options: Any) -> Any:
-        made.append(task.workload.duration_s)
-        return measured(task, *arguments, **options)
-
-    monkeypatch.setattr(pilot, "measure_plan", recorded)
-    return made
+def measured(testbed: FakeTestbed) -> list[int | None]:
+    """The durations of all trials, each of them once, in order of measurement."""
+    trials = testbed.task.store.trials(testbed.task.subject, "pilot")
+    return list(dict.fromkeys(t.planned.duration_s for t in trials))
 
 
-def test_it_ends_with_the_first_duration_that_tells_enough(
-    testbed: FakeTestbed, measured: list[int | None]
-) -> None:
+def test_it_ends_with_the_first_duration_that_tells_enough(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     found = pilot.pilot(asked(testbed))
-    assert [7, 14, 28] == measured
+    assert [7, 14, 28] == measured(testbed)
     assert (28, True, False, None) == (
         found.duration_s,
         found.reached,
@@ -75,15 +66,15 @@ def test_it_ends_with_the_first_duration_that_tells_enough(
     assert [str(n) for n in range(1, 16)] == [_block(t.planned) for t in trials]
 
 
-def test_it_is_made_once(testbed: FakeTestbed, measured: list[int | None]) -> None:
+def test_it_is_made_once(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     first = pilot.pilot(asked(testbed))
     assert first == pilot.pilot(asked(testbed, pilot_resolution=1.001))
     assert 28 == pilot.timed(testbed.task).workload.counted_s
-    assert [7, 14, 28] == measured
+    assert [7, 14, 28] == measured(testbed)
 
 
-def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed, measured: list[int | None]) -> None:
+def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     asked(testbed)
     for dies_after in (3, 7):
@@ -94,58 +85,59 @@ def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed, measured: list
     testbed.dies_after = None
     assert 28 == pilot.pilot(testbed.task).duration_s
     assert list(range(15)) == testbed.measured
-    # No duration is gone back to once the next one was begun.
-    assert [7, 7, 14, 14, 28] == measured
+
+
+def test_a_duration_is_not_gone_back_to_once_the_next_one_was_begun(testbed: FakeTestbed) -> None:
+    scattered(testbed, SPREADS)
+    task = asked(testbed, retries=0)
+    testbed.statuses, testbed.dies_after = ["ok", "disturbed"], 7
+    with pytest.raises(KeyboardInterrupt):
+        pilot.pilot(task)
+    testbed.dies_after = None
+    pilot.pilot(asked(testbed, retries=2))
+    assert list(range(15)) == testbed.measured
 
 
 def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
-    testbed: FakeTestbed, measured: list[int | None]
+    testbed: FakeTestbed,
 ) -> None:
     scattered(testbed, dict.fromkeys(SPREADS, 2.0))
     found = pilot.pilot(asked(testbed))
-    assert [7, 14, 28] == measured
+    assert [7, 14, 28] == measured(testbed)
     assert (False, True) == (found.reached, found.stalled)
     assert found.chosen.pairs_needed is not None
     assert found.chosen.pairs_needed > testbed.task.context.study.budget.judge_pairs
 
 
-def test_the_budget_says_how_long_and_how_often(
-    testbed: FakeTestbed, measured: list[int | None]
-) -> None:
+def test_the_budget_says_how_long_and_how_often(testbed: FakeTestbed) -> None:
     scattered(testbed, {7: 2.0, 14: 1.9})
     found = pilot.pilot(asked(testbed, pilot_max_s=20, pilot_trials=3))
-    assert [7, 14] == measured
+    assert [7, 14] == measured(testbed)
     assert [3, 3] == [t.trials for t in found.tried]
     assert (False, False) == (found.reached, found.stalled)
 
 
-def test_the_files_duration_is_measured_too_and_stands(
-    testbed: FakeTestbed, measured: list[int | None]
-) -> None:
+def test_the_files_duration_is_measured_too_and_stands(testbed: FakeTestbed) -> None:
     scattered(testbed, {2: 1.01, **SPREADS})
     task = asked(testbed, duration_s=2)
     found = pilot.pilot(task)
-    assert [2, 7, 14, 28] == measured
+    assert [2, 7, 14, 28] == measured(testbed)
     assert (28, 2) == (found.duration_s, found.given_s)
     assert [2, 7, 14, 28] == [t.duration_s for t in found.tried]
     assert 2 == pilot.timed(task).workload.duration_s
 
 
-def test_the_files_duration_may_be_one_of_the_others(
-    testbed: FakeTestbed, measured: list[int | None]
-) -> None:
+def test_the_files_duration_may_be_one_of_the_others(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     assert 28 == pilot.pilot(asked(testbed, duration_s=14)).duration_s
-    assert [14, 7, 28] == measured
+    assert [14, 7, 28] == measured(testbed)
     assert list(range(15)) == testbed.measured
 
 
-def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(
-    testbed: FakeTestbed, measured: list[int | None]
-) -> None:
+def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(testbed: FakeTestbed) -> None:
     task = asked(testbed, duration_s=2)
     assert task == pilot.timed(task)
-    assert [] == measured
+    assert [] == measured(testbed)
 
 
 def test_the_first_stage_makes_the_pilot_and_says_so(testbed: FakeTestbed) -> None:
