@@ -1,12 +1,25 @@
-"""What the tests of the lab and of the pipeline look at on this machine."""
+"""What the tests of several parts of intop have in common."""
 
+import platform
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from fakes import FakeTestbed
+from intop.config.study import load_study
+from intop.report.progress import LineProgress
+from intop.resources import shipped
+from intop.run.campaigns import new
+from intop.run.context import Context, Task
+from intop.store import Subject, opened
+from studies import RUN, SMALL, Study, wait_for
 
 # The same examples in every run: a failure is repeated by running the test again. What a machine
 # is busy with must not fail a test, and nothing is kept between runs.
@@ -25,11 +38,11 @@ LONGEST = (
     "faults/test_disks.py",
     "faults/test_values.py",
     "faults/test_load.py",
-    "pipeline/test_doctor.py",
-    "pipeline/test_rollback.py",
+    "run/test_doctor.py",
+    "deploy/test_rollback.py",
     "pipeline/test_four_lines.py",
     "pipeline/test_install.py",
-    "pipeline/test_disturbance.py",
+    "run/test_disturbance.py",
     "lab/test_guest.py",
     "test_benchmarks.py",
     "test_cli.py",
@@ -87,3 +100,67 @@ def _traces() -> Callable[[str], list[str]]:
 @pytest.fixture(name="machine_sysctls", scope="session")
 def _machine_sysctls() -> Callable[[], dict[str, str]]:
     return machine_sysctls
+
+
+@pytest.fixture(scope="session", name="wait_for")
+def _wait_for() -> Callable[[Callable[[], bool], str], None]:
+    return wait_for
+
+
+@pytest.fixture(scope="session")
+def study_class() -> type[Study]:
+    return Study
+
+
+@pytest.fixture
+def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
+    """Studies with labs of their own, which are up, and down after the test."""
+    made: list[Study] = []
+
+    def make(*archs: str, replicas: int = 1) -> Study:
+        places = [(arch, f"{letter}-{arch}{RUN}") for arch in archs for letter in "tuv"[:replicas]]
+        labs = tuple(lab for _, lab in places)
+        machine = platform.machine()
+        clusters = "\n".join(
+            f'[[cluster.{arch}]]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
+            "link = { rate_mbit = 300 }\n"
+            for arch, lab in places
+        )
+        (tmp_path / "intop.toml").write_text(SMALL.format(clusters=clusters))
+        study = Study(tmp_path, labs)
+        made.append(study)
+        study.run("lab", "up")
+        return study
+
+    yield make
+    for study in made:
+        study.run("lab", "down")
+
+
+@pytest.fixture
+def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
+    """A task of the lab's study whose trials are made up."""
+    told = StringIO()
+    study = load_study(shipped("configs") / "lab.toml")
+    study = replace(study, clusters={arch: c[:1] for arch, c in study.clusters.items()})
+    with opened(str(tmp_path / "store.db")) as store:
+        context = Context(
+            study=study,
+            store=store,
+            campaign=new(store, study),
+            connect=lambda address: pytest.fail(f"connects to {address}"),
+            progress=LineProgress(told),
+            archs=("x86",),
+            workloads=(study.workloads["slt"],),
+            testbeds=lambda _: nullcontext((fake,)),
+        )
+        subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
+        task = Task(context=context, subject=subject, workload=study.workloads["slt"])
+        fake = FakeTestbed(task, told=told)
+        yield fake
+
+
+@pytest.fixture
+def bench(testbed: FakeTestbed) -> FakeTestbed:
+    """The same, for tests that still call it so."""
+    return testbed

@@ -14,7 +14,7 @@ from samples import trial
 
 
 @dataclass
-class FakeBench:
+class FakeTestbed:
     """Answers with the statuses it was given, then with ok; P99 by configuration digest.
 
     `latency` says it for each place instead. After `dies_after` trials it is as if it were killed.
@@ -66,6 +66,10 @@ class FakeBench:
     def check_connections(self) -> None:
         if not self.connected:
             raise UnreachableError("lb", "gone")
+
+
+FakeBench = FakeTestbed
+"""For tests that still call it so."""
 
 
 def probe_of(values: Mapping[str, str]) -> Probe:

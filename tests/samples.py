@@ -94,7 +94,7 @@ def trial(
 
     It is of an `arm` in the round of this `number`, if any.
     """
-    good = status in ("ok", "overloaded")
+    good = status in ("ok", "pruned")
     return Trial(
         planned=PlannedTrial(
             index=index, role="design", configuration=configuration, arm=arm, round=number

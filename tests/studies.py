@@ -15,6 +15,49 @@ PATIENCE_S = 120.0
 RUN = os.getpid() % 10_000
 """In all names, so that two runs of the tests don't meet."""
 
+SMALL = """
+[study]
+name = "small"
+store = "small.db"
+
+{clusters}
+
+[workload.slt]
+rate_rps = 300
+connections = 32
+threads = 2
+duration_s = 1
+warmup_s = 0
+
+[workload.dlt]
+rate_rps = 150
+connections = 32
+threads = 2
+duration_s = 1
+warmup_s = 0
+
+[budget]
+screen_trials = 8
+keep = 6
+collect_trials = 8
+replicate_trials = 2
+refine_trials = 2
+sentinel_every = 4
+folds = 2
+repeats = 1
+tuning_trials = 1
+population = 40
+generations = 10
+finalists = 2
+pick_rounds = 1
+judge_pairs = 3
+explain_rounds = 0
+agree_rounds = 3
+max_foreign_cpu = 1    # the machine that runs the tests may have other work,
+max_steal = 0.99       # and so may those beside it
+"""
+"""A study of labs that takes about a minute."""
+
 
 @dataclass(frozen=True)
 class Study:

@@ -1,4 +1,4 @@
-"""Replicates: allotted when the first pass is measured, with a bench that makes its trials up."""
+"""What is collected, and its replicates, with a testbed that makes its trials up."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench
+from fakes import FakeTestbed
 from intop.domain.configuration import Configuration
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
-from intop.errors import UsageError
+from intop.errors import ResultMissingError, UsageError
 from intop.run.campaigns import new
-from intop.stages.collected import collect, collected_trials
+from intop.stages.collect import collect
+from intop.stages.collected import collected_trials
 from intop.stages.sentinels import with_sentinels
 
 COUNT = 16
@@ -35,34 +36,34 @@ def latency(planned: PlannedTrial) -> int:
 
 
 @pytest.fixture(name="first_pass")
-def _first_pass(bench: FakeBench) -> FakeBench:
-    """A bench whose campaign has its first pass planned; without a refinement, a quarter of 16."""
-    bench.latency = latency
-    with_budget(bench, sentinel_every=EVERY, refine_trials=0)
-    planned(bench)
-    return bench
+def _first_pass(testbed: FakeTestbed) -> FakeTestbed:
+    """A testbed whose campaign has its first pass planned; without a refinement, a quarter of 16."""
+    testbed.latency = latency
+    with_budget(testbed, sentinel_every=EVERY, refine_trials=0)
+    planned(testbed)
+    return testbed
 
 
-def planned(bench: FakeBench) -> None:
+def planned(testbed: FakeTestbed) -> None:
     plan = with_sentinels(configurations(), EVERY)
-    bench.task.store.write_plan(bench.task.subject, "collect", plan)
+    testbed.task.store.write_plan(testbed.task.subject, "collect", plan)
 
 
-def with_budget(bench: FakeBench, **changes: Any) -> None:
-    context = bench.task.context
+def with_budget(testbed: FakeTestbed, **changes: Any) -> None:
+    context = testbed.task.context
     study = replace(context.study, budget=replace(context.study.budget, **changes))
-    bench.task = replace(bench.task, context=replace(context, study=study))
+    testbed.task = replace(testbed.task, context=replace(context, study=study))
 
 
-def another_campaign(bench: FakeBench) -> None:
-    campaign = new(bench.task.store, bench.task.context.study)
-    bench.task = replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
-    bench.measured = []
-    planned(bench)
+def another_campaign(testbed: FakeTestbed) -> None:
+    campaign = new(testbed.task.store, testbed.task.context.study)
+    testbed.task = replace(testbed.task, subject=replace(testbed.task.subject, campaign=campaign))
+    testbed.measured = []
+    planned(testbed)
 
 
-def replicates(bench: FakeBench) -> list[PlannedTrial]:
-    plan = bench.task.store.plan(bench.task.subject, "collect")
+def replicates(testbed: FakeTestbed) -> list[PlannedTrial]:
+    plan = testbed.task.store.plan(testbed.task.subject, "collect")
     return [p for p in plan if p.role == "replicate"]
 
 
@@ -70,7 +71,7 @@ def numbers(places: Sequence[PlannedTrial]) -> list[int]:
     return [number(p) for p in places]
 
 
-def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeBench) -> None:
+def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeTestbed) -> None:
     found = collect(first_pass.task)
     assert [1, 2, 3, 4] == sorted(numbers(replicates(first_pass)))
     assert 4 == found.replicates
@@ -79,7 +80,7 @@ def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeB
     assert (1, 5) == (found.default_noise.configurations, found.default_noise.freedom)
 
 
-def test_sentinels_go_on_at_their_distance(first_pass: FakeBench) -> None:
+def test_sentinels_go_on_at_their_distance(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, replicate_trials=10, sentinel_every=3)
     collect(first_pass.task)
     plan = first_pass.task.store.plan(first_pass.task.subject, "collect")[21:]
@@ -89,7 +90,7 @@ def test_sentinels_go_on_at_their_distance(first_pass: FakeBench) -> None:
     assert first_pass.measured == list(range(34))
 
 
-def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeBench) -> None:
+def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeTestbed) -> None:
     """One that looked best by luck is given up when it is known; a quiet one as bad gets none."""
     lucky = 16
     with_budget(first_pass, replicate_trials=12)
@@ -103,18 +104,18 @@ def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeBench)
     assert lucky - 1 not in places
 
 
-def test_a_refinement_has_replicates_of_its_own(first_pass: FakeBench) -> None:
+def test_a_refinement_has_replicates_of_its_own(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, refine_trials=4)
     assert 0 == collect(first_pass.task).replicates
 
 
-def test_there_may_be_none(first_pass: FakeBench) -> None:
+def test_there_may_be_none(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, replicate_trials=0)
     assert 0 == collect(first_pass.task).replicates
     assert 21 == len(first_pass.measured)
 
 
-def test_what_failed_gets_none(first_pass: FakeBench) -> None:
+def test_what_failed_gets_none(first_pass: FakeTestbed) -> None:
     plan = first_pass.task.store.plan(first_pass.task.subject, "collect")
     first = Configuration({"net.core.somaxconn": "1"})
     first_pass.statuses = ["failed" if p.configuration == first else "ok" for p in plan]
@@ -122,14 +123,14 @@ def test_what_failed_gets_none(first_pass: FakeBench) -> None:
     assert 1 not in numbers(replicates(first_pass))
 
 
-def test_where_everything_failed_there_is_nothing_to_replicate(first_pass: FakeBench) -> None:
+def test_where_everything_failed_there_is_nothing_to_replicate(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, max_failures=99)
     plan = first_pass.task.store.plan(first_pass.task.subject, "collect")
     first_pass.statuses = ["failed" if p.role == "design" else "ok" for p in plan]
     assert 0 == collect(first_pass.task).replicates
 
 
-def test_nothing_is_measured_again_when_it_is_asked_for_again(first_pass: FakeBench) -> None:
+def test_nothing_is_measured_again_when_it_is_asked_for_again(first_pass: FakeTestbed) -> None:
     first = collect(first_pass.task)
     count = len(first_pass.measured)
     assert first == collect(first_pass.task)
@@ -137,7 +138,7 @@ def test_nothing_is_measured_again_when_it_is_asked_for_again(first_pass: FakeBe
     assert count == len(first_pass.measured)
 
 
-def test_replicates_are_no_configurations(first_pass: FakeBench) -> None:
+def test_replicates_are_no_configurations(first_pass: FakeTestbed) -> None:
     collect(first_pass.task)
     with pytest.raises(UsageError, match="has 16 configurations already"):
         collect(first_pass.task, 20)
@@ -145,7 +146,7 @@ def test_replicates_are_no_configurations(first_pass: FakeBench) -> None:
 
 @pytest.mark.parametrize("killed_after", [1, 20, 21, 23, 25, 26, 30])
 def test_a_killed_collect_comes_to_the_same_replicates(
-    first_pass: FakeBench, killed_after: int
+    first_pass: FakeTestbed, killed_after: int
 ) -> None:
     with_budget(first_pass, replicate_trials=8)
     undisturbed = collect(first_pass.task)
@@ -162,9 +163,21 @@ def test_a_killed_collect_comes_to_the_same_replicates(
     assert list(range(31)) == first_pass.measured
 
 
-def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeBench) -> None:
+def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeTestbed) -> None:
     collect(first_pass.task)
     found = by_configuration(collected_trials(first_pass.task))
     assert 1 + COUNT == len(found)
     assert [6, 2, 2, 2, 2, 1] == [len(m.p99_ms) for m in found[:6]]
     assert found[0].configuration.is_default
+
+
+def test_it_has_the_drift_of_its_sentinels(first_pass: FakeTestbed) -> None:
+    found = collect(first_pass.task)
+    # The made-up trials are all of one moment.
+    assert (6, None) == (found.drift.sentinels, found.drift.change)
+    assert first_pass.task.context.study.budget.level == found.drift.level
+
+
+def test_training_waits_for_the_whole_plan(first_pass: FakeTestbed) -> None:
+    with pytest.raises(ResultMissingError, match="0 of 21 trials of collect are measured"):
+        collected_trials(first_pass.task)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import Conditions
@@ -23,7 +23,7 @@ from samples import places, trial
 class Cluster:
     """Replicas that measure the default at the P99 (us) they are given, one after the other."""
 
-    benches: list[FakeBench]
+    benches: list[FakeTestbed]
     opened: list[int]
 
     @property
@@ -36,24 +36,24 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
+def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
     def make(*p99_us: int) -> Cluster:
-        study = bench.task.context.study
+        study = testbed.task.context.study
         labs = study.clusters["x86"] * len(p99_us)
-        context = replace(bench.task.context, study=replace(study, clusters={"x86": labs}))
-        task = replace(bench.task, context=context)
+        context = replace(testbed.task.context, study=replace(study, clusters={"x86": labs}))
+        task = replace(testbed.task, context=context)
 
         def latency(start: int) -> Callable[[Any], int]:
             scatter = iter(range(10_000))
             return lambda _: start + 7 * (next(scatter) % 5)
 
         benches = [
-            FakeBench(task, name=f"lb-{n}", latency=latency(us)) for n, us in enumerate(p99_us)
+            FakeTestbed(task, name=f"lb-{n}", latency=latency(us)) for n, us in enumerate(p99_us)
         ]
         made = Cluster(benches, [])
 
         @contextmanager
-        def opened(_task: Task, replica: int) -> Iterator[FakeBench]:
+        def opened(_task: Task, replica: int) -> Iterator[FakeTestbed]:
             made.opened.append(replica)
             yield benches[replica]
 
@@ -83,7 +83,7 @@ def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]
 
 
 def test_one_that_measures_something_else_is_left_out(
-    cluster: Callable[..., Cluster], bench: FakeBench
+    cluster: Callable[..., Cluster], testbed: FakeTestbed
 ) -> None:
     made = cluster(5_000, 9_000)
     made.stage()
@@ -91,7 +91,7 @@ def test_one_that_measures_something_else_is_left_out(
     assert found is not None
     assert (0,) == found.in_use
     assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
-        bench.told.getvalue()
+        testbed.told.getvalue()
     )
     rounds = made.task.context.study.budget.agree_rounds
     assert [rounds + 8, rounds] == [len(b.measured) for b in made.benches]
@@ -101,12 +101,12 @@ def test_one_that_measures_something_else_is_left_out(
 
 
 def test_one_that_is_disturbed_throughout_is_left_out(
-    cluster: Callable[..., Cluster], bench: FakeBench
+    cluster: Callable[..., Cluster], testbed: FakeTestbed
 ) -> None:
     made = cluster(5_000, 5_000)
     made.benches[1].statuses = ["disturbed"] * 100
     made.stage()
-    assert "replica lb-1 is left out: too few trials of the default" in bench.told.getvalue()
+    assert "replica lb-1 is left out: too few trials of the default" in testbed.told.getvalue()
     assert 1 == replicas.replicas_in_use(made.task)
 
 
@@ -123,19 +123,19 @@ def test_the_comparison_goes_on_where_it_was_interrupted(cluster: Callable[..., 
 
 
 def test_a_replica_more_is_for_a_new_campaign(
-    cluster: Callable[..., Cluster], bench: FakeBench
+    cluster: Callable[..., Cluster], testbed: FakeTestbed
 ) -> None:
     cluster(5_000, 5_000).stage()
     made = cluster(5_000, 5_000, 5_000)
     measured(made.task, "screen", places(2))
     assert [0, 1] == made.opened
     assert "began with 2 replicas, and goes on with 2 of them; --new begins one with 3" in (
-        bench.told.getvalue()
+        testbed.told.getvalue()
     )
 
 
 def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
     def bench_of(name: str, **changes: Any) -> Any:
         @dataclass
@@ -147,7 +147,7 @@ def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
 
         values = {"net.core.somaxconn": changes.pop("somaxconn", "128")}
         conditions = replace(trial(DEFAULT, 5_000).conditions, **changes)
-        return Opened(bench.task, name, conditions, probe_of(values))
+        return Opened(testbed.task, name, conditions, probe_of(values))
 
     replicas.check_alike(bench_of("one"), bench_of("two"))
     with pytest.raises(IncomparableError) as caught:

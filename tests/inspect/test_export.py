@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.results import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.inspect.export import sole_deployment
@@ -17,8 +17,8 @@ NO_GAIN = replace(VERDICT, ratio_low=0.9)
 
 
 @pytest.fixture
-def both(bench: FakeBench) -> Context:
-    return replace(bench.task.context, archs=("x86", "arm"))
+def both(testbed: FakeTestbed) -> Context:
+    return replace(testbed.task.context, archs=("x86", "arm"))
 
 
 def judge(context: Context, arch: str, verdict: Verdict) -> None:
@@ -27,18 +27,20 @@ def judge(context: Context, arch: str, verdict: Verdict) -> None:
     context.store.put(subject, verdict)
 
 
-def test_the_one_gain_is_exported_whatever_the_other_has(both: Context, bench: FakeBench) -> None:
+def test_the_one_gain_is_exported_whatever_the_other_has(
+    both: Context, testbed: FakeTestbed
+) -> None:
     judge(both, "arm", VERDICT)
     found = sole_deployment(both)
     assert found is not None
     assert ("arm", dict(VERDICT.configuration.values)) == (found.arch, found.values)
     assert DEFAULTS == {change.key: change.default for change in found.changes}
-    assert "left out: x86: no verdict yet: intop tune --arch x86" in bench.told.getvalue()
+    assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.told.getvalue()
     judge(both, "x86", NO_GAIN)
     found = sole_deployment(both)
     assert found is not None
     assert "arm" == found.arch
-    assert "x86: no significant gain: keep the defaults there" in bench.told.getvalue()
+    assert "x86: no significant gain: keep the defaults there" in testbed.told.getvalue()
 
 
 def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:

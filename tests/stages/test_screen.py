@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.results import Importance, Ranking
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
+from intop.stages import screen
+from intop.stages.collected import required_space
 from intop.store import Subject
 
 COUNT = 40
@@ -41,43 +43,43 @@ def made_up(passing: Callable[[int], str]) -> Callable[..., Ranking]:
 
 
 @pytest.fixture(name="screened")
-def _screened(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> FakeBench:
-    """A bench whose screening has 40 configurations, and finds b as well from the 17th on."""
-    monkeypatch.setattr(sampling, "FIRST_LOOK", 10)
+def _screened(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> FakeTestbed:
+    """A testbed whose screening has 40 configurations, and finds b as well from the 17th on."""
+    monkeypatch.setattr(screen, "FIRST_LOOK", 10)
     finding(monkeypatch, lambda count: "ab" if count > 16 else "a")
-    with_budget(bench, screen_stable=3)  # the lab's study has none
-    bench.task.store.put(bench.task.subject, probe_of(OFFERED))
-    bench.probed = SimpleNamespace(space=sampling.required_space(bench.task))
-    return bench
+    with_budget(testbed, screen_stable=3)  # the lab's study has none
+    testbed.task.store.put(testbed.task.subject, probe_of(OFFERED))
+    testbed.probed = SimpleNamespace(space=required_space(testbed.task))
+    return testbed
 
 
 def finding(monkeypatch: pytest.MonkeyPatch, passing: Callable[[int], str]) -> None:
-    monkeypatch.setattr(sampling, "rank", made_up(passing))
+    monkeypatch.setattr(screen, "rank", made_up(passing))
 
 
-def with_budget(bench: FakeBench, **changes: Any) -> None:
-    context = bench.task.context
+def with_budget(testbed: FakeTestbed, **changes: Any) -> None:
+    context = testbed.task.context
     study = replace(context.study, budget=replace(context.study.budget, **changes))
-    bench.task = replace(bench.task, context=replace(context, study=study))
+    testbed.task = replace(testbed.task, context=replace(context, study=study))
 
 
-def design(bench: FakeBench) -> int:
+def design(testbed: FakeTestbed) -> int:
     """How many configurations were measured."""
-    return sum(not t.configuration.is_default for t in bench.task.trials("screen"))
+    return sum(not t.configuration.is_default for t in testbed.task.trials("screen"))
 
 
 def test_it_is_looked_at_after_each_part_but_not_too_early(
-    screened: FakeBench, monkeypatch: pytest.MonkeyPatch
+    screened: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     finding(monkeypatch, lambda count: asked.append(count) or "")
-    assert 0 == sampling.screen(screened.task, COUNT).saved
+    assert 0 == screen.screen(screened.task, COUNT).saved
     assert [*LOOKED_AT, COUNT] == asked
     assert COUNT == design(screened)
 
 
-def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeBench) -> None:
-    ranking = sampling.screen(screened.task, COUNT)
+def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeTestbed) -> None:
+    ranking = screen.screen(screened.task, COUNT)
     assert 28 == design(screened)
     plan = screened.task.store.plan(screened.task.subject, "screen")
     assert COUNT == sum(p.role == "design" for p in plan)
@@ -87,19 +89,19 @@ def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeBench) -
     assert ranking == screened.task.store.get(screened.task.subject, Ranking)
 
 
-def test_asked_again_it_has_ended(screened: FakeBench) -> None:
-    first = sampling.screen(screened.task, COUNT)
+def test_asked_again_it_has_ended(screened: FakeTestbed) -> None:
+    first = screen.screen(screened.task, COUNT)
     count = len(screened.measured)
-    assert first == sampling.screen(screened.task)
-    assert first == sampling.screen(screened.task, COUNT)
+    assert first == screen.screen(screened.task)
+    assert first == screen.screen(screened.task, COUNT)
     assert count == len(screened.measured)
 
 
 @pytest.mark.parametrize("killed_after", [1, 14, 20, 31])
 def test_a_killed_screening_ends_where_it_would_have(
-    screened: FakeBench, killed_after: int
+    screened: FakeTestbed, killed_after: int
 ) -> None:
-    undisturbed = sampling.screen(screened.task, COUNT)
+    undisturbed = screen.screen(screened.task, COUNT)
     measured = screened.measured
 
     campaign = new(screened.task.store, screened.task.context.study)
@@ -110,40 +112,42 @@ def test_a_killed_screening_ends_where_it_would_have(
     screened.task.store.put(screened.task.subject, probe)
     screened.measured, screened.dies_after = [], killed_after
     with pytest.raises(KeyboardInterrupt):
-        sampling.screen(screened.task, COUNT)
+        screen.screen(screened.task, COUNT)
     screened.dies_after = None
-    assert undisturbed == sampling.screen(screened.task)
+    assert undisturbed == screen.screen(screened.task)
     assert measured == screened.measured
 
 
-def test_without_looks_all_of_it_is_measured(screened: FakeBench) -> None:
-    assert sampling.screen(screened.task, COUNT).saved
+def test_without_looks_all_of_it_is_measured(screened: FakeTestbed) -> None:
+    assert screen.screen(screened.task, COUNT).saved
     with_budget(screened, screen_stable=0)
-    assert 0 == sampling.screen(screened.task, COUNT).saved
+    assert 0 == screen.screen(screened.task, COUNT).saved
     assert COUNT == design(screened)
 
 
-def test_noise_is_never_stable(screened: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_never_stable(screened: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     finding(monkeypatch, lambda _: "")
-    assert 0 == sampling.screen(screened.task, COUNT).saved
+    assert 0 == screen.screen(screened.task, COUNT).saved
 
 
-def test_too_few_usable_trials_are_named_with_the_next_step(bench: FakeBench) -> None:
-    bench.task.store.put(bench.task.subject, probe_of(OFFERED))
-    bench.probed = SimpleNamespace(space=sampling.required_space(bench.task))
-    bench.statuses = ["ok", *("failed",) * 6]
+def test_too_few_usable_trials_are_named_with_the_next_step(testbed: FakeTestbed) -> None:
+    testbed.task.store.put(testbed.task.subject, probe_of(OFFERED))
+    testbed.probed = SimpleNamespace(space=required_space(testbed.task))
+    testbed.statuses = ["ok", *("failed",) * 6]
     with pytest.raises(ResultMissingError, match=r"3 configurations are too few.*--new --samples"):
-        sampling.screen(bench.task, 8)
+        screen.screen(testbed.task, 8)
 
 
-def test_two_workloads_are_held_against_each_other_where_both_are_ranked(bench: FakeBench) -> None:
-    store, context = bench.task.store, bench.task.context
+def test_two_workloads_are_held_against_each_other_where_both_are_ranked(
+    testbed: FakeTestbed,
+) -> None:
+    store, context = testbed.task.store, testbed.task.context
     rankings = made_up(lambda _: "ab")
     samples = Samples(variables=(), values=np.empty((3, 0)), measured=((1.0,),) * 3)
     for arch, workload in (("x86", "slt"), ("arm", "slt"), ("x86", "dlt")):
         subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
-        assert {} == sampling.workloads_agree(context)
+        assert {} == screen.workloads_agree(context)
         store.put(subject, rankings(samples, keep=2, seed=1))
-    found = sampling.workloads_agree(replace(context, archs=("x86", "arm")))
+    found = screen.workloads_agree(replace(context, archs=("x86", "arm")))
     assert ["x86 slt and x86 dlt"] == list(found)
     assert ("a", "b") == found["x86 slt and x86 dlt"].chosen_by_both

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench
+from fakes import FakeTestbed
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
@@ -69,14 +69,16 @@ def test_why_it_was_stopped_is_told() -> None:
     assert "" == told(None, 30, 450.0)
 
 
-def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(bench: FakeBench) -> None:
+def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
+    testbed: FakeTestbed,
+) -> None:
     plan = with_sentinels([OTHER, replace(OTHER)], 1)
-    bench.latency = lambda planned: {0: 1000, 2: 2000}.get(planned.index, 500)
-    assert 5.0 == bench.task.context.study.budget.prune_factor
-    measured(bench.task, "collect", plan)
+    testbed.latency = lambda planned: {0: 1000, 2: 2000}.get(planned.index, 500)
+    assert 5.0 == testbed.task.context.study.budget.prune_factor
+    measured(testbed.task, "collect", plan)
     expected = [None, 5.0, None, 5 * 2**0.5, None]
     assert expected == [
-        limit if limit is None else pytest.approx(limit) for limit in bench.limits_ms
+        limit if limit is None else pytest.approx(limit) for limit in testbed.limits_ms
     ]
 
 
