@@ -131,8 +131,7 @@ class Explain(Stage[Explanation]):
             level=self.task.context.study.budget.level,
             trials=len(trials),
         )
-        measured = self.task.trials(self.name)
-        lines, reason = curves(self.task, explanation, measured)
+        lines, reason = curves(self.task, explanation, trials)
         return replace(explanation, curves=lines, without_curves=reason)
 
     def _ablation(self, trials: Sequence[Trial], start: int) -> Ablation:
