@@ -42,10 +42,10 @@ from intop.domain.stats import geometric_mean
 from intop.lab import cluster as lab
 from intop.pipeline.explaining import explain
 from intop.pipeline.verifying import judge
+from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.explain import smallest
 from intop.report.figures.files import write_figures
-from intop.report.text import show
 from intop.resources import shipped
 from intop.store import opened
 from intop.version import __version__

@@ -351,9 +351,9 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     from intop.errors import IntopError
     from intop.pipeline.context import Context, chosen_workloads
     from intop.pipeline.transferring import warm_starts
+    from intop.report.document.text import show
     from intop.report.machine import to_json
     from intop.report.progress import LineProgress
-    from intop.report.text import show
     from intop.report.transfer import warm_starts as text
     from intop.store import opened
 

@@ -184,8 +184,8 @@ def run_stage(
     take beside the result.
     """
     from intop.pipeline import campaigns, steps
+    from intop.report.document.text import show
     from intop.report.machine import to_json
-    from intop.report.text import show
 
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}

@@ -1,12 +1,7 @@
-"""Two architectures side by side, as text or as Markdown. Formats, and computes nothing.
+"""Two architectures side by side. Formats, and computes nothing."""
 
-The tables are made once, as plain data; both forms are made from these.
-"""
-
-from dataclasses import dataclass, fields
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Sequence
+from dataclasses import fields
 
 from intop.domain.comparison import (
     MUST_BE_EQUAL,
@@ -23,108 +18,87 @@ from intop.domain.speedups import ModelSpeedUp
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions
 from intop.report import paper, ranks
-from intop.report.markdown import escaped, table
+from intop.report.document.model import (
+    Column,
+    Form,
+    Notes,
+    Section,
+    Span,
+    Table,
+    Value,
+    numbers,
+    span,
+    texts,
+)
 from intop.report.numbers import interval, number, percent
-from intop.report.text import bold, new_table
 from intop.report.verdict import LUCK, measured_as, models_sentence
 
 WIDEST_BAR = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A heading, a table and sentences below it; each may be empty.
-
-    `columns` are pairs of a name and "left" or "right". Where the last column `has_sentences`,
-    a text has them below the table, in which they would be too narrow to be read.
-    """
-
-    title: str
-    depth: int = 3
-    columns: tuple[tuple[str, str], ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    has_sentences: bool = False
-
-
-def as_text(found: Compared) -> RenderableType:
-    """For a terminal or a text file."""
-    parts: list[RenderableType] = []
-    for section in sections(found):
-        columns, rows, notes = section.columns, section.rows, section.notes
-        if section.has_sentences:
-            notes = (*(f"{row[0]}: {row[-1]}" for row in rows if row[-1] != paper.AS_ABOVE), *notes)
-            columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
-        parts.append(bold(section.title))
-        if rows:
-            table = new_table(*columns)
-            table.columns[0].no_wrap = True  # keys are copied from here
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            parts.append(table)
-        parts += [Text("\n".join(notes)), ""] if notes else []
-        parts += [] if rows or notes else [""]
-    return Group(*parts)
-
-
-def as_markdown(found: Compared) -> str:
-    """In GitHub's Markdown."""
-    blocks: list[str] = []
-    for section in sections(found):
-        blocks.append(f"{'#' * section.depth} {section.title}")
-        if section.rows:
-            rows = [[escaped(cell) for cell in row] for row in section.rows]
-            blocks.append(table(section.columns, rows))
-        if section.notes:
-            blocks.append("\n".join(f"- {escaped(note)}" for note in section.notes))
-    return "\n\n".join(blocks)
-
-
 def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
-    made = [*_forced(found), _matrix(found), *_models(found), _paper(found), _picture(found)]
+    made = [*_forced(found), matrix(found), *_models(found), _paper(found), _picture(found)]
     for one in found.comparisons:
         details = (_sides(one), _errors(one), _convergences(one), _parameters(one), *_ranks(one))
-        made += [Section(title=f"{one.workload}: {_names(one)}", depth=2), *details, _values(one)]
+        title = f"{one.workload}: {_names(one)}"
+        made.append(Section(title=title, blocks=(*details, _values(one))))
     return made
+
+
+def _section(
+    title: str,
+    *notes: str,
+    columns: tuple[Column, ...] = (),
+    rows: Sequence[tuple[Value, ...]] = (),
+) -> Section:
+    """A table and sentences below it, where there are any."""
+    table = (Table(columns=columns, rows=tuple(rows)),) if rows else ()
+    return Section(title=title, blocks=(*table, *((Notes(notes),) if notes else ())))
 
 
 # All workloads ------------------------------------------------------------------------------------
 
 
-def _matrix(found: Compared) -> Section:
+def matrix(found: Compared) -> Section:
     """Workloads by architectures."""
     first = found.comparisons[0]
     one, other = (side.arch for side in first.sides)
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for c in found.comparisons:
-        defaults = [_latency(side.default) for side in c.sides]
-        tuned = [_latency(side.tuned) for side in c.sides]
-        rows += [
-            (c.workload, "default", *defaults, *_contrast(c.default)),
-            ("", "tuned", *tuned, *_contrast(c.tuned)),
-            ("", "speed-up", *(_speed_up(side, c.level) for side in c.sides), "", ""),
-            ("", "verdict", *(_verdict(side) for side in c.sides), "", ""),
-        ]
-    return Section(
-        title=f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals",
-        depth=2,
+        judged = next((side.verdict for side in c.sides if side.verdict), None)
+        default = judged.reference if judged else "default"
+        cells: dict[str, tuple[Value, ...]] = {
+            default: (*(_latency(side.default) for side in c.sides), *_contrast(c.default)),
+            "tuned": (*(_latency(side.tuned) for side in c.sides), *_contrast(c.tuned)),
+            "speed-up": (*(_speed_up(side, c.level) for side in c.sides), "", ""),
+            "verdict": (*(_verdict(side) for side in c.sides), "", ""),
+        }
+        rows += [(c.workload, name, *values) for name, values in cells.items()]
+    title = f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals"
+    table = Table(
+        name="architectures",
+        title="P99 in ms by architecture",
+        origin="measured",
         columns=(
-            *(("workload", "left"), ("P99", "left"), (one, "right"), (other, "right")),
-            *((f"{other} - {one}", "right"), (f"{other} / {one}", "right")),
+            *texts("workload", "P99"),
+            *(Column(arch, "span") for arch in (one, other)),
+            Column(f"{other} - {one}", "difference"),
+            Column(f"{other} / {one}", "span"),
         ),
         rows=tuple(rows),
-        notes=(
-            *(line for c in found.comparisons for line in _sentences(c)),
-            *_remarks(found),
-            *(f"Not compared: {reason}" for reason in found.missing),
-        ),
     )
+    notes = (
+        *(line for c in found.comparisons for line in _sentences(c)),
+        *_remarks(found),
+        *(f"Not compared: {reason}" for reason in found.missing),
+    )
+    return Section(title=title, blocks=(table, Notes(notes)))
 
 
 def _models(found: Compared) -> list[Section]:
     """What each tree model's own winner was worth, where that was measured."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     notes: list[str] = []
     for c in found.comparisons:
         by_side = [side.verdict.models if side.verdict else None for side in c.sides]
@@ -143,15 +117,15 @@ def _models(found: Compared) -> list[Section]:
     if not rows:
         return []
     return [
-        Section(
-            title="Speed-up of the models' own winners, in the rounds of picking",
-            depth=2,
+        _section(
+            "Speed-up of the models' own winners, in the rounds of picking",
+            *notes,
+            LUCK,
             columns=(
-                *((name, "left") for name in ("workload", "model")),
-                *((side.arch, "right") for side in found.comparisons[0].sides),
+                *texts("workload", "model"),
+                *numbers(*(side.arch for side in found.comparisons[0].sides)),
             ),
-            rows=tuple(rows),
-            notes=(*notes, LUCK),
+            rows=rows,
         )
     ]
 
@@ -167,39 +141,29 @@ def _ratio(found: RatioInterval | None) -> str:
 
 def _paper(found: Compared) -> Section:
     """The paper's figures beside ours."""
-    return Section(
-        title=paper.TITLE,
-        depth=2,
-        columns=tuple((name, "left") for name in paper.COLUMNS),
-        rows=tuple(row.cells for row in paper.paper_rows(paper.outcomes(found), found)),
-        notes=(paper.NOTE,),
-        has_sentences=True,
-    )
+    table = paper.table(paper.outcomes(found), found)
+    return Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))
 
 
-def _latency(latency: Latency | None) -> str:
-    if latency is None:
-        return "-"
-    return interval(latency.mean_ms.mean, latency.mean_ms.low, latency.mean_ms.high)
+def _latency(latency: Latency | None) -> Span | None:
+    return None if latency is None else span(latency.mean_ms)
 
 
-def _contrast(contrast: Contrast | None) -> tuple[str, str]:
+def _contrast(contrast: Contrast | None) -> tuple[Value, Value]:
     if contrast is None:
-        return "-", "-"
-    apart, ratio = contrast.difference_ms, contrast.ratio
-    return (
-        interval(apart.difference, apart.low, apart.high, sign="+"),
-        interval(ratio.ratio, ratio.low, ratio.high),
-    )
+        return None, None
+    return span(contrast.difference_ms), span(contrast.ratio)
 
 
-def _speed_up(side: Side, level: float) -> str:
+def _speed_up(side: Side, level: float) -> Value:
     verdict = side.verdict
     if verdict is None:
-        return "-"
+        return None
+    found = verdict.ratio, verdict.ratio_low, verdict.ratio_high
+    if verdict.level == level:
+        return Span(*found)
     # The file may have asked for another level when the verdict was given.
-    odd = "" if verdict.level == level else f", at {percent(verdict.level)}"
-    return interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high) + odd
+    return f"{interval(*found)}, at {percent(verdict.level)}"
 
 
 def _verdict(side: Side) -> str:
@@ -211,10 +175,13 @@ def _verdict(side: Side) -> str:
 
 def _forced(found: Compared) -> list[Section]:
     """What makes the sides incomparable, above all that is compared all the same."""
-    lines = [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
-    if not lines:
-        return []
-    return [Section(title="NOT COMPARABLE, shown by --force", depth=2, notes=tuple(lines))]
+    lines = differences(found)
+    return [_section("NOT COMPARABLE, shown by --force", *lines)] if lines else []
+
+
+def differences(found: Compared) -> list[str]:
+    """In which the sides must not differ, by workload."""
+    return [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
 
 
 def _remarks(found: Compared) -> list[str]:
@@ -269,7 +236,7 @@ def _sentences(c: Comparison) -> list[str]:
 
 def _picture(found: Compared) -> Section:
     """Bars on a scale that begins at 0 and is common to a workload's sides."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for c in found.comparisons:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
@@ -280,13 +247,14 @@ def _picture(found: Compared) -> Section:
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, arch, name, number(value) if latency else "-", bar))
-    return Section(
-        title="P99 in ms, each workload on a scale of its own",
+    return _section(
+        "P99 in ms, each workload on a scale of its own",
         columns=(
-            *((name, "left") for name in ("workload", "architecture", "configuration")),
-            *(("P99", "right"), ("", "left")),
+            *texts("workload", "architecture", "configuration"),
+            Column("P99"),
+            Column("", "text"),
         ),
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
@@ -310,17 +278,15 @@ def _sides(c: Comparison) -> Section:
         for name in MUST_BE_EQUAL
         if name not in odd and getattr(here, name) != ""
     ]
-    return Section(
-        title="Sides",
-        columns=_columns(c, "condition", "{}", justify="left"),
+    return _section(
+        "Sides",
+        f"The same on both sides: {', '.join(equal)}",
+        "The sides were measured one after the other: what changed meanwhile is in no interval",
+        columns=_columns(c, Column("condition", "text"), "{}", form="text"),
         rows=(
             *rows,
             ("usable trials", *(str(side.trials) for side in c.sides)),
             ("P99 from", *(_source(side) for side in c.sides)),
-        ),
-        notes=(
-            f"The same on both sides: {', '.join(equal)}",
-            "The sides were measured one after the other: what changed meanwhile is in no interval",
         ),
     )
 
@@ -334,19 +300,19 @@ def _errors(c: Comparison) -> Section:
     """Held-out errors by family."""
     by_side = [{e.family: e for e in side.errors} for side in c.sides]
     families = dict.fromkeys(family for errors in by_side for family in errors)
-    return Section(
-        title="Error of the models on configurations they have not seen (R² of log P99)",
-        columns=_columns(c, "family", "{}: MAPE", "{}: R²", "{}: rank correlation"),
-        rows=tuple(
-            (family, *(cell for errors in by_side for cell in _error_cells(errors.get(family))))
-            for family in families
-        ),
-        notes=tuple(
+    return _section(
+        "Error of the models on configurations they have not seen (R² of log P99)",
+        *(
             f"{side.arch}: {len(side.training.keys)} parameters, {side.training.trials} trials"
             if side.training
             else f"{side.arch}: not trained"
             for side in c.sides
         ),
+        columns=_columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
+        rows=[
+            (family, *(cell for errors in by_side for cell in _error_cells(errors.get(family))))
+            for family in families
+        ],
     )
 
 
@@ -360,7 +326,7 @@ def _convergences(c: Comparison) -> Section:
     """How long the search took."""
     by_side = [{run.model: run for run in side.convergences} for side in c.sides]
     models = dict.fromkeys(model for runs in by_side for model in runs)
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for model in models:
         runs = [found.get(model) for found in by_side]
         cells = [
@@ -369,11 +335,11 @@ def _convergences(c: Comparison) -> Section:
             for cell in ((str(run.generations), f"{run.seconds:.1f} s") if run else ("-", "-"))
         ]
         rows.append((model, *cells))
-    return Section(
-        title="Convergence of the search",
-        columns=_columns(c, "model", "{}: generations", "{}: time"),
-        rows=tuple(rows),
-        notes=tuple(f"{s.arch}: not searched" for s in c.sides if not s.convergences),
+    return _section(
+        "Convergence of the search",
+        *(f"{s.arch}: not searched" for s in c.sides if not s.convergences),
+        columns=_columns(c, Column("model", "text"), "{}: generations", "{}: time"),
+        rows=rows,
     )
 
 
@@ -385,13 +351,13 @@ def _parameters(c: Comparison) -> Section:
             "Chosen on one side only does not prove that it matters there only: two screenings of "
             "one machine differ as well"
         )
-    return Section(
-        title="Parameters by importance (share of log P99 ± sd over fits) and where chosen",
-        columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
-        rows=tuple(
+    return _section(
+        "Parameters by importance (share of log P99 ± sd over fits) and where chosen",
+        *notes,
+        columns=(*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
+        rows=[
             (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
-        ),
-        notes=tuple(notes),
+        ],
     )
 
 
@@ -400,14 +366,7 @@ def _ranks(c: Comparison) -> list[Section]:
     found = c.rank_agreement
     if found is None:
         return []
-    return [
-        Section(
-            title=f"Ranks of the {len(found.common)} parameters that both rank",
-            columns=ranks.columns(found),
-            rows=tuple(ranks.rows(found)),
-            notes=ranks.notes(found),
-        )
-    ]
+    return [ranks.section(f"Ranks of the {len(found.common)} parameters that both rank", found)]
 
 
 def _importance(found: Importance | None) -> str:
@@ -445,23 +404,23 @@ def _values(c: Comparison) -> Section:
         + ("" if side.verdict is None or side.verdict.outcome == "gain" else ": keep the defaults")
         for side in c.sides
     ]
-    return Section(
-        title="Tuned values, as they were judged",
-        columns=_columns(c, "parameter", "{}: default", "{}: tuned", justify="left"),
-        rows=tuple(
-            (v.key, *(cell or "-" for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
+    return _section(
+        "Tuned values, as they were judged",
+        *notes,
+        columns=_columns(c, Column("parameter", "key"), "{}: default", "{}: tuned", form="key"),
+        rows=[
+            (v.key, *(cell or None for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
             for v in c.values
-        ),
-        notes=tuple(notes),
+        ],
     )
 
 
 def _columns(
-    c: Comparison, first: str, *names: str, justify: str = "right"
-) -> tuple[tuple[str, str], ...]:
+    c: Comparison, first: Column, *names: str, form: Form = "number"
+) -> tuple[Column, ...]:
     """The first column, then these for each side with its architecture in place of {}."""
     each = (name.format(side.arch) for side in c.sides for name in names)
-    return ((first, "left"), *((name, justify) for name in each))
+    return (first, *(Column(name, form) for name in each))
 
 
 def _names(c: Comparison) -> str:

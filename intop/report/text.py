@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.box import SIMPLE
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
-from rich.segment import Segment
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -23,8 +21,6 @@ from intop.domain.results import (
     Search,
     Training,
 )
-from intop.report.plain import inert
-from intop.report.terminal import console
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -37,31 +33,6 @@ ALGORITHMS = {
 """Names of the algorithms of a search, for readers."""
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
 """What is asked for under a workload."""
-NARROWEST = 120
-
-
-def show(*parts: RenderableType, stderr: bool = False) -> None:
-    """Print to stdout or stderr: coloured on a terminal, plain and never cut in a file.
-
-    A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
-    said, so nothing in them is markup, and control characters are shown.
-    """
-    out = console(stderr=stderr)
-    if not out.is_terminal:
-        out = console(stderr=stderr, width=max(NARROWEST, out.width), colour=False)
-    for part in parts:
-        out.print(_Inert(part), soft_wrap=isinstance(part, Text))
-
-
-@dataclass(frozen=True)
-class _Inert:
-    """A part whose text a terminal won't obey."""
-
-    part: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self.part, options):
-            yield segment if segment.control else Segment(inert(segment.text), segment.style)
 
 
 def ranking(title: str, found: Ranking) -> RenderableType:

@@ -14,10 +14,10 @@ from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.pipeline.campaigns import new
 from intop.pipeline.explaining import explain
+from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
-from intop.report.text import show
 from samples import VERDICT
 
 DEFAULTS = {

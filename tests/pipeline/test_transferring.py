@@ -21,9 +21,9 @@ from intop.pipeline import replicas, transferring
 from intop.pipeline.campaigns import new
 from intop.pipeline.context import Context, Task
 from intop.pipeline.transferring import transfer
+from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
-from intop.report.text import show
 from intop.report.transfer import transfer as text
 from intop.resources import shipped
 from intop.store import Subject, opened

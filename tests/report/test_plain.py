@@ -15,10 +15,11 @@ from rich.text import Text
 
 from intop.domain.diagnosis import Diagnosis
 from intop.report.doctor import examined
+from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.plain import inert
 from intop.report.progress import LineProgress
-from intop.report.text import new_table, show
+from intop.report.text import new_table
 
 EVIL = "a\x1b]0;title\x07b\rc\x9b2Jd\u202ee\u2028f\udcffg"
 SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"
@@ -90,7 +91,8 @@ def test_json_stays_json_when_it_is_made_inert() -> None:
 
 SHOW = """
 from intop.report.progress import progress
-from intop.report.text import bold, new_table, show
+from intop.report.text import bold, new_table
+from intop.report.document.text import show
 evil = {evil!r}
 with progress() as shown:
     shown.say(evil)

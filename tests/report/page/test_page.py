@@ -17,8 +17,8 @@ from intop.domain.report import Report
 from intop.domain.trial import STAGES
 from intop.errors import IntopError, UsageError
 from intop.pipeline.reporting import gather
-from intop.report.page.csv_tables import write_tables
-from intop.report.page.html import html
+from intop.report.document.csv_tables import write_tables
+from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from intop.report.page.sections.trials import PURPOSES
 from reported import HOSTILE, ONE, campaign

@@ -1,7 +1,7 @@
 """The sections of the page, in the order in which a reader wants them."""
 
 from intop.domain.report import Report
-from intop.report.page.document import Document
+from intop.report.document.model import Document
 from intop.report.page.sections import models, trials, verdicts
 from intop.report.page.sections.common import clock
 
@@ -33,5 +33,5 @@ def document(report: Report) -> Document:
             f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
             f"{'' if until else ', not finished'}. By intop {report.tool_version}."
         ),
-        sections=tuple(section for section in made if section.blocks or section.parts),
+        sections=tuple(section for section in made if section.blocks),
     )

@@ -4,21 +4,24 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from intop.domain.report import Findings
-from intop.report.page.document import Block, Lacking, Part, Table, Value
+from intop.report.document.model import Block, Paragraph, Section, Table, Value
 
 
-def parts(
+def by_subject(
     findings: Iterable[Findings], blocks: Callable[[Findings], Iterable[Block]]
-) -> tuple[Part, ...]:
+) -> tuple[Section, ...]:
     """What there is to say of each subject that has anything stored."""
     made = [(one.title, tuple(blocks(one))) for one in findings if one.stages]
-    return tuple(Part(title=title, blocks=found) for title, found in made if found)
+    return tuple(Section(title=title, blocks=found) for title, found in made if found)
 
 
-def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
+def lacking(one: Findings, stage: str) -> tuple[Paragraph, ...]:
     """What a stage would have made, if it could still be run."""
     return tuple(
-        Lacking(as_sentence(f"{missing.what}: not there yet"), missing.command)
+        Paragraph(
+            as_sentence(f"{missing.what}: not there yet") + " Make it with",
+            command=missing.command,
+        )
         for missing in one.missing
         if missing.stage == stage
     )

@@ -7,23 +7,22 @@ from intop.domain.comparison import converged
 from intop.domain.refined import BestKnown, Refined, RefineStep, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import ModelError, Ranking, Search, Training
+from intop.report.document.model import (
+    Block,
+    Column,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    Value,
+)
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.page.document import (
-    Block,
-    Column,
-    Figure,
-    Folded,
-    Paragraph,
-    Section,
-    Table,
-    Value,
-)
-from intop.report.page.sections.common import lacking, parts, table_name, without_empty
+from intop.report.page.sections.common import by_subject, lacking, table_name, without_empty
 from intop.report.refine import REASONS, ending
 from intop.report.text import algorithms, cut_sentence, judgement
 
@@ -35,7 +34,7 @@ def ranking(report: Report) -> Section:
     return Section(
         name="importance",
         title="Which parameters matter",
-        parts=parts(report.findings, _ranking),
+        blocks=by_subject(report.findings, _ranking),
     )
 
 
@@ -124,8 +123,7 @@ def models(report: Report) -> Section:
     return Section(
         name="models",
         title="How well the models predict",
-        blocks=blocks,
-        parts=parts(report.findings, _models),
+        blocks=(*blocks, *by_subject(report.findings, _models)),
     )
 
 
@@ -236,7 +234,6 @@ def search(report: Report) -> Section:
                     "that are searched by themselves, as in the paper, are blue; the candidates "
                     "come from all of them together."
                 ),
-                tables=(),
             ),
             Figure(
                 title="Time of the search",
@@ -246,14 +243,12 @@ def search(report: Report) -> Section:
                     "How long the whole search of each model took on the machine that ran intop, "
                     "with the generations in which it waited for a further improvement."
                 ),
-                tables=(),
             ),
         )
     return Section(
         name="search",
         title="How the search converged",
-        blocks=blocks,
-        parts=parts(report.findings, _search),
+        blocks=(*blocks, *by_subject(report.findings, _search)),
     )
 
 
@@ -276,7 +271,8 @@ def _search(one: Findings) -> Iterator[Block]:
             tables=(_runs(one, one.search), _generations(one, one.search)),
         )
     candidates = _candidates(one, one.search)
-    yield Folded(title=f"Candidates ({len(candidates.rows)})", tables=(candidates,))
+    title = f"Candidates ({len(candidates.rows)})"
+    yield Section(title=title, blocks=(candidates,), folded=True)
 
 
 def _runs(one: Findings, found: Search) -> Table:
@@ -365,7 +361,7 @@ def refined(report: Report) -> Section:
     return Section(
         name="refinement",
         title="How the measurements were chosen",
-        parts=parts(report.findings, _refined),
+        blocks=by_subject(report.findings, _refined),
     )
 
 

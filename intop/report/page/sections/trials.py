@@ -7,22 +7,27 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Stage, Status
-from intop.report.figures.default_drift import default_drift
-from intop.report.figures.pipeline import pipeline
-from intop.report.numbers import percent
-from intop.report.page.document import (
+from intop.report.document.model import (
     Block,
     Column,
-    Commands,
     Figure,
-    Folded,
     Paragraph,
     Section,
     Table,
     Value,
+    Verbatim,
     span,
 )
-from intop.report.page.sections.common import as_sentence, clock, parts, table_name, without_empty
+from intop.report.figures.default_drift import default_drift
+from intop.report.figures.pipeline import pipeline
+from intop.report.numbers import percent
+from intop.report.page.sections.common import (
+    as_sentence,
+    by_subject,
+    clock,
+    table_name,
+    without_empty,
+)
 from intop.report.text import drift_sentence, replica_sentence
 
 PURPOSES: dict[Stage, str] = {
@@ -72,7 +77,7 @@ def drift(report: Report) -> Section:
     return Section(
         name="drift",
         title="Did the machine change meanwhile",
-        parts=parts(report.findings, _drift),
+        blocks=by_subject(report.findings, _drift),
     )
 
 
@@ -128,7 +133,7 @@ def refused(report: Report) -> Section:
     return Section(
         name="refused",
         title="What was refused, and why",
-        parts=parts(report.findings, _refused),
+        blocks=by_subject(report.findings, _refused),
     )
 
 
@@ -171,9 +176,10 @@ def _refused(one: Findings) -> Iterator[Block]:
             columns=(Column("reason", "prose"), Column("keys", "count")),
             rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
         )
-        yield Folded(
+        yield Section(
             title="Which keys could not be tuned",
-            tables=(
+            folded=True,
+            blocks=(
                 without_empty(
                     Table(
                         name=table_name(one, "refused-keys"),
@@ -229,11 +235,10 @@ def provenance(report: Report) -> Section:
                     "Each stage reads the store and writes to it. The paper's method ends with "
                     "the search; what it promises is measured here, and cut to what matters."
                 ),
-                tables=(),
             ),
             campaign,
+            *by_subject(report.findings, _provenance),
         ),
-        parts=parts(report.findings, _provenance),
     )
 
 
@@ -340,7 +345,7 @@ def checking(report: Report) -> Section:
                 "numbers in a table below it. What says predicted was not measured; no table mixes "
                 "the two. With the study's file and its store at hand:"
             ),
-            Commands(
+            Verbatim(
                 (
                     "intop report --csv tables       # all tables as files",
                     "intop report --json             # all that is in this page, in full precision",

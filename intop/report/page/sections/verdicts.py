@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side, converged
+from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
 from intop.domain.explanation import Contribution, Dependence, Explanation
 from intop.domain.histogram import Histogram
@@ -11,28 +11,28 @@ from intop.domain.report import Findings, Judged, Report
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.sides import merged
 from intop.report import paper
-from intop.report.explain import kept_sentence, smallest
-from intop.report.figures.dependence import contributions, dependence
-from intop.report.figures.percentiles import percentiles
-from intop.report.figures.speedup import architectures, speedup
-from intop.report.numbers import percent
-from intop.report.page.document import (
+from intop.report.comparison import matrix
+from intop.report.document.model import (
     Block,
     Column,
-    Commands,
     Figure,
-    Lacking,
     Paragraph,
     Section,
     Span,
     Table,
     Value,
+    Verbatim,
     span,
 )
+from intop.report.explain import kept_sentence, smallest
+from intop.report.figures.dependence import contributions, dependence
+from intop.report.figures.percentiles import percentiles
+from intop.report.figures.speedup import architectures, speedup
+from intop.report.numbers import percent
 from intop.report.page.sections.common import (
     as_sentence,
+    by_subject,
     lacking,
-    parts,
     table_name,
     without_empty,
 )
@@ -60,7 +60,7 @@ def _finding(one: Findings) -> Block:
     if one.verdict is None:
         state = "no verdict yet" if one.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
-        return Lacking(f"{lead}: {state}.", command)
+        return Paragraph(f"{lead}: {state}. Make it with", command=command)
     told = [as_sentence(sentence(one.verdict))]
     if one.verdict.outcome == "gain":
         told.append(
@@ -70,7 +70,7 @@ def _finding(one: Findings) -> Block:
         )
     if one.explanation is not None:
         told.append(as_sentence(smallest(one.explanation)))
-    return Paragraph(" ".join(told), lead=lead)
+    return Paragraph(" ".join(told), lead=f"{lead}:")
 
 
 def _default(verdict: Verdict) -> str:
@@ -136,7 +136,6 @@ def _speedup(report: Report) -> Figure:
             "an interval that holds 1 shows no difference. Mean and best of the models' own "
             "winners are from the rounds in which the winner was picked."
         ),
-        tables=(),
     )
 
 
@@ -191,7 +190,7 @@ def _models(report: Report) -> Iterator[Block]:
         ),
     )
     for one, found in measured:
-        yield Paragraph(models_sentence(found), lead=one.title)
+        yield Paragraph(models_sentence(found), lead=f"{one.title}:")
     yield Paragraph(LUCK)
 
 
@@ -233,7 +232,7 @@ def change(report: Report) -> Section:
     return Section(
         name="change",
         title="What to change",
-        parts=parts([one for one in report.findings if one.verdict], _changes),
+        blocks=by_subject([one for one in report.findings if one.verdict], _changes),
     )
 
 
@@ -278,7 +277,7 @@ def _changes(one: Findings) -> Iterator[Block]:
     )
     yield without_empty(changes)
     subject = f"--arch {one.arch} --workload {one.workload}"
-    yield Commands(
+    yield Verbatim(
         (
             f"intop plan {subject}",
             f"intop apply {subject}",
@@ -328,7 +327,7 @@ def latency(report: Report) -> Section:
     return Section(
         name="latency",
         title="Latency before and after",
-        parts=parts([one for one in report.findings if one.judged], _latency),
+        blocks=by_subject([one for one in report.findings if one.judged], _latency),
     )
 
 
@@ -440,21 +439,6 @@ def compared(report: Report) -> Section:
         blocks: tuple[Block, ...] = tuple(map(Paragraph, report.not_compared.splitlines()))
     else:
         both = report.compared
-        one, other = (side.arch for side in both.comparisons[0].sides)
-        table = Table(
-            name="architectures",
-            title="P99 by architecture",
-            origin="measured",
-            columns=(
-                Column("workload", "text"),
-                Column("configuration", "text"),
-                Column(f"{one}: P99 in ms", "span"),
-                Column(f"{other}: P99 in ms", "span"),
-                Column(f"{other} / {one}", "span"),
-                Column(f"{other} is", "text"),
-            ),
-            rows=tuple(row for c in both.comparisons for row in _compared_rows(c)),
-        )
         blocks = (
             Figure(
                 title="P99 by architecture",
@@ -465,30 +449,10 @@ def compared(report: Report) -> Section:
                     "The sides were measured one after the other, so what changed in between is "
                     "in no interval."
                 ),
-                tables=(),
             ),
-            table,
-            *(Paragraph(f"{c.workload}: {w}") for c in both.comparisons for w in c.warnings),
-            *(Paragraph(f"Not compared: {why}") for why in both.missing),
+            matrix(both),
         )
     return Section(name="architectures", title="X86 against ARM", blocks=blocks)
-
-
-def _compared_rows(one: Comparison) -> Iterator[tuple[Value, ...]]:
-    def cell(side: Side, name: str) -> Span | None:
-        found = side.tuned if name == "tuned" else side.default
-        return None if found is None else span(found.mean_ms)
-
-    judged = [side.verdict for side in one.sides if side.verdict]
-    default = judged[0].reference if judged else "default"
-    for name, contrast in ((default, one.default), ("tuned", one.tuned)):
-        yield (
-            one.workload,
-            name,
-            *(cell(side, name) for side in one.sides),
-            None if contrast is None else span(contrast.ratio),
-            None if contrast is None else contrast.outcome,
-        )
 
 
 # The paper ----------------------------------------------------------------------------------------
@@ -507,16 +471,7 @@ def paper_and_here(report: Report) -> Section:
         )
         for one in report.findings
     ]
-    rows = paper.paper_rows(outcomes, report.compared)
-    table = Table(
-        name="paper",
-        title=paper.TITLE,
-        origin="",
-        columns=tuple(
-            Column(name, "prose" if name == paper.COLUMNS[-1] else "text") for name in paper.COLUMNS
-        ),
-        rows=tuple(row.cells for row in rows),
-    )
+    table = paper.table(outcomes, report.compared)
     return Section(name="paper", title="The paper and here", blocks=(Paragraph(paper.NOTE), table))
 
 
@@ -528,7 +483,7 @@ def ablation(report: Report) -> Section:
     return Section(
         name="ablation",
         title="Where the gain comes from",
-        parts=parts([one for one in report.findings if one.verdict], _ablation),
+        blocks=by_subject([one for one in report.findings if one.verdict], _ablation),
     )
 
 
