@@ -386,7 +386,7 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     if arguments.json:
         print(to_json({name: made for name, (made, _) in found.items()}))
     else:
-        show(*(text(name, made) for name, (made, _) in found.items() if made))
+        show(*(part for name, (made, _) in found.items() for part in text(name, made)))
     return "\n".join(line for _, missing in found.values() for line in missing) or None
 
 

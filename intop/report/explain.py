@@ -3,42 +3,43 @@
 import math
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.ablation import KEPT
-from intop.domain.explanation import WANTED_KEYS, Contribution, Explanation, Kept
+from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
-from intop.report.text import bold, few, new_table
+from intop.report.document.model import Column, Notes, Section, numbers, tabled
+from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence
 
-LONG = 24
-"""Characters of two values from which on they don't stand in one line."""
 
-
-def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
+def explanation(title: str, found: Explanation | Verdict) -> Section:
     """The table of contributions, interactions, and the smallest set with its verdict."""
     if isinstance(found, Verdict):
-        told = f"{title}: there is no gain to explain, nothing was measured: "
-        return Text(told + verdict_sentence(found) + "\n")
-    heading = bold(f"{title}: what the winner's gain is made of ({found.trials} trials)")
-    table = new_table(
-        ("change", "left"),
-        ("default -> winner", "left"),
-        ("alone", "right"),
-        ("left out", "right"),
-        ("missed", "right"),
-        ("", "left"),
-    )
-    for one in found.contributions:
-        table.add_row(
-            one.name,
-            _values(one),
-            *(_cell(ratio) for ratio in (one.alone, one.left_out, one.missed)),
-            "kept" if one.is_kept else "dropped",
+        told = Notes((verdict_sentence(found),))
+        return Section(
+            title=f"{title}: there is no gain to explain, nothing was measured", blocks=(told,)
         )
-    return Group(heading, table, Text("\n".join(_lines(title, found))), "")
+    return tabled(
+        f"{title}: what the winner's gain is made of ({found.trials} trials)",
+        (
+            Column("change", "text"),
+            Column("default", "before"),
+            Column("winner", "after"),
+            *numbers("alone", "left out", "missed"),
+            Column("", "text"),
+        ),
+        (
+            (
+                one.name,
+                "\n".join(value or "unset" for value in one.before),
+                "\n".join(value or "unset" for value in one.after),
+                *(_cell(ratio) for ratio in (one.alone, one.left_out, one.missed)),
+                "kept" if one.is_kept else "dropped",
+            )
+            for one in found.contributions
+        ),
+        _lines(title, found),
+    )
 
 
 def _lines(title: str, found: Explanation) -> Iterator[str]:
@@ -104,14 +105,6 @@ def _names(found: Explanation, why: str) -> str:
 def _percent(share: float) -> str:
     """Rounded down, so that what falls short of a round number does not look like it."""
     return f"{math.floor(100 * share + 1e-9)} %"
-
-
-def _values(one: Contribution) -> str:
-    """Both values of each key; vectors, which are long, have a line each."""
-    return "\n".join(
-        f"{before or 'unset'}{chr(10) if len(before + after) > LONG else ' '}-> {after or 'unset'}"
-        for before, after in zip(one.before, one.after, strict=True)
-    )
 
 
 def _cell(ratio: RatioInterval | None) -> str:

@@ -1,35 +1,30 @@
 """A refinement as text: step by step, why trials were chosen and what they came to."""
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.refined import BestKnown, Refined, expected_percent
-from intop.report.text import bold, new_table
+from intop.report.document.model import Section, numbers, tabled
 
 REASONS = ("promise", "uncertainty", "replicate")
 
 
-def refined(title: str, found: Refined) -> RenderableType:
+def refined(title: str, found: Refined) -> Section:
     """The best known after each step, all of it measured, and why there are no more."""
-    heading = bold(f"{title}: refinement ({found.spent} of {found.budget} trials)")
-    table = new_table(
-        ("step", "right"),
-        *((reason, "right") for reason in REASONS),
-        ("expected", "right"),
-        ("failed", "right"),
-        ("best known P99", "right"),
-        ("its trials", "right"),
-    )
-    table.add_row("collect", str(found.collected), "", "", "", "", *_best_cells(found.before))
-    for step in found.steps:
-        table.add_row(
+    first = ("collect", str(found.collected), "", "", "", "", *_best_cells(found.before))
+    steps = (
+        (
             str(step.number),
             *(str(step.reasons.get(reason, 0)) for reason in REASONS),
             expected(step.improvement),
             str(step.failures),
             *_best_cells(step.best),
         )
-    return Group(heading, table, Text("\n".join(ending(found))), "")
+        for step in found.steps
+    )
+    return tabled(
+        f"{title}: refinement ({found.spent} of {found.budget} trials)",
+        numbers("step", *REASONS, "expected", "failed", "best known P99", "its trials"),
+        (first, *steps),
+        ending(found),
+    )
 
 
 def expected(improvement: float) -> str:

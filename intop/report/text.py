@@ -3,11 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from intop.domain.agreement import Replica
 from intop.domain.drift import Drift
 from intop.domain.replicates import Noise
@@ -21,6 +16,7 @@ from intop.domain.results import (
     Search,
     Training,
 )
+from intop.report.document.model import Column, Section, Value, numbers, tabled
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -35,23 +31,15 @@ LOADS = {"slt": "static files", "dlt": "pages made on request"}
 """What is asked for under a workload."""
 
 
-def ranking(title: str, found: Ranking) -> RenderableType:
+def ranking(title: str, found: Ranking) -> Section:
     """The chosen parameters by importance, and where the level of the probes lies among them.
 
     By how much of the variance of log P99 the error grows when a parameter is shuffled, the
     standard deviation of that over models, how many sets of probes it beats, and its share of what
     the splits of the trees explain.
     """
-    heading = bold(f"{title}: importance of parameters ({found.trials} trials)")
-    table = new_table(
-        ("parameter", "left"),
-        ("permutation", "right"),
-        ("sd", "right"),
-        ("beats probes", "right"),
-        ("splits", "right"),
-        ("", "left"),
-    )
-    shown = [i for i in found.importances if i.key in set(found.chosen)]
+    chosen = set(found.chosen)
+    shown = [i for i in found.importances if i.key in chosen]
     level = found.probe_level
     top = max((level or 0.0, *(i.weight for i in found.importances))) or 1.0
     rows = [_importance_cells(i, top) for i in shown]
@@ -59,19 +47,25 @@ def ranking(title: str, found: Ranking) -> RenderableType:
         place = sum(i.weight > level for i in shown)
         bar = "┄" * round(20 * level / top)
         rows.insert(place, ("probe level", f"{100 * level:.1f} %", "", "", "", bar))
-    for cells in rows:
-        table.add_row(*cells)
     lines = [cut_sentence(found)]
     if found.saved:
         lines.append(
             f"The choice was stable before the end, so {found.saved} trials that were planned were "
             "not measured."
         )
-    lines += [drift_sentence(found.drift)] if found.drift else []
-    return Group(heading, table, Text("\n".join(lines)), "")
+    return tabled(
+        f"{title}: importance of parameters ({found.trials} trials)",
+        (
+            Column("parameter", "key"),
+            *numbers("permutation", "sd", "beats probes", "splits"),
+            Column("", "text"),
+        ),
+        rows,
+        [*lines, *([drift_sentence(found.drift)] if found.drift else [])],
+    )
 
 
-def _importance_cells(item: Importance, top: float) -> tuple[str, ...]:
+def _importance_cells(item: Importance, top: float) -> tuple[Value, ...]:
     worse, sd, above = (
         "-" if value is None else f"{100 * value:z.{places}f} %"
         for value, places in ((item.permutation, 1), (item.permutation_sd, 1), (item.above, 0))
@@ -106,27 +100,21 @@ def cut_sentence(found: Ranking) -> str:
     return f"{told} The others are left out: they can't be told from noise."
 
 
-def errors(title: str, training: Training) -> RenderableType:
+def errors(title: str, training: Training) -> Section:
     """Held-out error by family, and what a perfect model would reach."""
     trials = f"{training.trials} trials"
     if training.configurations is not None:
         trials += f" of {training.configurations} configurations"
-    heading = bold(
+    columns = numbers(
+        "MAPE", f"R² of log {training.target}", "rank correlation", "coverage", "regret", "time"
+    )
+    return tabled(
         f"{title}: error of the models on configurations they have not seen "
-        f"({trials}, {len(training.keys)} parameters)"
+        f"({trials}, {len(training.keys)} parameters)",
+        (Column("family", "text"), *columns),
+        map(_error_cells, training.errors),
+        judgement(training),
     )
-    table = new_table(
-        ("family", "left"),
-        ("MAPE", "right"),
-        (f"R² of log {training.target}", "right"),
-        ("rank correlation", "right"),
-        ("coverage", "right"),
-        ("regret", "right"),
-        ("time", "right"),
-    )
-    for error in training.errors:
-        table.add_row(*_error_cells(error))
-    return Group(heading, table, Text("\n".join(judgement(training))), "")
 
 
 def judgement(training: Training) -> Iterator[str]:
@@ -139,29 +127,29 @@ def judgement(training: Training) -> Iterator[str]:
         )
     if training.best:
         yield f"Best by cross-validation: {training.best}."
-    yield _ceiling_sentence(training)
+    yield from _ceiling(training)
 
 
-def _ceiling_sentence(training: Training) -> str:
+def _ceiling(training: Training) -> Iterator[str]:
     """Such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
     found = training.ceiling
     if found is None:
-        return "Noise ceiling: can't be told, nothing was measured twice."
-    told = (
+        yield "Noise ceiling: can't be told, nothing was measured twice."
+        return
+    yield (
         f"Noise ceiling: a perfect model would have MAPE {found.mape:.0f} %, R² {found.r2:.2f} "
         f"and rank correlation {found.spearman:.2f} (a trial scatters by "
         f"{_percent(math.exp(found.sd)).lstrip('+')} %, by the {found.configurations} "
         f"configurations that were measured more than once)."
     )
     if training.is_at_ceiling:
-        told += (
-            f"\nThe error of {training.best} is at most {NEAR_CEILING:g} times that: what is left "
+        yield (
+            f"The error of {training.best} is at most {NEAR_CEILING:g} times that: what is left "
             f"is noise, and another model would not help."
         )
-    return told
 
 
-def _error_cells(error: ModelError) -> tuple[str, ...]:
+def _error_cells(error: ModelError) -> tuple[Value, ...]:
     return (
         error.family,
         f"{error.mape:.0f} %",
@@ -173,31 +161,31 @@ def _error_cells(error: ModelError) -> tuple[str, ...]:
     )
 
 
-def search(title: str, found: Search) -> RenderableType:
+def search(title: str, found: Search) -> Section:
     """Convergence of the search, model by model."""
-    heading = bold(f"{title}: search by {algorithms(found) or 'no algorithm'}")
-    table = new_table(
-        ("model", "left"),
-        ("generations", "right"),
-        ("restarts", "right"),
-        ("time", "right"),
-        (f"best predicted {found.quantity}", "right"),
-        ("best by generation", "left"),
+    return tabled(
+        f"{title}: search by {algorithms(found) or 'no algorithm'}",
+        (
+            Column("model", "text"),
+            *numbers("generations", "restarts", "time", f"best predicted {found.quantity}"),
+            Column("best by generation", "text"),
+        ),
+        (
+            (
+                run.model,
+                f"{run.converged_at} of {len(run.best_ms) - 1}",
+                str(run.restarts),
+                f"{run.seconds:.1f} s",
+                f"{run.best_ms[-1]:.1f} ms",
+                sparkline(run),
+            )
+            for run in found.convergences
+        ),
+        [
+            "Generations: after how many of all the best got no better.",
+            "Predicted, not measured; what it is worth, the verdict says.",
+        ],
     )
-    for run in found.convergences:
-        table.add_row(
-            run.model,
-            f"{run.converged_at} of {len(run.best_ms) - 1}",
-            str(run.restarts),
-            f"{run.seconds:.1f} s",
-            f"{run.best_ms[-1]:.1f} ms",
-            sparkline(run),
-        )
-    note = (
-        "Generations: after how many of all the best got no better. "
-        "Predicted, not measured; what it is worth, the verdict says."
-    )
-    return Group(heading, table, Text(note), "")
 
 
 def algorithms(found: Search) -> str:
@@ -217,25 +205,17 @@ def sparkline(run: Convergence, width: int = 30) -> str:
     return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
 
 
-def collected(title: str, found: Collected) -> RenderableType:
+def collected(title: str, found: Collected) -> Section:
     """What the trials of a stage look like, by status, the default's drift, and the noise."""
-    heading = bold(f"{title}: trials")
-    table = new_table(
-        ("", "left"),
-        ("trials", "right"),
-        ("lowest P99", "right"),
-        ("highest P99", "right"),
-        ("not ok", "left"),
-    )
+    rows: list[tuple[Value, ...]] = []
     for name, default in (("default", True), ("configurations", False)):
-        rows = [t for t in found.trials if t.configuration.is_default == default]
-        latencies = [t.p99_ms for t in rows if t.usable]
-        odd = [t.status for t in rows if t.status != "ok"]
+        trials = [t for t in found.trials if t.configuration.is_default == default]
+        latencies = [t.p99_ms for t in trials if t.usable]
+        odd = [t.status for t in trials if t.status != "ok"]
         counts = ", ".join(f"{odd.count(s)} {s}" for s in sorted(set(odd)))
-        low, high = (
-            (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
-        )
-        table.add_row(name, str(len(rows)), low, high, counts or "none")
+        ends = (min(latencies), max(latencies)) if latencies else ()
+        low, high = (f"{end:.1f} ms" for end in ends) if ends else (None, None)
+        rows.append((name, str(len(trials)), low, high, counts or "none"))
     sentences = [
         f"{found.replicates} of these trials are replicates",
         noise_sentence("configurations", found.noise),
@@ -244,7 +224,12 @@ def collected(title: str, found: Collected) -> RenderableType:
     ]
     if found.replicas is not None:
         sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
-    return Group(heading, table, Text("\n".join(sentences)), "")
+    columns = (
+        Column("", "text"),
+        *numbers("trials", "lowest P99", "highest P99"),
+        Column("not ok", "text"),
+    )
+    return tabled(f"{title}: trials", columns, rows, sentences)
 
 
 def replica_sentence(replica: Replica) -> str:
@@ -310,21 +295,7 @@ def _span(hours: float) -> str:
     return f"{hours * 60:.0f} min" if hours >= 1 / 60 else f"{hours * 3600:.0f} s"
 
 
-def bold(text: str) -> Text:
-    """A heading."""
-    return Text(text, style="bold")
-
-
 def few(keys: Sequence[str], limit: int = 4) -> str:
     """The first keys, and how many there are more."""
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(keys[:limit]) + more
-
-
-def new_table(*columns: tuple[str, str]) -> Table:
-    """An empty table in our style; columns as (name, "left" or "right"). Nothing is cut."""
-    table = Table(box=SIMPLE)
-    for name, justify in columns:
-        side: JustifyMethod = "right" if justify == "right" else "left"
-        table.add_column(name, justify=side, overflow="fold")
-    return table

@@ -182,7 +182,7 @@ def test_both_winners_and_the_compromise_meet_on_both(
     assert found.compromise is not None
     assert {QUEUE} == set(found.compromise.left_out)
     assert int(found.compromise.configuration.values[WAIT]) < 60
-    show(text(found))
+    show(*text(found))
     printed = capsys.readouterr().out
     assert "measured gain, crosswise" in printed
     assert f"{len(found.warm_starts[0].common)} parameters in common: {WAIT}" in printed

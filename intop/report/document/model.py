@@ -140,6 +140,18 @@ class Section:
     folded: bool = False
 
 
+def tabled(
+    title: str,
+    columns: tuple[Column, ...],
+    rows: Iterable[tuple[Value, ...]],
+    notes: Iterable[str] = (),
+) -> Section:
+    """A heading, a table, and sentences below it."""
+    return Section(
+        title=title, blocks=(Table(columns=columns, rows=tuple(rows)), Notes(tuple(notes)))
+    )
+
+
 Block = Paragraph | Notes | Verbatim | Table | Figure | Section
 
 

@@ -1,13 +1,11 @@
 """A document as text for a terminal or a file."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from textwrap import fill
 
 import rich.table
 from rich.box import SIMPLE
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import RenderableType
 from rich.text import Text
 
 from intop.report.document.model import (
@@ -48,11 +46,7 @@ def show(*blocks: Block, stderr: bool = False) -> None:
     for part in _parts(blocks, min(out.width, WIDEST)):
         # A table brings its empty lines along.
         if part != "" or (before != "" and not isinstance(before, rich.table.Table)):
-            out.print(
-                part,
-                soft_wrap=isinstance(part, Text)
-                or (isinstance(part, _Inert) and isinstance(part.part, Text)),
-            )
+            out.print(part, soft_wrap=isinstance(part, Text))
         before = part
 
 
@@ -76,19 +70,6 @@ def _parts(blocks: Iterable[Block], width: int) -> Iterator[RenderableType]:
                 yield from _parts((Paragraph(block.caption, block.title), *block.tables), width)
             case Table():
                 yield from _table(block, width)
-            case _:
-                yield _Inert(block)
-
-
-@dataclass(frozen=True)
-class _Inert:
-    """A part whose text a terminal won't obey."""
-
-    part: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self.part, options):
-            yield segment if segment.control else Segment(inert(segment.text), segment.style)
 
 
 def _filled(line: str, width: int) -> Text:
@@ -120,7 +101,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
             shown[0] = name, [f"{n}\n{_remark(c)}" for n, c in zip(above, cells, strict=True)]
         elif column.form == "after":
             name, values = shown.pop()
-            both = [_change(*pair) for pair in zip(values, cells, strict=True)]
+            both = [_changes(*pair) for pair in zip(values, cells, strict=True)]
             shown.append((Column(f"{name.name} -> {column.name}", "text"), both))
         else:
             shown.append((column, cells))
@@ -140,6 +121,11 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 def _remark(text: str) -> str:
     return fill(text, REMARK, initial_indent="  ", subsequent_indent="  ")
+
+
+def _changes(before: str, after: str) -> str:
+    """Of several keys a line each."""
+    return "\n".join(map(_change, before.split("\n"), after.split("\n")))
 
 
 def _change(before: str, after: str) -> str:
