@@ -1,13 +1,13 @@
 """An explanation as text: what each change does, and what the fewest of them are worth."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from intop.domain.ablation import KEPT
 from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
-from intop.report.document.model import Column, Notes, Section, numbers, tabled
+from intop.report.document.model import Column, Notes, Section, Table, Value, columns, span, widened
 from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence
 
@@ -19,27 +19,42 @@ def explanation(title: str, found: Explanation | Verdict) -> Section:
         return Section(
             title=f"{title}: there is no gain to explain, nothing was measured", blocks=(told,)
         )
-    return tabled(
-        f"{title}: what the winner's gain is made of ({found.trials} trials)",
-        (
-            Column("change", "text"),
+    kept = ("kept" if one.is_kept else "dropped" for one in found.contributions)
+    return Section(
+        title=f"{title}: what the winner's gain is made of ({found.trials} trials)",
+        blocks=(
+            widened(contribution_table(found, _stacked), Column("", "text"), kept),
+            Notes(tuple(_lines(title, found))),
+        ),
+    )
+
+
+def contribution_table(
+    found: Explanation, cell: Callable[[RatioInterval | None], Value] = span
+) -> Table:
+    """A row for each change, with its ratios of P99."""
+    return Table(
+        columns=(
+            Column("change", "key"),
             Column("default", "before"),
             Column("winner", "after"),
-            *numbers("alone", "left out", "missed"),
-            Column("", "text"),
+            *columns("span", "alone", "left out", "missed"),
         ),
-        (
+        rows=tuple(
             (
-                one.name,
+                "\n+ ".join(one.keys),
                 "\n".join(value or "unset" for value in one.before),
                 "\n".join(value or "unset" for value in one.after),
-                *(_cell(ratio) for ratio in (one.alone, one.left_out, one.missed)),
-                "kept" if one.is_kept else "dropped",
+                *map(cell, (one.alone, one.left_out, one.missed)),
             )
             for one in found.contributions
         ),
-        _lines(title, found),
     )
+
+
+def _stacked(ratio: RatioInterval | None) -> Value:
+    """In two lines, so that three of them fit beside the longest keys."""
+    return None if ratio is None else str(ratio).replace(" (", "\n(")
 
 
 def _lines(title: str, found: Explanation) -> Iterator[str]:
@@ -105,8 +120,3 @@ def _names(found: Explanation, why: str) -> str:
 def _percent(share: float) -> str:
     """Rounded down, so that what falls short of a round number does not look like it."""
     return f"{math.floor(100 * share + 1e-9)} %"
-
-
-def _cell(ratio: RatioInterval | None) -> str:
-    """In two lines, so that three of them fit beside the longest keys."""
-    return str(ratio or "-").replace(" (", "\n(")

@@ -6,7 +6,7 @@ from intop.domain.deployment import Change, Origin
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
-from intop.report.document.model import Column, Notes, Section, Table
+from intop.report.document.model import Column, Notes, Section, Table, texts
 from intop.report.explain import kept_sentence
 from intop.report.numbers import counted
 
@@ -16,8 +16,7 @@ COLUMNS = (
     Column("now", "before"),
     Column("then", "after"),
     Column("why", "remark"),
-    Column("risk", "text"),
-    Column("to do", "text"),
+    *texts("risk", "to do"),
 )
 
 

@@ -1,29 +1,44 @@
 """A refinement as text: step by step, why trials were chosen and what they came to."""
 
 from intop.domain.refined import BestKnown, Refined, expected_percent
-from intop.report.document.model import Section, numbers, tabled
+from intop.report.document.model import Column, Notes, Section, Table, Value, columns, widened
 
 REASONS = ("promise", "uncertainty", "replicate")
 
 
 def refined(title: str, found: Refined) -> Section:
     """The best known after each step, all of it measured, and why there are no more."""
-    first = ("collect", str(found.collected), "", "", "", "", *_best_cells(found.before))
+    hopes = ("", *(expected(step.improvement) for step in found.steps))
+    return Section(
+        title=f"{title}: refinement ({found.spent} of {found.budget} trials)",
+        blocks=(
+            widened(step_table(found), Column("expected"), hopes),
+            Notes(tuple(ending(found))),
+        ),
+    )
+
+
+def step_table(found: Refined) -> Table:
+    """Trials by step and reason, and the best known after them."""
+    nothing = (None,) * (len(REASONS) + 1)
+    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
     steps = (
         (
             str(step.number),
-            *(str(step.reasons.get(reason, 0)) for reason in REASONS),
-            expected(step.improvement),
-            str(step.failures),
-            *_best_cells(step.best),
+            *(step.reasons.get(reason, 0) for reason in REASONS),
+            step.failures,
+            *_best(step.best),
         )
         for step in found.steps
     )
-    return tabled(
-        f"{title}: refinement ({found.spent} of {found.budget} trials)",
-        numbers("step", *REASONS, "expected", "failed", "best known P99", "its trials"),
-        (first, *steps),
-        ending(found),
+    return Table(
+        columns=(
+            Column("step", "text"),
+            *columns("count", *REASONS, "failed"),
+            Column("best known P99", unit="ms"),
+            Column("its trials", "count"),
+        ),
+        rows=(first, *steps),
     )
 
 
@@ -33,8 +48,8 @@ def expected(improvement: float) -> str:
     return "-" if percent is None else f"{percent:.1f} %"
 
 
-def _best_cells(best: BestKnown) -> tuple[str, str]:
-    return f"{best.p99_ms:.1f} ms", str(best.trials)
+def _best(best: BestKnown) -> tuple[Value, ...]:
+    return best.p99_ms, best.trials
 
 
 def ending(found: Refined) -> list[str]:

@@ -11,12 +11,23 @@ from intop.domain.results import (
     Collected,
     Convergence,
     Importance,
-    ModelError,
     Ranking,
     Search,
     Training,
 )
-from intop.report.document.model import Column, Section, Value, numbers, tabled
+from intop.report.document.model import (
+    Column,
+    Notes,
+    Section,
+    Table,
+    Value,
+    columns,
+    numbers,
+    tabled,
+    texts,
+    widened,
+)
+from intop.report.numbers import in_percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -42,11 +53,11 @@ def ranking(title: str, found: Ranking) -> Section:
     shown = [i for i in found.importances if i.key in chosen]
     level = found.probe_level
     top = max((level or 0.0, *(i.weight for i in found.importances))) or 1.0
-    rows = [_importance_cells(i, top) for i in shown]
+    rows = [(*importance_cells(i), "█" * round(20 * i.weight / top)) for i in shown]
     if level is not None:
         place = sum(i.weight > level for i in shown)
         bar = "┄" * round(20 * level / top)
-        rows.insert(place, ("probe level", f"{100 * level:.1f} %", "", "", "", bar))
+        rows.insert(place, ("probe level", 100 * level, "", "", "", bar))
     lines = [cut_sentence(found)]
     if found.saved:
         lines.append(
@@ -55,23 +66,23 @@ def ranking(title: str, found: Ranking) -> Section:
         )
     return tabled(
         f"{title}: importance of parameters ({found.trials} trials)",
-        (
-            Column("parameter", "key"),
-            *numbers("permutation", "sd", "beats probes", "splits"),
-            Column("", "text"),
-        ),
+        (*IMPORTANCE, Column("", "text")),
         rows,
         [*lines, *([drift_sentence(found.drift)] if found.drift else [])],
     )
 
 
-def _importance_cells(item: Importance, top: float) -> tuple[Value, ...]:
-    worse, sd, above = (
-        "-" if value is None else f"{100 * value:z.{places}f} %"
-        for value, places in ((item.permutation, 1), (item.permutation_sd, 1), (item.above, 0))
-    )
-    bar = "█" * round(20 * item.weight / top)
-    return item.key, worse, sd, above, f"{item.mean:.3f}", bar
+IMPORTANCE = (
+    Column("parameter", "key"),
+    *(Column(name, unit="%") for name in ("permutation", "sd", "beats probes", "splits")),
+)
+"""What the cells of an importance are."""
+
+
+def importance_cells(item: Importance) -> tuple[Value, ...]:
+    """A row of a table of importances."""
+    shares = (item.permutation, item.permutation_sd, item.above, item.mean)
+    return (item.key, *map(in_percent, shares))
 
 
 def cut_sentence(found: Ranking) -> str:
@@ -105,15 +116,27 @@ def errors(title: str, training: Training) -> Section:
     trials = f"{training.trials} trials"
     if training.configurations is not None:
         trials += f" of {training.configurations} configurations"
-    columns = numbers(
-        "MAPE", f"R² of log {training.target}", "rank correlation", "coverage", "regret", "time"
+    title += ": error of the models on configurations they have not seen"
+    return Section(
+        title=f"{title} ({trials}, {len(training.keys)} parameters)",
+        blocks=(error_table(training), Notes(tuple(judgement(training)))),
     )
-    return tabled(
-        f"{title}: error of the models on configurations they have not seen "
-        f"({trials}, {len(training.keys)} parameters)",
-        (Column("family", "text"), *columns),
-        map(_error_cells, training.errors),
-        judgement(training),
+
+
+def error_table(training: Training) -> Table:
+    """A row for each family."""
+    return Table(
+        columns=(
+            Column("family", "text"),
+            Column("MAPE", unit="%"),
+            *numbers(f"R² of log {training.target}", "rank correlation"),
+            *(Column(name, unit="%") for name in ("coverage", "regret")),
+            Column("time", unit="s"),
+        ),
+        rows=tuple(
+            (e.family, e.mape, e.r2, e.spearman, in_percent(e.coverage), e.regret, e.seconds)
+            for e in training.errors
+        ),
     )
 
 
@@ -149,42 +172,35 @@ def _ceiling(training: Training) -> Iterator[str]:
         )
 
 
-def _error_cells(error: ModelError) -> tuple[Value, ...]:
-    return (
-        error.family,
-        f"{error.mape:.0f} %",
-        f"{error.r2:.2f}",
-        f"{error.spearman:.2f}",
-        "-" if error.coverage is None else f"{error.coverage:.0%}",
-        "-" if error.regret is None else f"{error.regret:.0f} %",
-        f"{error.seconds:.1f} s",
+def search(title: str, found: Search) -> Section:
+    """Convergence of the search, model by model."""
+    column = Column("best by generation", "text")
+    notes = (
+        "Converged: after how many of the generations the best got no better.",
+        "Predicted, not measured; what it is worth, the verdict says.",
+    )
+    return Section(
+        title=f"{title}: search by {algorithms(found) or 'no algorithm'}",
+        blocks=(
+            widened(run_table(found), column, map(sparkline, found.convergences)),
+            Notes(notes),
+        ),
     )
 
 
-def search(title: str, found: Search) -> Section:
-    """Convergence of the search, model by model."""
-    return tabled(
-        f"{title}: search by {algorithms(found) or 'no algorithm'}",
-        (
+def run_table(found: Search) -> Table:
+    """A row for each model that was searched."""
+    return Table(
+        columns=(
             Column("model", "text"),
-            *numbers("generations", "restarts", "time", f"best predicted {found.quantity}"),
-            Column("best by generation", "text"),
+            *columns("count", "converged at", "generations", "restarts"),
+            Column("time", unit="s"),
+            Column(f"best predicted {found.quantity}", unit="ms"),
         ),
-        (
-            (
-                run.model,
-                f"{run.converged_at} of {len(run.best_ms) - 1}",
-                str(run.restarts),
-                f"{run.seconds:.1f} s",
-                f"{run.best_ms[-1]:.1f} ms",
-                sparkline(run),
-            )
-            for run in found.convergences
+        rows=tuple(
+            (r.model, r.converged_at, len(r.best_ms) - 1, r.restarts, r.seconds, r.best_ms[-1])
+            for r in found.convergences
         ),
-        [
-            "Generations: after how many of all the best got no better.",
-            "Predicted, not measured; what it is worth, the verdict says.",
-        ],
     )
 
 
@@ -194,7 +210,7 @@ def algorithms(found: Search) -> str:
     return " and ".join(names)
 
 
-def sparkline(run: Convergence, width: int = 30) -> str:
+def sparkline(run: Convergence, width: int = 20) -> str:
     """The best predicted P99 by generation, high to low, in at most `width` blocks."""
     values = run.best_ms
     step = max(1, -(-len(values) // width))
@@ -224,12 +240,8 @@ def collected(title: str, found: Collected) -> Section:
     ]
     if found.replicas is not None:
         sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
-    columns = (
-        Column("", "text"),
-        *numbers("trials", "lowest P99", "highest P99"),
-        Column("not ok", "text"),
-    )
-    return tabled(f"{title}: trials", columns, rows, sentences)
+    heads = (*texts(""), *numbers("trials", "lowest P99", "highest P99"), *texts("not ok"))
+    return tabled(f"{title}: trials", heads, rows, sentences)
 
 
 def replica_sentence(replica: Replica) -> str:

@@ -1,12 +1,12 @@
 """A verdict as text: a sentence, and the two sides beside each other."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.report.document.model import Block, Column, Notes, Section, Table, numbers, span
+from intop.report.document.model import Block, Column, Notes, Section, Table, numbers, span, widened
 from intop.report.numbers import counted
 
 WIDTH = 32
@@ -28,7 +28,7 @@ def verdict(title: str, found: Verdict) -> Section:
     lines += [f"{key} = {value}" for key, value in found.configuration.values.items()]
     blocks: list[Block] = [Notes(tuple(f"  {line}" for line in lines))]
     if found.sides is not None:
-        blocks += [_sides(found, found.sides), _notes(found.sides)]
+        blocks += [_drawn(found, found.sides), _notes(found.sides)]
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
         blocks += [_models(found.models), Notes(notes)]
@@ -108,36 +108,35 @@ def _models(found: SpeedUps) -> Table:
     )
 
 
-def _sides(found: Verdict, sides: SideBySide) -> Table:
-    """Latencies by percentile, drawn over each other, and what else the sides did."""
-    scale = _Scale.of(sides)
-    lines: list[tuple[str, Pairwise | None, Callable[[float], str]]] = [
-        ("requests/s", sides.achieved_rps, "{:.0f}".format),
-        ("failed", sides.error_share, "{:.2%}".format),
-        ("balancer's CPU", sides.balancer_cpu, "{:.0%}".format),
+def side_table(found: Verdict, sides: SideBySide) -> Table:
+    """What both sides did: latencies by percentile and other quantities."""
+    lines: list[tuple[str, Pairwise | None, float]] = [
+        *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
+        ("requests/s achieved", sides.achieved_rps, 1.0),
+        ("failed requests in %", sides.error_share, 100.0),
+        ("balancer's CPU in %", sides.balancer_cpu, 100.0),
     ]
     return Table(
         columns=(
-            Column("", "text"),
-            *numbers(
-                f"{DEFAULT_MARK} {found.reference}",
-                f"{TUNED_MARK} tuned",
-                f"ratio ({found.level:.0%} interval)",
-            ),
-            Column("logarithmic", "text"),
+            Column("quantity", "text"),
+            *numbers(found.reference, "tuned"),
+            Column(f"ratio ({found.level:.0%} interval)", "span"),
         ),
-        rows=(
-            *(
-                (name, *_pair(both, _ms), scale.drawn(both))
-                for name, both in sides.latencies_ms.items()
-            ),
-            *((name, *_pair(both, told), "") for name, both, told in lines if both is not None),
+        rows=tuple(
+            (name, scale * both.default, scale * both.tuned, span(both.ratio))
+            for name, both, scale in lines
+            if both is not None
         ),
     )
 
 
-def _pair(both: Pairwise, told: Callable[[float], str]) -> tuple[str, str, str]:
-    return told(both.default), told(both.tuned), str(both.ratio or "-")
+def _drawn(found: Verdict, sides: SideBySide) -> Table:
+    """With the latencies drawn over each other."""
+    table, scale = side_table(found, sides), _Scale.of(sides)
+    marks = f"logarithmic ({DEFAULT_MARK} {found.reference}, {TUNED_MARK} tuned)"
+    drawn = map(scale.drawn, sides.latencies_ms.values())
+    rest = repeat("", len(table.rows) - len(sides.latencies_ms))
+    return widened(table, Column(marks, "text"), chain(drawn, rest))
 
 
 def _notes(sides: SideBySide) -> Notes:

@@ -38,8 +38,8 @@ def _lines(table: Table) -> Iterator[list[str | float]]:
 
 def _names(column: Column) -> tuple[str, ...]:
     if column.form in ("span", "difference"):
-        return column.name, f"{column.name}, low", f"{column.name}, high"
-    return (column.name,)
+        return column.heading, f"{column.heading}, low", f"{column.heading}, high"
+    return (column.heading,)
 
 
 def _cells(column: Column, value: Value) -> tuple[str | float, ...]:

@@ -49,7 +49,7 @@ def _block(block: Block, depth: int) -> str:
 
 def table(columns: Sequence[Column], rows: Iterable[Iterable[str]]) -> str:
     """A table of cells that are Markdown already."""
-    names = [escaped(column.name) for column in columns]
+    names = [escaped(column.heading) for column in columns]
     rulers = ["---:" if column.is_right else "---" for column in columns]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (names, rulers, *rows))
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
@@ -52,10 +52,16 @@ Value = str | float | Span | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column; its unit belongs to the name."""
+    """A column. Text has its unit in each cell; elsewhere it belongs to the name."""
 
     name: str
     form: Form = "number"
+    unit: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The name with the unit."""
+        return f"{self.name} in {self.unit}" if self.unit else self.name
 
     @property
     def is_right(self) -> bool:
@@ -63,14 +69,19 @@ class Column:
         return self.form in ("count", "number", "span", "difference")
 
 
+def columns(form: Form, *names: str) -> tuple[Column, ...]:
+    """Several that are read alike."""
+    return tuple(Column(name, form) for name in names)
+
+
 def texts(*names: str) -> tuple[Column, ...]:
     """Columns of words."""
-    return tuple(Column(name, "text") for name in names)
+    return columns("text", *names)
 
 
 def numbers(*names: str) -> tuple[Column, ...]:
     """Columns of numbers."""
-    return tuple(Column(name) for name in names)
+    return columns("number", *names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +187,12 @@ def _tables(blocks: Iterable[Block]) -> Iterator[Table]:
             yield from block.tables
         elif isinstance(block, Section):
             yield from _tables(block.blocks)
+
+
+def widened(table: Table, column: Column, cells: Iterable[Value]) -> Table:
+    """The table with a further column."""
+    rows = tuple((*row, cell) for row, cell in zip(table.rows, cells, strict=True))
+    return replace(table, columns=(*table.columns, column), rows=rows)
 
 
 def span(found: RatioInterval | MeanInterval | DifferenceInterval | None) -> Span | None:

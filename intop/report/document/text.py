@@ -10,6 +10,7 @@ from rich.text import Text
 
 from intop.report.document.model import (
     AS_ABOVE,
+    NOTHING,
     Block,
     Column,
     Figure,
@@ -17,6 +18,7 @@ from intop.report.document.model import (
     Paragraph,
     Section,
     Table,
+    Value,
     Verbatim,
     worded,
 )
@@ -91,7 +93,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     shown: list[tuple[Column, list[str]]] = []
     below: list[Text] = []
     for place, column in enumerate(table.columns):
-        cells = [inert(worded(row[place], column)) for row in table.rows]
+        cells = [_cell(row[place], column) for row in table.rows]
         if column.form == "prose":
             names = [str(row[0]) for row in table.rows]
             told = zip(names, cells, strict=True)
@@ -117,6 +119,12 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         made.add_row(*map(Text, row))
     yield made
     yield from below
+
+
+def _cell(value: Value, column: Column) -> str:
+    words = inert(worded(value, column))
+    has_unit = column.unit and words != NOTHING and not isinstance(value, str)
+    return f"{words} {column.unit}" if has_unit else words
 
 
 def _remark(text: str) -> str:

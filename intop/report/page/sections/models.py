@@ -1,12 +1,13 @@
 """What the models learned and proposed: which parameters matter, how far to believe them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import converged
-from intop.domain.refined import BestKnown, Refined, RefineStep, expected_percent
+from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
-from intop.domain.results import ModelError, Ranking, Search, Training
+from intop.domain.results import Ranking, Search, Training
 from intop.report.document.model import (
     Block,
     Column,
@@ -14,7 +15,7 @@ from intop.report.document.model import (
     Paragraph,
     Section,
     Table,
-    Value,
+    numbers,
 )
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
@@ -23,8 +24,16 @@ from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
 from intop.report.page.sections.common import by_subject, lacking, table_name, without_empty
-from intop.report.refine import REASONS, ending
-from intop.report.text import algorithms, cut_sentence, judgement
+from intop.report.refine import ending, step_table
+from intop.report.text import (
+    IMPORTANCE,
+    algorithms,
+    cut_sentence,
+    error_table,
+    importance_cells,
+    judgement,
+    run_table,
+)
 
 # Importance ---------------------------------------------------------------------------------------
 
@@ -66,32 +75,13 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
         Table(
             name=table_name(one, "importance"),
             title="Importance of all parameters that were varied",
-            origin="",
-            columns=(
-                Column("parameter", "key"),
-                Column("permutation in %"),
-                Column("its standard deviation in %"),
-                Column("beats probes in %"),
-                Column("share of splits in %"),
-                Column("chosen", "text"),
-            ),
+            columns=(*IMPORTANCE, Column("chosen", "text")),
             rows=tuple(
-                (
-                    i.key,
-                    _percent(i.permutation),
-                    _percent(i.permutation_sd),
-                    _percent(i.above),
-                    _percent(i.mean),
-                    "chosen" if i.key in chosen else None,
-                )
+                (*importance_cells(i), "chosen" if i.key in chosen else None)
                 for i in found.importances
             ),
         )
     )
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -150,34 +140,10 @@ def _models(one: Findings) -> Iterator[Block]:
 
 
 def _error_table(one: Findings, found: Training) -> Table:
-    return without_empty(
-        Table(
-            name=table_name(one, "model-errors"),
-            title=f"{one.title}: errors on configurations that were held out",
-            origin="",
-            columns=(
-                Column("family", "text"),
-                Column("MAPE in %"),
-                Column(f"R² of log {found.target}"),
-                Column("rank correlation"),
-                Column("coverage in %"),
-                Column("regret in %"),
-                Column("time in s"),
-            ),
-            rows=tuple(_error_cells(e) for e in found.errors),
-        )
-    )
-
-
-def _error_cells(error: ModelError) -> tuple[Value, ...]:
-    return (
-        error.family,
-        error.mape,
-        error.r2,
-        error.spearman,
-        _percent(error.coverage),
-        error.regret,
-        error.seconds,
+    return replace(
+        without_empty(error_table(found)),
+        name=table_name(one, "model-errors"),
+        title=f"{one.title}: errors on configurations that were held out",
     )
 
 
@@ -203,9 +169,7 @@ def _predicted_rows(one: Findings, found: Training) -> Table:
         columns=(
             Column("family", "text"),
             Column("row", "count"),
-            Column("predicted"),
-            Column("low"),
-            Column("high"),
+            *numbers("predicted", "low", "high"),
         ),
         rows=tuple(
             (error.family, number, row.predicted, row.low, row.high)
@@ -276,29 +240,11 @@ def _search(one: Findings) -> Iterator[Block]:
 
 
 def _runs(one: Findings, found: Search) -> Table:
-    return Table(
+    return replace(
+        run_table(found),
         name=table_name(one, "convergence"),
-        title="Convergence by model",
+        title="Convergence by model, after how many of all generations",
         origin="predicted",
-        columns=(
-            Column("model", "text"),
-            Column("converged after generation", "count"),
-            Column("generations", "count"),
-            Column("restarts", "count"),
-            Column("time in s"),
-            Column(f"best predicted {found.quantity} in ms"),
-        ),
-        rows=tuple(
-            (
-                run.model,
-                run.converged_at,
-                len(run.best_ms) - 1,
-                run.restarts,
-                run.seconds,
-                run.best_ms[-1] if run.best_ms else None,
-            )
-            for run in found.convergences
-        ),
     )
 
 
@@ -332,8 +278,9 @@ def _candidates(one: Findings, found: Search) -> Table:
             origin="predicted",
             columns=(
                 Column("candidate", "count"),
-                Column(f"predicted {found.quantity} in ms"),
-                Column("with the penalty for uncertainty in ms"),
+                *numbers(
+                    f"predicted {found.quantity} in ms", "with the penalty for uncertainty in ms"
+                ),
                 Column("model", "text"),
                 Column("keys", "count"),
                 Column("configuration", "key"),
@@ -387,30 +334,12 @@ def _refined(one: Findings) -> Iterator[Block]:
 
 
 def _steps(one: Findings, found: Refined) -> Table:
-    nothing = (None,) * (len(REASONS) + 1)
-    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
-    return Table(
+    return replace(
+        step_table(found),
         name=table_name(one, "refinement"),
         title="Trials by step and reason, and the best known after them",
         origin="measured",
-        columns=(
-            Column("step", "text"),
-            *(Column(f"for {reason}", "count") for reason in REASONS),
-            Column("failed", "count"),
-            Column("best known P99 in ms"),
-            Column("its trials", "count"),
-        ),
-        rows=(first, *(_step(s) for s in found.steps)),
     )
-
-
-def _step(step: RefineStep) -> tuple[Value, ...]:
-    counts = (step.reasons.get(reason, 0) for reason in REASONS)
-    return (str(step.number), *counts, step.failures, *_best(step.best))
-
-
-def _best(best: BestKnown) -> tuple[Value, ...]:
-    return best.p99_ms, best.trials
 
 
 def _expected(one: Findings, found: Refined) -> Table:

@@ -16,7 +16,10 @@ from intop.report.document.model import (
     Table,
     Value,
     Verbatim,
+    columns,
+    numbers,
     span,
+    texts,
 )
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
@@ -113,7 +116,6 @@ def _drift(one: Findings) -> Iterator[Block]:
                     f"The line through their logarithms, with its {percent(found.drift.level)} "
                     "interval"
                 ),
-                origin="",
                 columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
                 rows=tuple((60 * t.hours, span(t.p99_ms)) for t in found.trend),
             ),
@@ -147,12 +149,9 @@ def _refused(one: Findings) -> Iterator[Block]:
             title="Attempts by reason",
             origin="measured",
             columns=(
-                Column("stage", "text"),
-                Column("outcome", "text"),
-                Column("attempts", "count"),
-                Column("configurations", "count"),
-                Column("what was said of the first", "prose"),
-                Column("what then", "prose"),
+                *texts("stage", "outcome"),
+                *columns("count", "attempts", "configurations"),
+                *columns("prose", "what was said of the first", "what then"),
             ),
             rows=tuple(
                 (r.stage, r.reason, r.attempts, r.configurations, r.detail, WHAT_THEN[r.reason])
@@ -172,7 +171,6 @@ def _refused(one: Findings) -> Iterator[Block]:
         yield Table(
             name=table_name(one, "refused-reasons"),
             title="Keys that could not be tuned, by reason",
-            origin="",
             columns=(Column("reason", "prose"), Column("keys", "count")),
             rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
         )
@@ -184,11 +182,9 @@ def _refused(one: Findings) -> Iterator[Block]:
                     Table(
                         name=table_name(one, "refused-keys"),
                         title="Each key that could not be tuned",
-                        origin="",
                         columns=(
                             Column("key", "key"),
-                            Column("reason", "prose"),
-                            Column("in detail", "prose"),
+                            *columns("prose", "reason", "in detail"),
                         ),
                         rows=tuple(
                             (key, r.reason, r.details.get(key))
@@ -209,7 +205,6 @@ def provenance(report: Report) -> Section:
     campaign = Table(
         name="campaign",
         title="Campaign",
-        origin="",
         columns=(Column("quantity", "text"), Column("value", "text")),
         rows=(
             ("study", report.study),
@@ -251,16 +246,18 @@ def _provenance(one: Findings) -> Iterator[Block]:
             columns=(
                 Column("stage", "text"),
                 Column("what is measured", "prose"),
-                Column("planned", "count"),
-                Column("measured", "count"),
-                Column("ok", "count"),
-                Column("overloaded", "count"),
-                Column("disturbed", "count"),
-                Column("failed", "count"),
-                Column("further attempts", "count"),
+                *columns(
+                    "count",
+                    "planned",
+                    "measured",
+                    "ok",
+                    "overloaded",
+                    "disturbed",
+                    "failed",
+                    "further attempts",
+                ),
                 Column("first trial (UTC)", "time"),
-                Column("minutes to the last"),
-                Column("minutes of trials"),
+                *numbers("minutes to the last", "minutes of trials"),
             ),
             rows=tuple(_record_cells(record) for record in one.stages),
         )
@@ -310,7 +307,6 @@ def _conditions(one: Findings) -> Table:
         title="Conditions, the same in all trials"
         if not several
         else "Conditions, which were not the same in all trials",
-        origin="",
         columns=(
             Column("condition", "text"),
             *(

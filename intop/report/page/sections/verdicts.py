@@ -1,14 +1,15 @@
 """What was found, what to change, and what shows it: measured, all of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
-from intop.domain.explanation import Contribution, Dependence, Explanation
+from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
-from intop.domain.results import Pairwise, SideBySide, Verdict
+from intop.domain.results import SideBySide, Verdict
 from intop.domain.sides import merged
 from intop.report import paper
 from intop.report.comparison import matrix
@@ -22,9 +23,13 @@ from intop.report.document.model import (
     Table,
     Value,
     Verbatim,
+    columns,
+    numbers,
     span,
+    texts,
+    widened,
 )
-from intop.report.explain import kept_sentence, smallest
+from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
@@ -37,7 +42,7 @@ from intop.report.page.sections.common import (
     without_empty,
 )
 from intop.report.text import LOADS
-from intop.report.verdict import LUCK, measured_as, models_sentence, sentence
+from intop.report.verdict import LUCK, measured_as, models_sentence, sentence, side_table
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
@@ -90,13 +95,10 @@ def _verdicts(report: Report) -> Table:
         title="Verdicts",
         origin="measured",
         columns=(
-            Column("architecture", "text"),
-            Column("workload", "text"),
-            Column("configuration", "text"),
+            *texts("architecture", "workload", "configuration"),
             Column("keys", "count"),
             Column("in place of the default", "text"),
-            Column("default P99 in ms"),
-            Column("tuned P99 in ms"),
+            *numbers("default P99 in ms", "tuned P99 in ms"),
             Column("times lower", "span"),
             Column("pairs", "count"),
             Column("verdict", "text"),
@@ -153,9 +155,7 @@ def _models(report: Report) -> Iterator[Block]:
         title="Speed-up of each model's own winner over the default",
         origin="measured",
         columns=(
-            Column("architecture", "text"),
-            Column("workload", "text"),
-            Column("model", "text"),
+            *texts("architecture", "workload", "model"),
             Column("P99 in ms"),
             Column("times lower", "span"),
             Column("rounds", "count"),
@@ -263,12 +263,13 @@ def _changes(one: Findings) -> Iterator[Block]:
         title="Keys to set on the load balancer",
         origin="measured",
         columns=(
-            Column("key", "key"),
-            Column("default", "key"),
-            Column("set to", "key"),
-            Column("alone: times lower", "span"),
-            Column("left out of the winner: times higher", "span"),
-            Column("left out of the smallest set: times higher", "span"),
+            *columns("key", "key", "default", "set to"),
+            *columns(
+                "span",
+                "alone: times lower",
+                "left out of the winner: times higher",
+                "left out of the smallest set: times higher",
+            ),
             Column("measured together with", "key"),
             Column("risk", "text"),
             Column("what it does", "prose"),
@@ -373,8 +374,7 @@ def _percentile_table(
         origin="measured",
         columns=(
             Column("percentile", "text"),
-            Column(f"{verdict.reference} in ms"),
-            Column("tuned in ms"),
+            *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
         rows=tuple(
             (
@@ -394,9 +394,7 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
         origin="measured",
         columns=(
             Column("round", "text"),
-            Column(f"{verdict.reference}: P99 in ms"),
-            Column("tuned: P99 in ms"),
-            Column("ratio"),
+            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
         ),
         rows=tuple(
             (p.round, p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
@@ -406,27 +404,11 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
 
 
 def _sides(one: Findings, verdict: Verdict, sides: SideBySide) -> Table:
-    lines: list[tuple[str, Pairwise | None, float]] = [
-        *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
-        ("requests/s achieved", sides.achieved_rps, 1.0),
-        ("failed requests in %", sides.error_share, 100.0),
-        ("balancer's CPU in %", sides.balancer_cpu, 100.0),
-    ]
-    return Table(
+    return replace(
+        side_table(verdict, sides),
         name=table_name(one, "sides"),
         title="Both sides of the verdict",
         origin="measured",
-        columns=(
-            Column("quantity", "text"),
-            Column(verdict.reference),
-            Column("tuned"),
-            Column("ratio", "span"),
-        ),
-        rows=tuple(
-            (name, scale * both.default, scale * both.tuned, span(both.ratio))
-            for name, both, scale in lines
-            if both is not None
-        ),
     )
 
 
@@ -505,7 +487,8 @@ def _ablation(one: Findings) -> Iterator[Block]:
         caption=(
             "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
             "Alone: the default / the default with it. Right of 1 the change helps. A change that "
-            "helps alone and is not missed when it is left out does what another one does, too."
+            "helps alone and is not missed when it is left out does what another one does, too. "
+            "Missed: the smallest set without it / the smallest set."
         ),
         tables=(_contribution_table(one, explanation), *_interactions(one, explanation)),
     )
@@ -529,32 +512,12 @@ def _ablation(one: Findings) -> Iterator[Block]:
 
 
 def _contribution_table(one: Findings, found: Explanation) -> Table:
-    return Table(
+    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in found.contributions)
+    return replace(
+        widened(contribution_table(found), Column("kept", "prose"), kept),
         name=table_name(one, "contributions"),
         title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
         origin="measured",
-        columns=(
-            Column("change", "key"),
-            Column("default", "key"),
-            Column("winner", "key"),
-            Column("alone", "span"),
-            Column("left out of the winner", "span"),
-            Column("missed in the smallest set", "span"),
-            Column("kept", "prose"),
-        ),
-        rows=tuple(_contribution_cells(c) for c in found.contributions),
-    )
-
-
-def _contribution_cells(one: Contribution) -> tuple[Value, ...]:
-    return (
-        one.name,
-        "; ".join(value or "unset" for value in one.before),
-        "; ".join(value or "unset" for value in one.after),
-        span(one.alone),
-        span(one.left_out),
-        span(one.missed),
-        "kept" if one.is_kept else f"dropped: {one.dropped}",
     )
 
 
@@ -587,8 +550,7 @@ def _curves(one: Findings, found: Explanation, origin: str) -> Table:
         title=f"P99 by the value of one parameter, {origin}",
         origin="predicted" if origin == "predicted" else "measured",
         columns=(
-            Column("parameter", "key"),
-            Column("value", "key"),
+            *columns("key", "parameter", "value"),
             Column("P99 in ms"),
             Column("where", "text"),
         ),
