@@ -8,6 +8,7 @@ from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
 from intop.report.document.model import Column, Notes, Section, Table, Value, columns, span, widened
+from intop.report.numbers import percent
 from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence
 
@@ -34,6 +35,9 @@ def contribution_table(
 ) -> Table:
     """A row for each change, with its ratios of P99."""
     return Table(
+        name="contributions",
+        title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
+        origin="measured",
         columns=(
             Column("change", "key"),
             Column("default", "before"),

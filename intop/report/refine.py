@@ -19,7 +19,7 @@ def refined(title: str, found: Refined) -> Section:
 
 
 def step_table(found: Refined) -> Table:
-    """Trials by step and reason, and the best known after them."""
+    """A row for each step, and one for what was known before."""
     nothing = (None,) * (len(REASONS) + 1)
     first = (f"first design ({found.collected})", *nothing, *_best(found.before))
     steps = (
@@ -32,6 +32,9 @@ def step_table(found: Refined) -> Table:
         for step in found.steps
     )
     return Table(
+        name="refinement",
+        title="Trials by step and reason, and the best known after them",
+        origin="measured",
         columns=(
             Column("step", "text"),
             *columns("count", *REASONS, "failed"),

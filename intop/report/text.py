@@ -126,6 +126,8 @@ def errors(title: str, training: Training) -> Section:
 def error_table(training: Training) -> Table:
     """A row for each family."""
     return Table(
+        name="model-errors",
+        title="Errors on configurations that were held out",
         columns=(
             Column("family", "text"),
             Column("MAPE", unit="%"),
@@ -191,6 +193,9 @@ def search(title: str, found: Search) -> Section:
 def run_table(found: Search) -> Table:
     """A row for each model that was searched."""
     return Table(
+        name="convergence",
+        title="Convergence by model, after how many of all generations",
+        origin="predicted",
         columns=(
             Column("model", "text"),
             *columns("count", "converged at", "generations", "restarts"),

@@ -31,7 +31,7 @@ def verdict(title: str, found: Verdict) -> Section:
         blocks += [_drawn(found, found.sides), _notes(found.sides)]
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
-        blocks += [_models(found.models), Notes(notes)]
+        blocks += [model_table(found.models), Notes(notes)]
     return Section(title=f"{title}: {sentence(found)}", blocks=tuple(blocks))
 
 
@@ -87,22 +87,18 @@ def measured_as(one: ModelSpeedUp) -> str:
     return ", ".join(words)
 
 
-def _models(found: SpeedUps) -> Table:
-    speed_up = f"speed-up ({found.level:.0%} interval)"
+def model_table(found: SpeedUps) -> Table:
+    """A row for each model's own winner."""
     return Table(
         columns=(
-            Column("model's own winner", "text"),
-            *numbers("P99", speed_up, "rounds"),
-            Column("", "text"),
+            Column("model", "text"),
+            Column("P99", unit="ms"),
+            Column("times lower", "span"),
+            Column("rounds", "count"),
+            Column("remark", "text"),
         ),
         rows=tuple(
-            (
-                one.model,
-                None if one.p99_ms is None else _ms(one.p99_ms),
-                span(one.ratio),
-                str(one.rounds),
-                measured_as(one),
-            )
+            (one.model, one.p99_ms, span(one.ratio), one.rounds, measured_as(one) or None)
             for one in found.models
         ),
     )
@@ -117,6 +113,9 @@ def side_table(found: Verdict, sides: SideBySide) -> Table:
         ("balancer's CPU in %", sides.balancer_cpu, 100.0),
     ]
     return Table(
+        name="sides",
+        title="Both sides of the verdict",
+        origin="measured",
         columns=(
             Column("quantity", "text"),
             *numbers(found.reference, "tuned"),

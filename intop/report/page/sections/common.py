@@ -1,10 +1,11 @@
 """What all sections do alike."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from intop.domain.report import Findings
-from intop.report.document.model import Block, Paragraph, Section, Table, Value
+from intop.report.document.model import Block, Paragraph, Section, Table
 
 
 def by_subject(
@@ -42,6 +43,11 @@ def table_name(one: Findings, kind: str) -> str:
     return f"{one.arch}-{one.workload}-{kind}"
 
 
+def named(one: Findings, table: Table) -> Table:
+    """The table with the subject in its name."""
+    return replace(table, name=table_name(one, table.name))
+
+
 def without_empty(table: Table) -> Table:
     """The table without columns in which no row has anything; the first stays."""
     kept = [
@@ -49,14 +55,8 @@ def without_empty(table: Table) -> Table:
         for place in range(len(table.columns))
         if place == 0 or any(row[place] is not None for row in table.rows)
     ]
-    return Table(
-        name=table.name,
-        title=table.title,
-        origin=table.origin,
+    return replace(
+        table,
         columns=tuple(table.columns[place] for place in kept),
-        rows=tuple(_picked(row, kept) for row in table.rows),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
     )
-
-
-def _picked(row: Sequence[Value], places: Sequence[int]) -> tuple[Value, ...]:
-    return tuple(row[place] for place in places)

@@ -23,7 +23,7 @@ from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.page.sections.common import by_subject, lacking, table_name, without_empty
+from intop.report.page.sections.common import by_subject, lacking, named, table_name, without_empty
 from intop.report.refine import ending, step_table
 from intop.report.text import (
     IMPORTANCE,
@@ -104,7 +104,7 @@ def models(report: Report) -> Section:
                     "proposes; whether it was right, only the verdict's measurements say."
                 ),
                 tables=tuple(
-                    _error_table(one, one.training)
+                    _errors(one, one.training)
                     for one in report.findings
                     if one.training is not None
                 ),
@@ -139,12 +139,9 @@ def _models(one: Findings) -> Iterator[Block]:
         )
 
 
-def _error_table(one: Findings, found: Training) -> Table:
-    return replace(
-        without_empty(error_table(found)),
-        name=table_name(one, "model-errors"),
-        title=f"{one.title}: errors on configurations that were held out",
-    )
+def _errors(one: Findings, found: Training) -> Table:
+    table = without_empty(error_table(found))
+    return named(one, replace(table, title=f"{one.title}: {table.title}"))
 
 
 def _measured_rows(one: Findings, found: Training) -> Table:
@@ -232,20 +229,11 @@ def _search(one: Findings) -> Iterator[Block]:
                 "the search. A dot is where it improved no more. Predicted, all of it: the "
                 "candidates were measured afterwards, and that is what the verdict rests on."
             ),
-            tables=(_runs(one, one.search), _generations(one, one.search)),
+            tables=(named(one, run_table(one.search)), _generations(one, one.search)),
         )
     candidates = _candidates(one, one.search)
     title = f"Candidates ({len(candidates.rows)})"
     yield Section(title=title, blocks=(candidates,), folded=True)
-
-
-def _runs(one: Findings, found: Search) -> Table:
-    return replace(
-        run_table(found),
-        name=table_name(one, "convergence"),
-        title="Convergence by model, after how many of all generations",
-        origin="predicted",
-    )
 
 
 def _generations(one: Findings, found: Search) -> Table:
@@ -328,18 +316,9 @@ def _refined(one: Findings) -> Iterator[Block]:
                 "expect most or know least. The best known was chosen by its own trials, which "
                 "flatters it."
             ),
-            tables=(_steps(one, one.refined), _expected(one, one.refined)),
+            tables=(named(one, step_table(one.refined)), _expected(one, one.refined)),
         )
     yield Paragraph(" ".join(ending(one.refined)))
-
-
-def _steps(one: Findings, found: Refined) -> Table:
-    return replace(
-        step_table(found),
-        name=table_name(one, "refinement"),
-        title="Trials by step and reason, and the best known after them",
-        origin="measured",
-    )
 
 
 def _expected(one: Findings, found: Refined) -> Table:

@@ -1,7 +1,6 @@
 """What was found, what to change, and what shows it: measured, all of it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import AT_FULL_SPEED, converged
@@ -9,7 +8,7 @@ from intop.domain.deployment import Change
 from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
-from intop.domain.results import SideBySide, Verdict
+from intop.domain.results import Verdict
 from intop.domain.sides import merged
 from intop.report import paper
 from intop.report.comparison import matrix
@@ -38,11 +37,12 @@ from intop.report.page.sections.common import (
     as_sentence,
     by_subject,
     lacking,
+    named,
     table_name,
     without_empty,
 )
 from intop.report.text import LOADS
-from intop.report.verdict import LUCK, measured_as, models_sentence, sentence, side_table
+from intop.report.verdict import LUCK, model_table, models_sentence, sentence, side_table
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
@@ -150,44 +150,16 @@ def _models(report: Report) -> Iterator[Block]:
     ]
     if not measured:
         return
+    rows: list[tuple[Value, ...]] = []
+    for one, found in measured:
+        mean = (f"mean over {found.counted}", None, span(found.mean), found.rounds, None)
+        rows += [(one.arch, one.workload, *row) for row in (*model_table(found).rows, mean)]
     yield Table(
         name="model-speed-ups",
         title="Speed-up of each model's own winner over the default",
         origin="measured",
-        columns=(
-            *texts("architecture", "workload", "model"),
-            Column("P99 in ms"),
-            Column("times lower", "span"),
-            Column("rounds", "count"),
-            Column("remark", "text"),
-        ),
-        rows=tuple(
-            row
-            for one, found in measured
-            for row in (
-                *(
-                    (
-                        one.arch,
-                        one.workload,
-                        model.model,
-                        model.p99_ms,
-                        span(model.ratio),
-                        model.rounds,
-                        measured_as(model) or None,
-                    )
-                    for model in found.models
-                ),
-                (
-                    one.arch,
-                    one.workload,
-                    f"mean over {found.counted}",
-                    None,
-                    span(found.mean),
-                    found.rounds,
-                    None,
-                ),
-            )
-        ),
+        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
+        rows=tuple(rows),
     )
     for one, found in measured:
         yield Paragraph(models_sentence(found), lead=f"{one.title}:")
@@ -356,7 +328,7 @@ def _latency(one: Findings) -> Iterator[Block]:
         ),
     )
     if one.verdict.sides is not None:
-        yield _sides(one, one.verdict, one.verdict.sides)
+        yield named(one, side_table(one.verdict, one.verdict.sides))
         yield Paragraph(
             "Latencies are of all answered requests put together, so P99 is not quite the mean "
             f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
@@ -400,15 +372,6 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
             (p.round, p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
             for p in judged.pairs
         ),
-    )
-
-
-def _sides(one: Findings, verdict: Verdict, sides: SideBySide) -> Table:
-    return replace(
-        side_table(verdict, sides),
-        name=table_name(one, "sides"),
-        title="Both sides of the verdict",
-        origin="measured",
     )
 
 
@@ -513,12 +476,7 @@ def _ablation(one: Findings) -> Iterator[Block]:
 
 def _contribution_table(one: Findings, found: Explanation) -> Table:
     kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in found.contributions)
-    return replace(
-        widened(contribution_table(found), Column("kept", "prose"), kept),
-        name=table_name(one, "contributions"),
-        title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
-        origin="measured",
-    )
+    return named(one, widened(contribution_table(found), Column("kept", "prose"), kept))
 
 
 def _interactions(one: Findings, found: Explanation) -> tuple[Table, ...]:
