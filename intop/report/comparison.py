@@ -1,6 +1,6 @@
 """Two architectures side by side. Formats, and computes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from intop.domain.comparison import (
@@ -13,9 +13,8 @@ from intop.domain.comparison import (
     Latency,
     Side,
 )
-from intop.domain.results import Importance, ModelError
+from intop.domain.results import Importance
 from intop.domain.speedups import ModelSpeedUp
-from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions
 from intop.report import paper, ranks
 from intop.report.document.model import (
@@ -26,9 +25,11 @@ from intop.report.document.model import (
     Span,
     Table,
     Value,
-    numbers,
+    columns,
     span,
+    tabled,
     texts,
+    worded,
 )
 from intop.report.numbers import interval, number, percent
 from intop.report.verdict import LUCK, measured_as, models_sentence
@@ -46,15 +47,13 @@ def sections(found: Compared) -> list[Section]:
     return made
 
 
-def _section(
-    title: str,
-    *notes: str,
-    columns: tuple[Column, ...] = (),
-    rows: Sequence[tuple[Value, ...]] = (),
-) -> Section:
-    """A table and sentences below it, where there are any."""
-    table = (Table(columns=columns, rows=tuple(rows)),) if rows else ()
-    return Section(title=title, blocks=(*table, *((Notes(notes),) if notes else ())))
+def _rows(
+    by_side: Iterable[Mapping[str, tuple[Value, ...]]], nothing: tuple[None, ...]
+) -> list[tuple[Value, ...]]:
+    """A row for each name that a side has, with the cells of both; `nothing` where one has none."""
+    sides = tuple(by_side)
+    names = dict.fromkeys(name for side in sides for name in side)
+    return [(n, *(cell for side in sides for cell in side.get(n, nothing))) for n in names]
 
 
 # All workloads ------------------------------------------------------------------------------------
@@ -102,13 +101,13 @@ def _models(found: Compared) -> list[Section]:
     notes: list[str] = []
     for c in found.comparisons:
         by_side = [side.verdict.models if side.verdict else None for side in c.sides]
-        known = [[] if made is None else made.models for made in by_side]
-        names = dict.fromkeys(one.model for models in known for one in models)
-        cells = [{m.model: _model(m) for m in models} for models in known]
-        rows += [(c.workload, name, *(side.get(name, "-") for side in cells)) for name in names]
-        if names:
-            means = (_ratio(made.mean if made else None) for made in by_side)
-            rows.append((c.workload, "mean", *means))
+        winners = _rows(
+            ({m.model: (_model(m),) for m in made.models} if made else {} for made in by_side),
+            (None,),
+        )
+        if winners:
+            winners.append(("mean", *(span(made.mean) if made else None for made in by_side)))
+        rows += [(c.workload, *row) for row in winners]
         notes += [
             f"{side.arch} {c.workload}: {models_sentence(made)}"
             for side, made in zip(c.sides, by_side, strict=True)
@@ -116,27 +115,21 @@ def _models(found: Compared) -> list[Section]:
         ]
     if not rows:
         return []
+    archs = (side.arch for side in found.comparisons[0].sides)
     return [
-        _section(
+        tabled(
             "Speed-up of the models' own winners, in the rounds of picking",
-            *notes,
-            LUCK,
-            columns=(
-                *texts("workload", "model"),
-                *numbers(*(side.arch for side in found.comparisons[0].sides)),
-            ),
-            rows=rows,
+            (*texts("workload", "model"), *columns("span", *archs)),
+            rows,
+            (*notes, LUCK),
         )
     ]
 
 
-def _model(one: ModelSpeedUp) -> str:
+def _model(one: ModelSpeedUp) -> Value:
     remark = measured_as(one)
-    return _ratio(one.ratio) + (f", {remark}" if remark else "")
-
-
-def _ratio(found: RatioInterval | None) -> str:
-    return "-" if found is None else interval(found.ratio, found.low, found.high)
+    words = worded(span(one.ratio), Column("", "span"))
+    return f"{words}, {remark}" if remark else span(one.ratio)
 
 
 def _paper(found: Compared) -> Section:
@@ -176,7 +169,7 @@ def _verdict(side: Side) -> str:
 def _forced(found: Compared) -> list[Section]:
     """What makes the sides incomparable, above all that is compared all the same."""
     lines = differences(found)
-    return [_section("NOT COMPARABLE, shown by --force", *lines)] if lines else []
+    return [tabled("NOT COMPARABLE, shown by --force", (), (), lines)] if lines else []
 
 
 def differences(found: Compared) -> list[str]:
@@ -247,15 +240,8 @@ def _picture(found: Compared) -> Section:
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, arch, name, number(value) if latency else "-", bar))
-    return _section(
-        "P99 in ms, each workload on a scale of its own",
-        columns=(
-            *texts("workload", "architecture", "configuration"),
-            Column("P99"),
-            Column("", "text"),
-        ),
-        rows=rows,
-    )
+    heads = (*texts("workload", "architecture", "configuration"), Column("P99"), *texts(""))
+    return tabled("P99 in ms, each workload on a scale of its own", heads, rows)
 
 
 # One workload -------------------------------------------------------------------------------------
@@ -278,15 +264,17 @@ def _sides(c: Comparison) -> Section:
         for name in MUST_BE_EQUAL
         if name not in odd and getattr(here, name) != ""
     ]
-    return _section(
+    return tabled(
         "Sides",
-        f"The same on both sides: {', '.join(equal)}",
-        "The sides were measured one after the other: what changed meanwhile is in no interval",
-        columns=_columns(c, Column("condition", "text"), "{}", form="text"),
-        rows=(
+        _columns(c, Column("condition", "text"), "{}", form="text"),
+        (
             *rows,
             ("usable trials", *(str(side.trials) for side in c.sides)),
             ("P99 from", *(_source(side) for side in c.sides)),
+        ),
+        (
+            f"The same on both sides: {', '.join(equal)}",
+            "The sides were measured one after the other: what changed meanwhile is in no interval",
         ),
     )
 
@@ -298,48 +286,34 @@ def _source(side: Side) -> str:
 
 def _errors(c: Comparison) -> Section:
     """Held-out errors by family."""
-    by_side = [{e.family: e for e in side.errors} for side in c.sides]
-    families = dict.fromkeys(family for errors in by_side for family in errors)
-    return _section(
+    by_side = (
+        {e.family: (f"{e.mape:.0f} %", f"{e.r2:z.2f}", f"{e.spearman:z.2f}") for e in side.errors}
+        for side in c.sides
+    )
+    return tabled(
         "Error of the models on configurations they have not seen (R² of log P99)",
-        *(
+        _columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
+        _rows(by_side, (None, None, None)),
+        (
             f"{side.arch}: {len(side.training.keys)} parameters, {side.training.trials} trials"
             if side.training
             else f"{side.arch}: not trained"
             for side in c.sides
         ),
-        columns=_columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
-        rows=[
-            (family, *(cell for errors in by_side for cell in _error_cells(errors.get(family))))
-            for family in families
-        ],
     )
-
-
-def _error_cells(error: ModelError | None) -> tuple[str, str, str]:
-    if error is None:
-        return "-", "-", "-"
-    return f"{error.mape:.0f} %", f"{error.r2:z.2f}", f"{error.spearman:z.2f}"
 
 
 def _convergences(c: Comparison) -> Section:
     """How long the search took."""
-    by_side = [{run.model: run for run in side.convergences} for side in c.sides]
-    models = dict.fromkeys(model for runs in by_side for model in runs)
-    rows: list[tuple[Value, ...]] = []
-    for model in models:
-        runs = [found.get(model) for found in by_side]
-        cells = [
-            cell
-            for run in runs
-            for cell in ((str(run.generations), f"{run.seconds:.1f} s") if run else ("-", "-"))
-        ]
-        rows.append((model, *cells))
-    return _section(
+    by_side = (
+        {run.model: (str(run.generations), f"{run.seconds:.1f} s") for run in side.convergences}
+        for side in c.sides
+    )
+    return tabled(
         "Convergence of the search",
-        *(f"{s.arch}: not searched" for s in c.sides if not s.convergences),
-        columns=_columns(c, Column("model", "text"), "{}: generations", "{}: time"),
-        rows=rows,
+        _columns(c, Column("model", "text"), "{}: generations", "{}: time"),
+        _rows(by_side, (None, None)),
+        (f"{s.arch}: not searched" for s in c.sides if not s.convergences),
     )
 
 
@@ -351,13 +325,11 @@ def _parameters(c: Comparison) -> Section:
             "Chosen on one side only does not prove that it matters there only: two screenings of "
             "one machine differ as well"
         )
-    return _section(
+    return tabled(
         "Parameters by importance (share of log P99 ± sd over fits) and where chosen",
-        *notes,
-        columns=(*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
-        rows=[
-            (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
-        ],
+        (*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
+        ((p.key, *map(_importance, p.importances), _chosen(c, p)) for p in c.parameters),
+        notes,
     )
 
 
@@ -404,14 +376,14 @@ def _values(c: Comparison) -> Section:
         + ("" if side.verdict is None or side.verdict.outcome == "gain" else ": keep the defaults")
         for side in c.sides
     ]
-    return _section(
+    return tabled(
         "Tuned values, as they were judged",
-        *notes,
-        columns=_columns(c, Column("parameter", "key"), "{}: default", "{}: tuned", form="key"),
-        rows=[
+        _columns(c, Column("parameter", "key"), "{}: default", "{}: tuned", form="key"),
+        (
             (v.key, *(cell or None for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
             for v in c.values
-        ],
+        ),
+        notes,
     )
 
 

@@ -157,10 +157,10 @@ def tabled(
     rows: Iterable[tuple[Value, ...]],
     notes: Iterable[str] = (),
 ) -> Section:
-    """A heading, a table, and sentences below it."""
-    return Section(
-        title=title, blocks=(Table(columns=columns, rows=tuple(rows)), Notes(tuple(notes)))
-    )
+    """A heading, a table, and sentences below it, as far as there are rows and notes."""
+    table, below = Table(columns=columns, rows=tuple(rows)), Notes(tuple(notes))
+    blocks = (*((table,) if table.rows else ()), *((below,) if below.lines else ()))
+    return Section(title=title, blocks=blocks)
 
 
 Block = Paragraph | Notes | Verbatim | Table | Figure | Section
