@@ -1,4 +1,4 @@
-"""How far a campaign is, as text."""
+"""How far a campaign is, as a document."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
-"""Components of the performance metrics as text."""
+"""Components of the performance metrics as a document."""
 
 from dataclasses import replace
 
 from intop.domain.results import Components, Objective, Training
-from intop.report.document.model import Column, Notes, Section, Table, numbers
+from intop.report.document.model import Section, numbers, tabled, texts
 from intop.report.text import errors
 
 STRONG = 0.5
@@ -21,27 +21,22 @@ def trained(title: str, training: Training) -> Section:
 def components(title: str, found: Components, objective: Objective = "p99") -> Section:
     """The components that are needed, with what they are made of, and the groups of metrics."""
     places = range(found.needed)
-    table = (
-        Table(
-            columns=(
-                Column("correlation with", "text"),
-                *numbers(*(f"{place + 1}" for place in places)),
-            ),
-            rows=(
-                ("share of variance", *(f"{found.explained[n]:.0%}" for n in places)),
-                *(
-                    (metric, *(f"{found.loadings[n][row]:+.2f}" for n in places))
-                    for row, metric in enumerate(found.metrics)
-                ),
+    rows = (
+        (
+            ("share of variance", *(f"{found.explained[n]:.0%}" for n in places)),
+            *(
+                (metric, *(f"{found.loadings[n][row]:+.2f}" for n in places))
+                for row, metric in enumerate(found.metrics)
             ),
         )
         if found.loadings
-        else None
+        else ()
     )
-    notes = Notes((*_about(found), *_left_out(found), objective_sentence(objective)))
-    return Section(
-        title=f"{title}: principal components of the performance metrics ({found.trials} trials)",
-        blocks=(notes,) if table is None else (table, notes),
+    return tabled(
+        f"{title}: principal components of the performance metrics ({found.trials} trials)",
+        (*texts("correlation with"), *numbers(*(f"{place + 1}" for place in places))),
+        rows,
+        (*_about(found), *_left_out(found), objective_sentence(objective)),
     )
 
 

@@ -1,4 +1,4 @@
-"""A contest as text."""
+"""A contest as a document."""
 
 from collections import defaultdict
 from collections.abc import Mapping

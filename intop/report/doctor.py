@@ -1,4 +1,4 @@
-"""What the doctor found, as text."""
+"""What the doctor found, as a document."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a command would do, as text."""
+"""What a command would do, as a document."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""An explanation as text: what each change does, and what the fewest of them are worth."""
+"""An explanation as a document: what each change does, and what the fewest of them are worth."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A front as text. All of it is predicted, and says so."""
+"""A front as a document. All of it is predicted, and says so."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What is applied on hosts, and what a rollback did, as text.
+"""What is applied on hosts, and what a rollback did, as a document.
 
 A line is never broken: it may hold a command to copy.
 """

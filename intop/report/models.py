@@ -1,4 +1,4 @@
-"""Saved models as text."""
+"""Saved models as a document."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""A pilot as text: what each duration tells, and which one was chosen."""
+"""A pilot as a document: what each duration tells, and which one was chosen."""
 
 from intop.domain.duration import MOST_PAIRS
 from intop.domain.results import Pilot, TriedDuration

@@ -1,4 +1,4 @@
-"""A refinement as text: step by step, why trials were chosen and what they came to."""
+"""A refinement as a document: step by step, why trials were chosen and what they came to."""
 
 from intop.domain.refined import BestKnown, Refined, expected_percent
 from intop.report.document.model import Column, Notes, Section, Table, Value, columns, widened

@@ -1,4 +1,4 @@
-"""A roll-out as text: what was done where.
+"""A roll-out as a document: what was done where.
 
 A line is never broken: it may hold a value to copy.
 """

@@ -1,4 +1,4 @@
-"""Results as text: tables and sentences for people. Formats, and computes nothing."""
+"""What stages found: tables and sentences for people. Formats, and computes nothing."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -203,7 +203,14 @@ def run_table(found: Search) -> Table:
             Column(f"best predicted {found.quantity}", unit="ms"),
         ),
         rows=tuple(
-            (r.model, r.converged_at, len(r.best_ms) - 1, r.restarts, r.seconds, r.best_ms[-1])
+            (
+                r.model,
+                r.converged_at,
+                len(r.best_ms) - 1,
+                r.restarts,
+                r.seconds,
+                r.best_ms[-1] if r.best_ms else None,
+            )
             for r in found.convergences
         ),
     )

@@ -1,4 +1,4 @@
-"""Transfer between architectures as text."""
+"""Transfer between architectures as a document."""
 
 from collections.abc import Sequence
 

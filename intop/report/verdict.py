@@ -1,4 +1,4 @@
-"""A verdict as text: a sentence, and the two sides beside each other."""
+"""A verdict as a document: a sentence, and the two sides beside each other."""
 
 import math
 from dataclasses import dataclass

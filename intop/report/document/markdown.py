@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
+from textwrap import indent
 
 from intop.report.document.model import (
     Block,
@@ -30,7 +32,7 @@ def _block(block: Block, depth: int) -> str:
         case Section():
             inside = as_markdown(block.blocks, depth + 1)
             if block.folded:
-                summary = f"<summary>{escaped(block.title)}</summary>"
+                summary = f"<summary>{escape(block.title)}</summary>"
                 return f"<details>\n{summary}\n\n{inside}\n\n</details>"
             return f"{'#' * depth} {escaped(block.title)}" + (f"\n\n{inside}" if inside else "")
         case Paragraph():
@@ -40,7 +42,7 @@ def _block(block: Block, depth: int) -> str:
         case Notes():
             return "\n".join(f"- {escaped(line)}" for line in block.lines)
         case Verbatim():
-            return "\n".join(f"    {line}" for line in block.lines)
+            return indent("\n".join(block.lines), "    ", lambda _: True)
         case Figure():
             return as_markdown((Paragraph(block.caption, f"{block.title}."), *block.tables), depth)
         case Table():

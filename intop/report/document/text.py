@@ -69,7 +69,9 @@ def _parts(blocks: Iterable[Block], width: int) -> Iterator[RenderableType]:
             case Verbatim():
                 yield from (Text(inert(line)) for line in block.lines)
             case Figure():
-                yield from _parts((Paragraph(block.caption, block.title), *block.tables), width)
+                yield from _parts(
+                    (Paragraph(block.caption, f"{block.title}."), *block.tables), width
+                )
             case Table():
                 yield from _table(block, width)
 
@@ -95,9 +97,11 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     for place, column in enumerate(table.columns):
         cells = [_cell(row[place], column) for row in table.rows]
         if column.form == "prose":
-            names = [str(row[0]) for row in table.rows]
-            told = zip(names, cells, strict=True)
-            below += [_filled(f"{n}: {cell}", width) for n, cell in told if cell != AS_ABOVE]
+            below += [
+                _filled(f"{row[0]}: {cell}", width)
+                for row, cell in zip(table.rows, cells, strict=True)
+                if cell not in (AS_ABOVE, NOTHING)
+            ]
         elif column.form == "remark":
             name, above = shown[0]
             shown[0] = name, [f"{n}\n{_remark(c)}" for n, c in zip(above, cells, strict=True)]
