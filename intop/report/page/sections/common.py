@@ -1,19 +1,10 @@
 """What all sections do alike."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
 from intop.domain.report import Findings
-from intop.report.document.model import Block, Paragraph, Section, Table
-
-
-def by_subject(
-    findings: Iterable[Findings], blocks: Callable[[Findings], Iterable[Block]]
-) -> tuple[Section, ...]:
-    """What there is to say of each subject that has anything stored."""
-    made = [(one.title, tuple(blocks(one))) for one in findings if one.stages]
-    return tuple(Section(title=title, blocks=found) for title, found in made if found)
+from intop.report.document.model import Paragraph, Table
 
 
 def lacking(one: Findings, stage: str) -> tuple[Paragraph, ...]:

@@ -23,7 +23,7 @@ from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.page.sections.common import by_subject, lacking, named, table_name, without_empty
+from intop.report.page.sections.common import lacking, named, table_name, without_empty
 from intop.report.refine import ending, step_table
 from intop.report.text import (
     IMPORTANCE,
@@ -38,16 +38,8 @@ from intop.report.text import (
 # Importance ---------------------------------------------------------------------------------------
 
 
-def ranking(report: Report) -> Section:
+def ranking(one: Findings) -> Iterator[Block]:
     """The parameters by importance."""
-    return Section(
-        name="importance",
-        title="Which parameters matter",
-        blocks=by_subject(report.findings, _ranking),
-    )
-
-
-def _ranking(one: Findings) -> Iterator[Block]:
     if one.ranking is None or not one.ranking.importances:
         yield from lacking(one, "screen")
         return
@@ -87,37 +79,28 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
 # Models -------------------------------------------------------------------------------------------
 
 
-def models(report: Report) -> Section:
+def all_models(report: Report) -> Iterator[Block]:
     """How far the families of models err on what they have not seen."""
     trained = {one.title: one.training for one in report.findings if one.training is not None}
-    blocks: tuple[Block, ...] = ()
     if any(training.errors for training in trained.values()):
-        blocks = (
-            Figure(
-                title="Model error by family and architecture",
-                draw=partial(errors, report.study, trained),
-                label="Held-out error of each family of models, by architecture and workload",
-                caption=(
-                    "MAPE: by how many percent a prediction is off, on average, for "
-                    "configurations that the model has not seen. The line of the noise ceiling is "
-                    "what a perfect model would have, since trials scatter by themselves. A model "
-                    "proposes; whether it was right, only the verdict's measurements say."
-                ),
-                tables=tuple(
-                    _errors(one, one.training)
-                    for one in report.findings
-                    if one.training is not None
-                ),
+        yield Figure(
+            title="Model error by family and architecture",
+            draw=partial(errors, report.study, trained),
+            label="Held-out error of each family of models, by architecture and workload",
+            caption=(
+                "MAPE: by how many percent a prediction is off, on average, for configurations "
+                "that the model has not seen. The line of the noise ceiling is what a perfect "
+                "model would have, since trials scatter by themselves. A model proposes; whether "
+                "it was right, only the verdict's measurements say."
+            ),
+            tables=tuple(
+                _errors(one, one.training) for one in report.findings if one.training is not None
             ),
         )
-    return Section(
-        name="models",
-        title="How well the models predict",
-        blocks=(*blocks, *by_subject(report.findings, _models)),
-    )
 
 
-def _models(one: Findings) -> Iterator[Block]:
+def models(one: Findings) -> Iterator[Block]:
+    """How far one machine's models err, and on what."""
     if one.training is None:
         yield from lacking(one, "train")
         return
@@ -179,41 +162,34 @@ def _predicted_rows(one: Findings, found: Training) -> Table:
 # Search -------------------------------------------------------------------------------------------
 
 
-def search(report: Report) -> Section:
-    """How the search of the models went: of all, and then of each."""
+def all_searches(report: Report) -> Iterator[Block]:
+    """How the search of the models went. The data are below the convergence of each search."""
     runs = {one.title: found for one in report.findings if (found := converged(one.search))}
-    blocks: tuple[Block, ...] = ()
-    if runs:
-        # The data are below the convergence of each search.
-        blocks = (
-            Figure(
-                title="Generations until the search converged",
-                draw=partial(generations, report.study, runs),
-                label="Generations until the search converged, by model and architecture",
-                caption=(
-                    "After how many generations the best prediction improved no more. The models "
-                    "that are searched by themselves, as in the paper, are blue; the candidates "
-                    "come from all of them together."
-                ),
-            ),
-            Figure(
-                title="Time of the search",
-                draw=partial(search_time, report.study, runs),
-                label="Time of the search, by model and architecture",
-                caption=(
-                    "How long the whole search of each model took on the machine that ran intop, "
-                    "with the generations in which it waited for a further improvement."
-                ),
-            ),
-        )
-    return Section(
-        name="search",
-        title="How the search converged",
-        blocks=(*blocks, *by_subject(report.findings, _search)),
+    if not runs:
+        return
+    yield Figure(
+        title="Generations until the search converged",
+        draw=partial(generations, report.study, runs),
+        label="Generations until the search converged, by model and architecture",
+        caption=(
+            "After how many generations the best prediction improved no more. The models that are "
+            "searched by themselves, as in the paper, are blue; the candidates come from all of "
+            "them together."
+        ),
+    )
+    yield Figure(
+        title="Time of the search",
+        draw=partial(search_time, report.study, runs),
+        label="Time of the search, by model and architecture",
+        caption=(
+            "How long the whole search of each model took on the machine that ran intop, with the "
+            "generations in which it waited for a further improvement."
+        ),
     )
 
 
-def _search(one: Findings) -> Iterator[Block]:
+def search(one: Findings) -> Iterator[Block]:
+    """How one machine's search went, and what it proposes."""
     if one.search is None:
         yield from lacking(one, "search")
         return
@@ -291,16 +267,8 @@ def _candidates(one: Findings, found: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(report: Report) -> Section:
+def refined(one: Findings) -> Iterator[Block]:
     """What the measurements that the models asked for came to."""
-    return Section(
-        name="refinement",
-        title="How the measurements were chosen",
-        blocks=by_subject(report.findings, _refined),
-    )
-
-
-def _refined(one: Findings) -> Iterator[Block]:
     if one.refined is None:
         told = lacking(one, "refine")
         yield from told or (Paragraph("The study has no refinement (refine_trials = 0)."),)

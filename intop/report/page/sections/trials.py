@@ -26,7 +26,6 @@ from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
 from intop.report.page.sections.common import (
     as_sentence,
-    by_subject,
     clock,
     table_name,
     without_empty,
@@ -75,16 +74,8 @@ MIB, GIB = 2**20, 2**30
 # Drift --------------------------------------------------------------------------------------------
 
 
-def drift(report: Report) -> Section:
+def drift(one: Findings) -> Iterator[Block]:
     """The default's P99 over the campaign."""
-    return Section(
-        name="drift",
-        title="Did the machine change meanwhile",
-        blocks=by_subject(report.findings, _drift),
-    )
-
-
-def _drift(one: Findings) -> Iterator[Block]:
     found = one.sentinels
     if not found.sentinels:
         yield Paragraph("No trial of the default could be used yet.")
@@ -130,16 +121,8 @@ def _drift(one: Findings) -> Iterator[Block]:
 # Refused ------------------------------------------------------------------------------------------
 
 
-def refused(report: Report) -> Section:
+def refused(one: Findings) -> Iterator[Block]:
     """Trials that came to nothing or to a bad end, and keys that could not be tuned."""
-    return Section(
-        name="refused",
-        title="What was refused, and why",
-        blocks=by_subject(report.findings, _refused),
-    )
-
-
-def _refused(one: Findings) -> Iterator[Block]:
     attempts = sum(record.measured + record.repeated for record in one.stages)
     if one.refused_trials:
         count = sum(r.attempts for r in one.refused_trials)
@@ -200,12 +183,21 @@ def _refused(one: Findings) -> Iterator[Block]:
 # Provenance ---------------------------------------------------------------------------------------
 
 
-def provenance(report: Report) -> Section:
-    """Where all this comes from, and how to check it."""
-    campaign = Table(
+def provenance(report: Report) -> Iterator[Block]:
+    """Where all this comes from."""
+    yield Figure(
+        title="The pipeline",
+        draw=pipeline,
+        label="The stages of the pipeline, and what each hands on to the next",
+        caption=(
+            "Each stage reads the store and writes to it. The paper's method ends with the search; "
+            "what it promises is measured here, and cut to what matters."
+        ),
+    )
+    yield Table(
         name="campaign",
         title="Campaign",
-        columns=(Column("quantity", "text"), Column("value", "text")),
+        columns=texts("quantity", "value"),
         rows=(
             ("study", report.study),
             ("campaign, its number in the store", str(report.campaign)),
@@ -218,26 +210,10 @@ def provenance(report: Report) -> Section:
             ("level of intervals", f"{report.level:g}"),
         ),
     )
-    return Section(
-        name="provenance",
-        title="Pipeline and provenance",
-        blocks=(
-            Figure(
-                title="The pipeline",
-                draw=pipeline,
-                label="The stages of the pipeline, and what each hands on to the next",
-                caption=(
-                    "Each stage reads the store and writes to it. The paper's method ends with "
-                    "the search; what it promises is measured here, and cut to what matters."
-                ),
-            ),
-            campaign,
-            *by_subject(report.findings, _provenance),
-        ),
-    )
 
 
-def _provenance(one: Findings) -> Iterator[Block]:
+def measured(one: Findings) -> Iterator[Block]:
+    """What each stage measured, and under which conditions."""
     yield without_empty(
         Table(
             name=table_name(one, "pipeline"),
@@ -328,29 +304,23 @@ def _said(value: object) -> str | None:
     return f"{value:g}" if isinstance(value, float) else str(value) or None
 
 
-def checking(report: Report) -> Section:
+def checking(report: Report) -> Iterator[Block]:
     """How a sceptic goes on from here."""
     first = next((one for one in report.findings if one.verdict), report.findings[0])
-    subject = f"--arch {first.arch} --workload {first.workload}"
-    return Section(
-        name="checking",
-        title="How to check this",
-        blocks=(
-            Paragraph(
-                "Every number here comes from the store of the campaign, and every figure has its "
-                "numbers in a table below it. What says predicted was not measured; no table mixes "
-                "the two. With the study's file and its store at hand:"
-            ),
-            Verbatim(
-                (
-                    "intop report --csv tables       # all tables as files",
-                    "intop report --json             # all that is in this page, in full precision",
-                    f"intop tune --new {subject}      # measure it all again",
-                )
-            ),
-            Paragraph(
-                "Another campaign will not find the same figures, since machines and their load "
-                "vary; its interval should overlap with this one's."
-            ),
-        ),
+    yield Paragraph(
+        "Every number here comes from the store of the campaign, and every figure has its numbers "
+        "in a table below it. What says predicted was not measured; no table mixes the two. With "
+        "the study's file and its store at hand:"
+    )
+    tune = f"intop tune --new --arch {first.arch} --workload {first.workload}"
+    yield Verbatim(
+        (
+            "intop report --csv tables       # all tables as files",
+            "intop report --json             # all that is in this page, in full precision",
+            f"{tune}      # measure it all again",
+        )
+    )
+    yield Paragraph(
+        "Another campaign will not find the same figures, since machines and their load vary; its "
+        "interval should overlap with this one's."
     )

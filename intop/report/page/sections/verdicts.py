@@ -17,7 +17,6 @@ from intop.report.document.model import (
     Column,
     Figure,
     Paragraph,
-    Section,
     Span,
     Table,
     Value,
@@ -35,7 +34,6 @@ from intop.report.figures.speedup import architectures, speedup
 from intop.report.numbers import percent
 from intop.report.page.sections.common import (
     as_sentence,
-    by_subject,
     lacking,
     named,
     table_name,
@@ -51,13 +49,14 @@ PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 # What was found -----------------------------------------------------------------------------------
 
 
-def found(report: Report) -> Section:
+def found(report: Report) -> Iterator[Block]:
     """A sentence for each architecture and workload, and all verdicts in a table."""
-    blocks: list[Block] = [_finding(one) for one in report.findings]
+    yield from map(_finding, report.findings)
     if any(one.verdict for one in report.findings):
-        blocks += [_verdicts(report), _speedup(report), *_models(report)]
-        blocks += [Paragraph(text) for text in _scope(report)]
-    return Section(name="found", title="What was found", blocks=tuple(blocks))
+        yield _verdicts(report)
+        yield _speedup(report)
+        yield from _models(report)
+        yield from map(Paragraph, _scope(report))
 
 
 def _finding(one: Findings) -> Block:
@@ -199,17 +198,11 @@ def _scope(report: Report) -> Iterator[str]:
 # What to change -----------------------------------------------------------------------------------
 
 
-def change(report: Report) -> Section:
+def changes(one: Findings) -> Iterator[Block]:
     """The keys to set, the fewest that keep the gain, and how to set them."""
-    return Section(
-        name="change",
-        title="What to change",
-        blocks=by_subject([one for one in report.findings if one.verdict], _changes),
-    )
-
-
-def _changes(one: Findings) -> Iterator[Block]:
-    if one.verdict is None or one.verdict.outcome != "gain":
+    if one.verdict is None:
+        return
+    if one.verdict.outcome != "gain":
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
         return
     if one.deployment is None:
@@ -230,7 +223,7 @@ def _changes(one: Findings) -> Iterator[Block]:
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(one, "explain")
-    changes = Table(
+    table = Table(
         name=table_name(one, "changes"),
         title="Keys to set on the load balancer",
         origin="measured",
@@ -248,7 +241,7 @@ def _changes(one: Findings) -> Iterator[Block]:
         ),
         rows=tuple(_change_cells(c) for c in one.deployment.changes),
     )
-    yield without_empty(changes)
+    yield without_empty(table)
     subject = f"--arch {one.arch} --workload {one.workload}"
     yield Verbatim(
         (
@@ -295,16 +288,8 @@ def _configuration(one: Findings, verdict: Verdict) -> Table:
 # Latency ------------------------------------------------------------------------------------------
 
 
-def latency(report: Report) -> Section:
-    """All percentiles of both sides of each verdict, and its pairs one by one."""
-    return Section(
-        name="latency",
-        title="Latency before and after",
-        blocks=by_subject([one for one in report.findings if one.judged], _latency),
-    )
-
-
-def _latency(one: Findings) -> Iterator[Block]:
+def latency(one: Findings) -> Iterator[Block]:
+    """All percentiles of both sides of the verdict, and its pairs one by one."""
     if one.judged is None or one.verdict is None:
         return
     told = one.judged.latencies
@@ -378,32 +363,27 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
 # Architectures ------------------------------------------------------------------------------------
 
 
-def compared(report: Report) -> Section:
+def compared(report: Report) -> Iterator[Block]:
     """The architectures side by side, by workload."""
     if report.compared is None:
-        blocks: tuple[Block, ...] = tuple(map(Paragraph, report.not_compared.splitlines()))
-    else:
-        both = report.compared
-        blocks = (
-            Figure(
-                title="P99 by architecture",
-                draw=partial(architectures, report.study, both),
-                label="P99 of the default and of the tuned configuration by architecture",
-                caption=(
-                    "P99 of the default and of the winner on each architecture, with intervals. "
-                    "The sides were measured one after the other, so what changed in between is "
-                    "in no interval."
-                ),
-            ),
-            matrix(both),
-        )
-    return Section(name="architectures", title="X86 against ARM", blocks=blocks)
+        yield from map(Paragraph, report.not_compared.splitlines())
+        return
+    yield Figure(
+        title="P99 by architecture",
+        draw=partial(architectures, report.study, report.compared),
+        label="P99 of the default and of the tuned configuration by architecture",
+        caption=(
+            "P99 of the default and of the winner on each architecture, with intervals. The sides "
+            "were measured one after the other, so what changed in between is in no interval."
+        ),
+    )
+    yield matrix(report.compared)
 
 
 # The paper ----------------------------------------------------------------------------------------
 
 
-def paper_and_here(report: Report) -> Section:
+def paper_and_here(report: Report) -> Iterator[Block]:
     """The paper's figures beside those of this campaign."""
     outcomes = [
         paper.Outcome(
@@ -416,23 +396,17 @@ def paper_and_here(report: Report) -> Section:
         )
         for one in report.findings
     ]
-    table = paper.table(outcomes, report.compared)
-    return Section(name="paper", title="The paper and here", blocks=(Paragraph(paper.NOTE), table))
+    yield Paragraph(paper.NOTE)
+    yield paper.table(outcomes, report.compared)
 
 
 # Ablation -----------------------------------------------------------------------------------------
 
 
-def ablation(report: Report) -> Section:
-    """What each of a winner's changes does."""
-    return Section(
-        name="ablation",
-        title="Where the gain comes from",
-        blocks=by_subject([one for one in report.findings if one.verdict], _ablation),
-    )
-
-
-def _ablation(one: Findings) -> Iterator[Block]:
+def ablation(one: Findings) -> Iterator[Block]:
+    """What each of the winner's changes does."""
+    if one.verdict is None:
+        return
     explanation = one.explanation
     if explanation is None:
         told = lacking(one, "explain")
