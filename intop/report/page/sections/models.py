@@ -66,7 +66,7 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
     return without_empty(
         Table(
             name=table_name(one, "importance"),
-            title="Importance of all parameters that were varied",
+            title="Importance of all parameters that were varied (splits: their share of the splits)",
             columns=(*IMPORTANCE, Column("chosen", "text")),
             rows=tuple(
                 (*importance_cells(i), "chosen" if i.key in chosen else None)
@@ -124,7 +124,7 @@ def models(one: Findings) -> Iterator[Block]:
 
 def _errors(one: Findings, found: Training) -> Table:
     table = without_empty(error_table(found))
-    return named(one, replace(table, title=f"{one.title}: {table.title}"))
+    return named(one, replace(table, title=f"{table.title}, {one.title}"))
 
 
 def _measured_rows(one: Findings, found: Training) -> Table:
