@@ -10,10 +10,7 @@ def pilot(title: str, found: Pilot) -> Section:
     names = (f"{found.pairs} pairs tell", f"pairs for {found.wanted:g}", "time")
     return tabled(
         f"{title}: pilot (the default, {found.level:.0%} intervals)",
-        (
-            *numbers("trials of", "requests", "P99", "sd of log P99", *names),
-            Column("", "text"),
-        ),
+        (*numbers("trials of", "requests", "P99", "sd of log P99", *names), Column("", "text")),
         (
             (
                 f"{one.duration_s} s",

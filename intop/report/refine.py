@@ -11,10 +11,7 @@ def refined(title: str, found: Refined) -> Section:
     hopes = ("", *(expected(step.improvement) for step in found.steps))
     return Section(
         title=f"{title}: refinement ({found.spent} of {found.budget} trials)",
-        blocks=(
-            widened(step_table(found), Column("expected"), hopes),
-            Notes(tuple(ending(found))),
-        ),
+        blocks=(widened(step_table(found), Column("expected"), hopes), Notes(tuple(ending(found)))),
     )
 
 

@@ -71,6 +71,8 @@ def test_text_joins_values_that_take_each_others_place_and_tells_units_in_cells(
     assert ["net.c", "0", "-", "-"] == cells(out, "net.c  ")
     assert "net.a: It is long, and it was long before.\n" in out
     assert AS_ABOVE not in out
+    sentences = Table(columns=(Column("why", "prose"), *texts("what")), rows=(("So.", "x"),))
+    assert ["So.", "x"] == cells(shown(capsys, sentences), "So.")
     assert "net.c:" not in out
 
 

@@ -96,7 +96,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     below: list[Text] = []
     for place, column in enumerate(table.columns):
         cells = [_cell(row[place], column) for row in table.rows]
-        if column.form == "prose":
+        if column.form == "prose" and place:
             below += [
                 _filled(f"{row[0]}: {cell}", width)
                 for row, cell in zip(table.rows, cells, strict=True)

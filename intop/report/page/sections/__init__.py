@@ -13,13 +13,7 @@ def _nothing(_: object) -> tuple[Block, ...]:
 
 
 SECTIONS: tuple[
-    tuple[
-        str,
-        str,
-        Callable[[Report], Iterable[Block]],
-        Callable[[Findings], Iterable[Block]],
-    ],
-    ...,
+    tuple[str, str, Callable[[Report], Iterable[Block]], Callable[[Findings], Iterable[Block]]], ...
 ] = (
     ("found", "What was found", verdicts.found, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),

@@ -11,8 +11,7 @@ def lacking(one: Findings, stage: str) -> tuple[Paragraph, ...]:
     """What a stage would have made, if it could still be run."""
     return tuple(
         Paragraph(
-            as_sentence(f"{missing.what}: not there yet") + " Make it with",
-            command=missing.command,
+            as_sentence(f"{missing.what}: not there yet") + " Make it with", command=missing.command
         )
         for missing in one.missing
         if missing.stage == stage

@@ -8,15 +8,7 @@ from intop.domain.comparison import converged
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import Ranking, Search, Training
-from intop.report.document.model import (
-    Block,
-    Column,
-    Figure,
-    Paragraph,
-    Section,
-    Table,
-    numbers,
-)
+from intop.report.document.model import Block, Column, Figure, Paragraph, Section, Table, numbers
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
@@ -66,7 +58,7 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
     return without_empty(
         Table(
             name=table_name(one, "importance"),
-            title="Importance of all parameters that were varied (splits: their share of the splits)",
+            title="Importance of all parameters that were varied (splits: share of all splits)",
             columns=(*IMPORTANCE, Column("chosen", "text")),
             rows=tuple(
                 (*importance_cells(i), "chosen" if i.key in chosen else None)
@@ -217,10 +209,7 @@ def _generations(one: Findings, found: Search) -> Table:
         name=table_name(one, "generations"),
         title=f"Best predicted {found.quantity} in ms by generation",
         origin="predicted",
-        columns=(
-            Column("generation", "count"),
-            *(Column(run.model) for run in found.convergences),
-        ),
+        columns=(Column("generation", "count"), *(Column(run.model) for run in found.convergences)),
         rows=tuple(
             (
                 number,

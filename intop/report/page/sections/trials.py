@@ -24,12 +24,7 @@ from intop.report.document.model import (
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
-from intop.report.page.sections.common import (
-    as_sentence,
-    clock,
-    table_name,
-    without_empty,
-)
+from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
 from intop.report.text import drift_sentence, replica_sentence
 
 PURPOSES: dict[Stage, str] = {
@@ -157,27 +152,16 @@ def refused(one: Findings) -> Iterator[Block]:
             columns=(Column("reason", "prose"), Column("keys", "count")),
             rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
         )
-        yield Section(
-            title="Which keys could not be tuned",
-            folded=True,
-            blocks=(
-                without_empty(
-                    Table(
-                        name=table_name(one, "refused-keys"),
-                        title="Each key that could not be tuned",
-                        columns=(
-                            Column("key", "key"),
-                            *columns("prose", "reason", "in detail"),
-                        ),
-                        rows=tuple(
-                            (key, r.reason, r.details.get(key))
-                            for r in one.refused_keys
-                            for key in r.keys
-                        ),
-                    )
-                ),
+        table = Table(
+            name=table_name(one, "refused-keys"),
+            title="Each key that could not be tuned",
+            columns=(Column("key", "key"), *columns("prose", "reason", "in detail")),
+            rows=tuple(
+                (key, r.reason, r.details.get(key)) for r in one.refused_keys for key in r.keys
             ),
         )
+        title = "Which keys could not be tuned"
+        yield Section(title=title, blocks=(without_empty(table),), folded=True)
 
 
 # Provenance ---------------------------------------------------------------------------------------

@@ -32,13 +32,7 @@ from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.numbers import percent
-from intop.report.page.sections.common import (
-    as_sentence,
-    lacking,
-    named,
-    table_name,
-    without_empty,
-)
+from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.text import LOADS
 from intop.report.verdict import LUCK, model_table, models_sentence, sentence, side_table
 
@@ -334,11 +328,7 @@ def _percentile_table(
             *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
         rows=tuple(
-            (
-                "slowest" if q == 100 else f"P{q:g}",
-                default.percentile_ms(q),
-                tuned.percentile_ms(q),
-            )
+            ("slowest" if q == 100 else f"P{q:g}", default.percentile_ms(q), tuned.percentile_ms(q))
             for q in PERCENTS
         ),
     )
@@ -439,10 +429,7 @@ def ablation(one: Findings) -> Iterator[Block]:
                 "stay. Marks are measured: the winner with and without the change, and, faint, "
                 "configurations in which all else differs, too."
             ),
-            tables=(
-                _curves(one, explanation, "predicted"),
-                _curves(one, explanation, "measured"),
-            ),
+            tables=(_curves(one, explanation, "predicted"), _curves(one, explanation, "measured")),
         )
     elif explanation.without_curves:
         yield Paragraph(as_sentence(explanation.without_curves))
