@@ -40,10 +40,10 @@ from intop.domain.explanation import WANTED_KEYS, Explanation, kept
 from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
 from intop.lab import cluster as lab
+from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.explain import smallest
 from intop.report.figures.files import write_figures
-from intop.report.text import show
 from intop.resources import shipped
 from intop.stages.explain import explain
 from intop.stages.verify import judge

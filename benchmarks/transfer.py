@@ -349,9 +349,9 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     from intop.config.location import default_path
     from intop.config.study import load_study
     from intop.errors import IntopError
+    from intop.report.document.text import show
     from intop.report.machine import to_json
     from intop.report.progress import LineProgress
-    from intop.report.text import show
     from intop.report.transfer import warm_starts as text
     from intop.run.context import Context, chosen_workloads
     from intop.stages.transfer import warm_starts
@@ -386,7 +386,7 @@ def of_store(arguments: argparse.Namespace) -> str | None:
     if arguments.json:
         print(to_json({name: made for name, (made, _) in found.items()}))
     else:
-        show(*(text(name, made) for name, (made, _) in found.items() if made))
+        show(*(part for name, (made, _) in found.items() for part in text(name, made)))
     return "\n".join(line for _, missing in found.values() for line in missing) or None
 
 

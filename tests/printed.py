@@ -1,14 +1,14 @@
 """What gets printed, as a file has it."""
 
 import pytest
-from rich.console import RenderableType
 
-from intop.report import text
+from intop.report.document.model import Block
+from intop.report.document.text import show
 
 
-def shown(capsys: pytest.CaptureFixture[str], *parts: RenderableType) -> str:
+def shown(capsys: pytest.CaptureFixture[str], *blocks: Block) -> str:
     """What gets into a file; nothing is cut, and nothing is coloured."""
-    text.show(*parts)
+    show(*blocks)
     out = capsys.readouterr().out
     assert "…" not in out
     assert "\x1b" not in out

@@ -66,9 +66,9 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     """
     from intop.deploy.apply import check, roll_out
     from intop.report import rollout as report
+    from intop.report.document.text import show
     from intop.report.machine import to_json
-    from intop.report.plan import as_text
-    from intop.report.text import show
+    from intop.report.plan import sections
 
     told = "hosts that were told of as applied stay so, and the others are as before: intop status"
     with interruptible(told), planned(writes=True, **options) as (context, found):
@@ -76,7 +76,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
-        show(*as_text(found), stderr=True)
+        show(*sections(found), stderr=True)
         check(plans)
         _confirm(plans, yes=yes)
         rollouts = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]

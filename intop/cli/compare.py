@@ -72,7 +72,7 @@ def command(
     the others are compared. The exit code is 1 when there is none to compare.
     """
     from intop.inspect.compare import compare as stage
-    from intop.report import comparison as report
+    from intop.report.comparison import sections
     from intop.report.comparison_page import page
 
     if one == other:
@@ -86,7 +86,7 @@ def command(
         found = stage(context, one, other, force=force)
     drawn = say_figures(folder, figure_format, {f"{one} and {other}": found}) if folder else {}
     if not as_markdown:
-        show_result(found, lambda one: [report.as_text(one)], as_json=as_json)
+        show_result(found, sections, as_json=as_json)
         return
     base = Path.cwd() if output is None else output.parent
     text = page(found, {os.path.relpath(path, base): title for path, title in drawn.items()})

@@ -62,11 +62,11 @@ def of_doctor(writes: bool, **options: Any) -> None:
 def of_apply(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:  # noqa: ARG001
     """In place of apply: the plan that it would carry out, and whether anything is in the way."""
     from intop.cli.planned import planned
-    from intop.report.plan import as_text
+    from intop.report.plan import sections
 
     with interruptible(UNTOUCHED), planned(**options) as (_, found):
         pass
-    show_result(found, as_text, as_json=as_json)
+    show_result(found, sections, as_json=as_json)
     plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)

@@ -17,9 +17,8 @@ from intop.report.plain import inert
 from intop.resources import shipped
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from intop.config.study import Study
+    from intop.report.document.model import Block
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -254,16 +253,14 @@ def print_result(text: str) -> None:
     click.echo(inert(text))
 
 
-def show_result(
-    found: Any, text_of: Callable[[Any], Iterable["RenderableType"]], *, as_json: bool
-) -> None:
+def show_result(found: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_json: bool) -> None:
     """To stdout: what was found, as JSON or else as text."""
     if as_json:
         from intop.report.machine import to_json
 
         print_result(to_json(found))
     else:
-        from intop.report.text import show
+        from intop.report.document.text import show
 
         show(*text_of(found))
 

@@ -77,7 +77,8 @@ def command(
     """
     from intop.config.plan_file import write_plan
     from intop.deploy.plan import plan as stage
-    from intop.report import plan as report
+    from intop.report.document.markdown import as_markdown as markdown
+    from intop.report.plan import sections
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
@@ -89,9 +90,9 @@ def command(
     with stored_context(config, arch, workload, connect=connect) as context:
         found = stage(context, whole=winner, persist=persist, rounds=rounds, hosts=hosts)
     if as_markdown:
-        print_result(report.as_markdown(found))
+        print_result(markdown(sections(found)))
     else:
-        show_result(found, report.as_text, as_json=as_json)
+        show_result(found, sections, as_json=as_json)
     plans = [plan for plan in found.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)

@@ -70,14 +70,14 @@ def command(
         found = gather(context)
     page = document(found)
     if tables is not None:
-        from intop.report.page.csv_tables import write_tables
+        from intop.report.document.csv_tables import write_tables
 
         written = write_tables(output_folder(tables, "--csv"), page)
         say(f"written: {len(written)} tables in {tables}")
     if as_json:
         print_result(to_json(found))
         return
-    from intop.report.page.html import html
+    from intop.report.document.html import html
 
     text = html(page)
     write_page(output, text)

@@ -183,8 +183,8 @@ def run_stage(
     `also` finds out what the results say together, and makes a text of it; `drawn` what figures
     take beside the result.
     """
+    from intop.report.document.text import show
     from intop.report.machine import to_json
-    from intop.report.text import show
     from intop.run import campaigns, prerequisites
 
     found: dict[str, Any] = {}

@@ -154,15 +154,16 @@ def train(
 def _trained(job: _Job, families: Sequence[str], *, shows: bool) -> "Training":
     from intop.report import table as report
     from intop.report import text
+    from intop.report.document.text import show
     from intop.report.progress import progress
     from intop.stages.foreign import train_table
 
     if shows and job.foreign:
-        text.show(report.inventory(job.title, job.table))
+        show(report.inventory(job.title, job.table))
     with progress() as shown:
         training = train_table(job.table, families, job.effort, progress=shown, unit=job.unit)
     if shows:
-        text.show(text.errors(job.title, training))
+        show(text.errors(job.title, training))
     return training
 
 

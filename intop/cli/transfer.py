@@ -86,6 +86,8 @@ def command(
                 missing.append(str(error))
     if not found:
         raise ResultMissingError("\n".join(missing))
-    show_result(found, lambda each: map(text, each.values()), as_json=as_json)
+    show_result(
+        found, lambda each: (part for one in each.values() for part in text(one)), as_json=as_json
+    )
     for line in missing:
         say(line)

@@ -44,6 +44,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """
     from intop.report import text
+    from intop.report.document.text import show
     from intop.report.explain import explanation, smallest
     from intop.report.machine import to_json
     from intop.report.refine import refined
@@ -56,7 +57,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     def done(tuned: "Tuned") -> None:
         if not as_json:
             title = f"{tuned.arch} {tuned.workload}"
-            text.show(
+            show(
                 text.ranking(title, tuned.ranking),
                 *([refined(title, tuned.refined)] if tuned.refined else []),
                 text.errors(title, tuned.training),
@@ -64,7 +65,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
                 verdict(title, tuned.verdict),
             )
             if tuned.explanation is not None:
-                text.show(explanation(title, tuned.explanation))
+                show(explanation(title, tuned.explanation))
 
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
@@ -88,13 +89,13 @@ def _show_comparison(context: "Context") -> None:
     """What compare would say, where there are two architectures."""
     from intop.errors import IncomparableError
     from intop.inspect.compare import compare as stage
-    from intop.report import comparison as report
-    from intop.report.text import show
+    from intop.report.comparison import sections
+    from intop.report.document.text import show
 
     if len(context.archs) < 2:
         return
     try:
-        show(report.as_text(stage(context, *context.archs)))
+        show(*sections(stage(context, *context.archs)))
     except IncomparableError as error:
         say(str(error))
 

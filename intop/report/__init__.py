@@ -1,1 +1,1 @@
-"""Results as text, for people and for machines. No arithmetic."""
+"""Results as documents for people, and as JSON for programs. No arithmetic."""

@@ -1,45 +1,36 @@
-"""How far a campaign is, as text."""
+"""How far a campaign is, as a document."""
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
+from intop.report.document.model import Block, Section, Table, Verbatim, numbers, texts
 from intop.report.numbers import counted
 from intop.report.progress import duration
-from intop.report.text import new_table
 from intop.report.verdict import sentence
 
 
-def campaign(found: CampaignStatus) -> list[RenderableType]:
+def campaign(found: CampaignStatus) -> list[Block]:
     """The campaign, then each of its subjects: stages, what is left, the best so far."""
     if found.campaign is None:
-        return [Text(f"no campaign of {found.study} in {found.store} yet: intop tune begins one")]
-    parts: list[RenderableType] = [Text("\n".join(_campaign_lines(found)))]
-    for subject in found.subjects:
-        parts += [Text("\n" + _subject_line(subject)), stages(subject.stages)]
-        if lines := list(_best_lines(subject)):
-            parts.append(Text("\n".join(lines)))
-    return parts
+        none = f"no campaign of {found.study} in {found.store} yet: intop tune begins one"
+        return [Verbatim((none,))]
+    return [Verbatim(tuple(_campaign_lines(found))), *map(_subject, found.subjects)]
+
+
+def _subject(subject: SubjectStatus) -> Section:
+    best = Verbatim(tuple(_best_lines(subject)))
+    return Section(title=_subject_line(subject), blocks=(stages(subject.stages), best))
 
 
 def stages(found: tuple[StageStatus, ...]) -> Table:
     """A row for each stage."""
-    table = new_table(
-        ("stage", "left"),
-        ("", "left"),
-        ("trials", "right"),
-        ("left", "right"),
-        ("about", "right"),
-        ("at most", "right"),
-        ("disturbed", "right"),
-        ("failed", "right"),
+    return Table(
+        columns=(
+            *texts("stage", ""),
+            *numbers("trials", "left", "about", "at most", "disturbed", "failed"),
+        ),
+        rows=tuple(map(_cells, found)),
     )
-    for stage in found:
-        table.add_row(*_cells(stage))
-    return table
 
 
 def _cells(stage: StageStatus) -> tuple[str, ...]:

@@ -1,12 +1,7 @@
-"""Two architectures side by side, as text or as Markdown. Formats, and computes nothing.
+"""Two architectures side by side. Formats, and computes nothing."""
 
-The tables are made once, as plain data; both forms are made from these.
-"""
-
-from dataclasses import dataclass, fields
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 
 from intop.domain.comparison import (
     MUST_BE_EQUAL,
@@ -18,123 +13,101 @@ from intop.domain.comparison import (
     Latency,
     Side,
 )
-from intop.domain.results import Importance, ModelError
+from intop.domain.results import Importance
 from intop.domain.speedups import ModelSpeedUp
-from intop.domain.stats import RatioInterval
 from intop.domain.trial import Conditions
 from intop.report import paper, ranks
-from intop.report.markdown import escaped, table
+from intop.report.document.model import (
+    Column,
+    Form,
+    Notes,
+    Section,
+    Span,
+    Table,
+    Value,
+    columns,
+    span,
+    tabled,
+    texts,
+    worded,
+)
 from intop.report.numbers import interval, number, percent
-from intop.report.text import bold, new_table
 from intop.report.verdict import LUCK, measured_as, models_sentence
 
 WIDEST_BAR = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A heading, a table and sentences below it; each may be empty.
-
-    `columns` are pairs of a name and "left" or "right". Where the last column `has_sentences`,
-    a text has them below the table, in which they would be too narrow to be read.
-    """
-
-    title: str
-    depth: int = 3
-    columns: tuple[tuple[str, str], ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    has_sentences: bool = False
-
-
-def as_text(found: Compared) -> RenderableType:
-    """For a terminal or a text file."""
-    parts: list[RenderableType] = []
-    for section in sections(found):
-        columns, rows, notes = section.columns, section.rows, section.notes
-        if section.has_sentences:
-            notes = (*(f"{row[0]}: {row[-1]}" for row in rows if row[-1] != paper.AS_ABOVE), *notes)
-            columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
-        parts.append(bold(section.title))
-        if rows:
-            table = new_table(*columns)
-            table.columns[0].no_wrap = True  # keys are copied from here
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            parts.append(table)
-        parts += [Text("\n".join(notes)), ""] if notes else []
-        parts += [] if rows or notes else [""]
-    return Group(*parts)
-
-
-def as_markdown(found: Compared) -> str:
-    """In GitHub's Markdown."""
-    blocks: list[str] = []
-    for section in sections(found):
-        blocks.append(f"{'#' * section.depth} {section.title}")
-        if section.rows:
-            rows = [[escaped(cell) for cell in row] for row in section.rows]
-            blocks.append(table(section.columns, rows))
-        if section.notes:
-            blocks.append("\n".join(f"- {escaped(note)}" for note in section.notes))
-    return "\n\n".join(blocks)
-
-
 def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
-    made = [*_forced(found), _matrix(found), *_models(found), _paper(found), _picture(found)]
+    made = [*_forced(found), matrix(found), *_models(found), _paper(found), _picture(found)]
     for one in found.comparisons:
         details = (_sides(one), _errors(one), _convergences(one), _parameters(one), *_ranks(one))
-        made += [Section(title=f"{one.workload}: {_names(one)}", depth=2), *details, _values(one)]
+        title = f"{one.workload}: {_names(one)}"
+        made.append(Section(title=title, blocks=(*details, _values(one))))
     return made
+
+
+def _rows(
+    by_side: Iterable[Mapping[str, tuple[Value, ...]]], nothing: tuple[None, ...]
+) -> list[tuple[Value, ...]]:
+    """A row for each name that a side has, with the cells of both; `nothing` where one has none."""
+    sides = tuple(by_side)
+    names = dict.fromkeys(name for side in sides for name in side)
+    return [(n, *(cell for side in sides for cell in side.get(n, nothing))) for n in names]
 
 
 # All workloads ------------------------------------------------------------------------------------
 
 
-def _matrix(found: Compared) -> Section:
+def matrix(found: Compared) -> Section:
     """Workloads by architectures."""
     first = found.comparisons[0]
     one, other = (side.arch for side in first.sides)
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for c in found.comparisons:
-        defaults = [_latency(side.default) for side in c.sides]
-        tuned = [_latency(side.tuned) for side in c.sides]
-        rows += [
-            (c.workload, "default", *defaults, *_contrast(c.default)),
-            ("", "tuned", *tuned, *_contrast(c.tuned)),
-            ("", "speed-up", *(_speed_up(side, c.level) for side in c.sides), "", ""),
-            ("", "verdict", *(_verdict(side) for side in c.sides), "", ""),
-        ]
-    return Section(
-        title=f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals",
-        depth=2,
+        judged = next((side.verdict for side in c.sides if side.verdict), None)
+        default = judged.reference if judged else "default"
+        cells: dict[str, tuple[Value, ...]] = {
+            default: (*(_latency(side.default) for side in c.sides), *_contrast(c.default)),
+            "tuned": (*(_latency(side.tuned) for side in c.sides), *_contrast(c.tuned)),
+            "speed-up": (*(_speed_up(side, c.level) for side in c.sides), "", ""),
+            "verdict": (*(_verdict(side) for side in c.sides), "", ""),
+        }
+        rows += [(c.workload, name, *values) for name, values in cells.items()]
+    title = f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals"
+    table = Table(
+        name="architectures",
+        title="P99 in ms by architecture",
+        origin="measured",
         columns=(
-            *(("workload", "left"), ("P99", "left"), (one, "right"), (other, "right")),
-            *((f"{other} - {one}", "right"), (f"{other} / {one}", "right")),
+            *texts("workload", "P99"),
+            *(Column(arch, "span") for arch in (one, other)),
+            Column(f"{other} - {one}", "difference"),
+            Column(f"{other} / {one}", "span"),
         ),
         rows=tuple(rows),
-        notes=(
-            *(line for c in found.comparisons for line in _sentences(c)),
-            *_remarks(found),
-            *(f"Not compared: {reason}" for reason in found.missing),
-        ),
     )
+    notes = (
+        *(line for c in found.comparisons for line in _sentences(c)),
+        *_remarks(found),
+        *(f"Not compared: {reason}" for reason in found.missing),
+    )
+    return Section(title=title, blocks=(table, Notes(notes)))
 
 
 def _models(found: Compared) -> list[Section]:
     """What each tree model's own winner was worth, where that was measured."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     notes: list[str] = []
     for c in found.comparisons:
         by_side = [side.verdict.models if side.verdict else None for side in c.sides]
-        known = [[] if made is None else made.models for made in by_side]
-        names = dict.fromkeys(one.model for models in known for one in models)
-        cells = [{m.model: _model(m) for m in models} for models in known]
-        rows += [(c.workload, name, *(side.get(name, "-") for side in cells)) for name in names]
-        if names:
-            means = (_ratio(made.mean if made else None) for made in by_side)
-            rows.append((c.workload, "mean", *means))
+        winners = _rows(
+            ({m.model: (_model(m),) for m in made.models} if made else {} for made in by_side),
+            (None,),
+        )
+        if winners:
+            winners.append(("mean", *(span(made.mean) if made else None for made in by_side)))
+        rows += [(c.workload, *row) for row in winners]
         notes += [
             f"{side.arch} {c.workload}: {models_sentence(made)}"
             for side, made in zip(c.sides, by_side, strict=True)
@@ -142,64 +115,48 @@ def _models(found: Compared) -> list[Section]:
         ]
     if not rows:
         return []
+    archs = (side.arch for side in found.comparisons[0].sides)
     return [
-        Section(
-            title="Speed-up of the models' own winners, in the rounds of picking",
-            depth=2,
-            columns=(
-                *((name, "left") for name in ("workload", "model")),
-                *((side.arch, "right") for side in found.comparisons[0].sides),
-            ),
-            rows=tuple(rows),
-            notes=(*notes, LUCK),
+        tabled(
+            "Speed-up of the models' own winners, in the rounds of picking",
+            (*texts("workload", "model"), *columns("span", *archs)),
+            rows,
+            (*notes, LUCK),
         )
     ]
 
 
-def _model(one: ModelSpeedUp) -> str:
+def _model(one: ModelSpeedUp) -> Value:
     remark = measured_as(one)
-    return _ratio(one.ratio) + (f", {remark}" if remark else "")
-
-
-def _ratio(found: RatioInterval | None) -> str:
-    return "-" if found is None else interval(found.ratio, found.low, found.high)
+    words = worded(span(one.ratio), Column("", "span"))
+    return f"{words}, {remark}" if remark else span(one.ratio)
 
 
 def _paper(found: Compared) -> Section:
     """The paper's figures beside ours."""
-    return Section(
-        title=paper.TITLE,
-        depth=2,
-        columns=tuple((name, "left") for name in paper.COLUMNS),
-        rows=tuple(row.cells for row in paper.paper_rows(paper.outcomes(found), found)),
-        notes=(paper.NOTE,),
-        has_sentences=True,
-    )
+    table = paper.table(paper.outcomes(found), found)
+    return Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))
 
 
-def _latency(latency: Latency | None) -> str:
-    if latency is None:
-        return "-"
-    return interval(latency.mean_ms.mean, latency.mean_ms.low, latency.mean_ms.high)
+def _latency(latency: Latency | None) -> Span | None:
+    return None if latency is None else span(latency.mean_ms)
 
 
-def _contrast(contrast: Contrast | None) -> tuple[str, str]:
+def _contrast(contrast: Contrast | None) -> tuple[Value, Value]:
     if contrast is None:
-        return "-", "-"
-    apart, ratio = contrast.difference_ms, contrast.ratio
-    return (
-        interval(apart.difference, apart.low, apart.high, sign="+"),
-        interval(ratio.ratio, ratio.low, ratio.high),
-    )
+        return None, None
+    return span(contrast.difference_ms), span(contrast.ratio)
 
 
-def _speed_up(side: Side, level: float) -> str:
+def _speed_up(side: Side, level: float) -> Value:
     verdict = side.verdict
     if verdict is None:
-        return "-"
+        return None
+    found = verdict.ratio, verdict.ratio_low, verdict.ratio_high
+    if verdict.level == level:
+        return Span(*found)
     # The file may have asked for another level when the verdict was given.
-    odd = "" if verdict.level == level else f", at {percent(verdict.level)}"
-    return interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high) + odd
+    return f"{interval(*found)}, at {percent(verdict.level)}"
 
 
 def _verdict(side: Side) -> str:
@@ -211,10 +168,13 @@ def _verdict(side: Side) -> str:
 
 def _forced(found: Compared) -> list[Section]:
     """What makes the sides incomparable, above all that is compared all the same."""
-    lines = [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
-    if not lines:
-        return []
-    return [Section(title="NOT COMPARABLE, shown by --force", depth=2, notes=tuple(lines))]
+    lines = differences(found)
+    return [tabled("NOT COMPARABLE, shown by --force", (), (), lines)] if lines else []
+
+
+def differences(found: Compared) -> list[str]:
+    """In which the sides must not differ, by workload."""
+    return [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
 
 
 def _remarks(found: Compared) -> list[str]:
@@ -269,7 +229,7 @@ def _sentences(c: Comparison) -> list[str]:
 
 def _picture(found: Compared) -> Section:
     """Bars on a scale that begins at 0 and is common to a workload's sides."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for c in found.comparisons:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
@@ -280,14 +240,8 @@ def _picture(found: Compared) -> Section:
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, arch, name, number(value) if latency else "-", bar))
-    return Section(
-        title="P99 in ms, each workload on a scale of its own",
-        columns=(
-            *((name, "left") for name in ("workload", "architecture", "configuration")),
-            *(("P99", "right"), ("", "left")),
-        ),
-        rows=tuple(rows),
-    )
+    heads = (*texts("workload", "architecture", "configuration"), Column("P99"), *texts(""))
+    return tabled("P99 in ms, each workload on a scale of its own", heads, rows)
 
 
 # One workload -------------------------------------------------------------------------------------
@@ -310,15 +264,15 @@ def _sides(c: Comparison) -> Section:
         for name in MUST_BE_EQUAL
         if name not in odd and getattr(here, name) != ""
     ]
-    return Section(
-        title="Sides",
-        columns=_columns(c, "condition", "{}", justify="left"),
-        rows=(
+    return tabled(
+        "Sides",
+        _columns(c, Column("condition", "text"), "{}", form="text"),
+        (
             *rows,
             ("usable trials", *(str(side.trials) for side in c.sides)),
             ("P99 from", *(_source(side) for side in c.sides)),
         ),
-        notes=(
+        (
             f"The same on both sides: {', '.join(equal)}",
             "The sides were measured one after the other: what changed meanwhile is in no interval",
         ),
@@ -332,16 +286,15 @@ def _source(side: Side) -> str:
 
 def _errors(c: Comparison) -> Section:
     """Held-out errors by family."""
-    by_side = [{e.family: e for e in side.errors} for side in c.sides]
-    families = dict.fromkeys(family for errors in by_side for family in errors)
-    return Section(
-        title="Error of the models on configurations they have not seen (R² of log P99)",
-        columns=_columns(c, "family", "{}: MAPE", "{}: R²", "{}: rank correlation"),
-        rows=tuple(
-            (family, *(cell for errors in by_side for cell in _error_cells(errors.get(family))))
-            for family in families
-        ),
-        notes=tuple(
+    by_side = (
+        {e.family: (f"{e.mape:.0f} %", f"{e.r2:z.2f}", f"{e.spearman:z.2f}") for e in side.errors}
+        for side in c.sides
+    )
+    return tabled(
+        "Error of the models on configurations they have not seen (R² of log P99)",
+        _columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
+        _rows(by_side, (None, None, None)),
+        (
             f"{side.arch}: {len(side.training.keys)} parameters, {side.training.trials} trials"
             if side.training
             else f"{side.arch}: not trained"
@@ -350,30 +303,17 @@ def _errors(c: Comparison) -> Section:
     )
 
 
-def _error_cells(error: ModelError | None) -> tuple[str, str, str]:
-    if error is None:
-        return "-", "-", "-"
-    return f"{error.mape:.0f} %", f"{error.r2:z.2f}", f"{error.spearman:z.2f}"
-
-
 def _convergences(c: Comparison) -> Section:
     """How long the search took."""
-    by_side = [{run.model: run for run in side.convergences} for side in c.sides]
-    models = dict.fromkeys(model for runs in by_side for model in runs)
-    rows: list[tuple[str, ...]] = []
-    for model in models:
-        runs = [found.get(model) for found in by_side]
-        cells = [
-            cell
-            for run in runs
-            for cell in ((str(run.generations), f"{run.seconds:.1f} s") if run else ("-", "-"))
-        ]
-        rows.append((model, *cells))
-    return Section(
-        title="Convergence of the search",
-        columns=_columns(c, "model", "{}: generations", "{}: time"),
-        rows=tuple(rows),
-        notes=tuple(f"{s.arch}: not searched" for s in c.sides if not s.convergences),
+    by_side = (
+        {run.model: (str(run.generations), f"{run.seconds:.1f} s") for run in side.convergences}
+        for side in c.sides
+    )
+    return tabled(
+        "Convergence of the search",
+        _columns(c, Column("model", "text"), "{}: generations", "{}: time"),
+        _rows(by_side, (None, None)),
+        (f"{s.arch}: not searched" for s in c.sides if not s.convergences),
     )
 
 
@@ -385,13 +325,11 @@ def _parameters(c: Comparison) -> Section:
             "Chosen on one side only does not prove that it matters there only: two screenings of "
             "one machine differ as well"
         )
-    return Section(
-        title="Parameters by importance (share of log P99 ± sd over fits) and where chosen",
-        columns=(*_columns(c, "parameter", "{}"), ("chosen", "left")),
-        rows=tuple(
-            (p.key, *(_importance(i) for i in p.importances), _chosen(c, p)) for p in c.parameters
-        ),
-        notes=tuple(notes),
+    return tabled(
+        "Parameters by importance (share of log P99 ± sd over fits) and where chosen",
+        (*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
+        ((p.key, *map(_importance, p.importances), _chosen(c, p)) for p in c.parameters),
+        notes,
     )
 
 
@@ -400,14 +338,7 @@ def _ranks(c: Comparison) -> list[Section]:
     found = c.rank_agreement
     if found is None:
         return []
-    return [
-        Section(
-            title=f"Ranks of the {len(found.common)} parameters that both rank",
-            columns=ranks.columns(found),
-            rows=tuple(ranks.rows(found)),
-            notes=ranks.notes(found),
-        )
-    ]
+    return [ranks.section(f"Ranks of the {len(found.common)} parameters that both rank", found)]
 
 
 def _importance(found: Importance | None) -> str:
@@ -445,23 +376,23 @@ def _values(c: Comparison) -> Section:
         + ("" if side.verdict is None or side.verdict.outcome == "gain" else ": keep the defaults")
         for side in c.sides
     ]
-    return Section(
-        title="Tuned values, as they were judged",
-        columns=_columns(c, "parameter", "{}: default", "{}: tuned", justify="left"),
-        rows=tuple(
-            (v.key, *(cell or "-" for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
+    return tabled(
+        "Tuned values, as they were judged",
+        _columns(c, Column("parameter", "key"), "{}: default", "{}: tuned", form="key"),
+        (
+            (v.key, *(cell or None for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
             for v in c.values
         ),
-        notes=tuple(notes),
+        notes,
     )
 
 
 def _columns(
-    c: Comparison, first: str, *names: str, justify: str = "right"
-) -> tuple[tuple[str, str], ...]:
+    c: Comparison, first: Column, *names: str, form: Form = "number"
+) -> tuple[Column, ...]:
     """The first column, then these for each side with its architecture in place of {}."""
     each = (name.format(side.arch) for side in c.sides for name in names)
-    return ((first, "left"), *((name, justify) for name in each))
+    return (first, *(Column(name, form) for name in each))
 
 
 def _names(c: Comparison) -> str:

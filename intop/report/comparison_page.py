@@ -3,64 +3,69 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from intop.domain.comparison import Compared, Comparison, Side
-from intop.report.comparison import as_markdown
-from intop.report.markdown import escaped, table
+from intop.report.comparison import differences, sections
+from intop.report.document.markdown import as_markdown, image
+from intop.report.document.model import Paragraph, Section, Table, texts
 from intop.report.text import LOADS
 
 
 def page(found: Compared, pictures: Mapping[str, str]) -> str:
     """The whole page; `pictures` has the titles of figures by their place, relative to the page."""
     one, other = (side.arch for side in found.comparisons[0].sides)
-    blocks = [
-        f"# {one} and {other}, side by side",
-        *_forced(found),
-        *_intro(found),
-        "## What was measured",
-        _measured(found),
-        "## What it can tell, and what it can't",
-        "\n".join(f"- {line}" for line in _limits(found)),
-    ]
-    if pictures:
-        blocks.append("## Figures")
-        blocks += [f"![{escaped(title)}]({place})" for place, title in pictures.items()]
-    return "\n\n".join([*blocks, as_markdown(found)])
+    head = Section(
+        title=f"{one} and {other}, side by side",
+        blocks=(
+            *_forced(found),
+            *_intro(found),
+            Section(title="What was measured", blocks=(_measured(found),)),
+            Section(title="What it can tell, and what it can't", blocks=tuple(_limits(found))),
+        ),
+    )
+    figures = [image(title, place) for place, title in pictures.items()]
+    return "\n\n".join(
+        [
+            as_markdown((head,), depth=1),
+            *(["## Figures", *figures] if figures else []),
+            as_markdown(sections(found)),
+        ]
+    )
 
 
-def _forced(found: Compared) -> Iterator[str]:
+def _forced(found: Compared) -> Iterator[Paragraph]:
     """What makes the sides incomparable stands above all else."""
-    lines = [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
-    if lines:
-        yield f"**Not comparable, shown by --force.** {escaped('; '.join(lines))}"
+    if lines := differences(found):
+        yield Paragraph("; ".join(lines), lead="Not comparable, shown by --force.")
 
 
-def _intro(found: Compared) -> Iterator[str]:
+def _intro(found: Compared) -> Iterator[Paragraph]:
     about = found.provenance
     one, other = (side.arch for side in found.comparisons[0].sides)
     workloads = " and ".join(
         f"{LOADS.get(c.workload, 'its load')} ({c.workload})" for c in found.comparisons
     )
-    yield (
+    yield Paragraph(
         f"One study on two architectures, {one} and {other}, under {workloads}: campaign "
-        f"{about.campaign} of the study {escaped(about.study)}, seed {about.seed}, begun "
+        f"{about.campaign} of the study {about.study}, seed {about.seed}, begun "
         f"{_time(about.started_at)} and "
         f"{'finished ' + _time(about.finished_at) if about.finished_at else 'not finished yet'}. "
         "On each side intop looked for the kernel parameters that lower P99, and measured what it "
         "found against the default, in fresh interleaved pairs."
     )
-    yield (
-        f"This page is generated from the campaign's store by intop {about.tool_version}, with "
-        f"`intop compare {one} {other} --markdown`. No number in it was written by hand, and every "
-        "P99 was measured; none is a prediction."
+    yield Paragraph(
+        "No number in this page was written by hand, and every P99 was measured; none is a "
+        "prediction. It is generated from the campaign's store by intop "
+        f"{about.tool_version}, with",
+        command=f"intop compare {one} {other} --markdown",
     )
 
 
-def _measured(found: Compared) -> str:
+def _measured(found: Compared) -> Table:
     """A row for each condition, and for what each workload has of its own."""
     first = found.comparisons[0]
     rows: list[tuple[str, ...]] = []
 
     def add(name: str, one: Comparison, of: Callable[[Side], object]) -> None:
-        rows.append((name, *(escaped(str(of(side)) or "-") for side in one.sides)))
+        rows.append((name, *(str(of(side)) or "-" for side in one.sides)))
 
     for name in ("machine", "cpu", "kernel", "emulation", "nginx", "load_tool", "link"):
         add(
@@ -76,8 +81,7 @@ def _measured(found: Compared) -> str:
         add(f"{c.workload}: trials, used here of all", c, _counts)
         add(f"{c.workload}: first trial (UTC)", c, lambda side: _time(side.measured.first_at))
         add(f"{c.workload}: last trial (UTC)", c, lambda side: _time(side.measured.last_at))
-    columns = (("", "left"), *((side.arch, "left") for side in first.sides))
-    return table(columns, rows)
+    return Table(columns=texts("", *(side.arch for side in first.sides)), rows=tuple(rows))
 
 
 def _counts(side: Side) -> str:
@@ -89,44 +93,46 @@ def _time(iso: str) -> str:
     return iso[:16].replace("T", " ")
 
 
-def _limits(found: Compared) -> Iterator[str]:
+def _limits(found: Compared) -> Iterator[Paragraph]:
     """How far to believe it; what emulation means only where there is some."""
     sides = {side.arch: side for c in found.comparisons for side in c.sides}
     emulated = [side for side in sides.values() if side.emulated]
     for side in emulated:
-        how = escaped(f"{side.arch} ({side.conditions.emulation})")
-        yield (
-            f"**{how} is emulated.** Each instruction of its load balancer is carried out by "
-            "translation on another processor. How fast an emulated processor is, how its caches "
-            f"and its memory behave, says nothing about any {side.arch} server. No difference "
-            "between the columns is one between the architectures."
+        yield Paragraph(
+            "Each instruction of its load balancer is carried out by translation on another "
+            "processor. How fast an emulated processor is, how its caches and its memory behave, "
+            f"says nothing about any {side.arch} server. No difference between the columns is one "
+            "between the architectures.",
+            lead=f"{side.arch} ({side.conditions.emulation}) is emulated.",
         )
     if emulated:
-        yield (
-            "**Emulation adds noise.** The translator stalls for tens of milliseconds now and "
-            "then, which the P99 of some hundred requests sees. Where intervals are wide, only "
-            'large gains can be told, and "no significant gain" means just that.'
+        yield Paragraph(
+            "The translator stalls for tens of milliseconds now and then, which the P99 of some "
+            "hundred requests sees. Where intervals are wide, only large gains can be told, and "
+            '"no significant gain" means just that.',
+            lead="Emulation adds noise.",
         )
-        yield (
-            "**What is real on an emulated side:** which keys its kernel has, their defaults, what "
-            "it refuses; and what queues, loss, delay and timers do, since they depend on time and "
-            "packets, not on the processor. And that the pipeline does there what it does "
-            "elsewhere. Whether one architecture is faster takes its hardware: "
-            "`configs/paper.toml` is that study."
+        yield Paragraph(
+            "which keys its kernel has, their defaults, what it refuses; and what queues, loss, "
+            "delay and timers do, since they depend on time and packets, not on the processor. And "
+            "that the pipeline does there what it does elsewhere. Whether one architecture is "
+            "faster takes its hardware: configs/paper.toml is that study.",
+            lead="What is real on an emulated side:",
         )
     one, other = sides.values()
     if one.conditions.kernel != other.conditions.kernel:
         kernels = f"{one.conditions.kernel} and {other.conditions.kernel}"
-        yield (
-            f"**The kernels differ** ({escaped(kernels)}), and with them defaults and keys; a "
-            "network namespace also offers fewer keys than a machine of its own. Part of what "
-            "looks like one architecture against the other is one kernel against the other."
+        yield Paragraph(
+            f"({kernels}), and with them defaults and keys; a network namespace also offers fewer "
+            "keys than a machine of its own. Part of what looks like one architecture against the "
+            "other is one kernel against the other.",
+            lead="The kernels differ",
         )
-    yield (
+    yield Paragraph(
         "The sides were measured one after the other. What changed meanwhile, on the machine or "
         "beside it, is in no interval."
     )
-    yield (
+    yield Paragraph(
         "It holds for this load over this link. Under another one, a gain may be more, less or "
         "nothing."
     )

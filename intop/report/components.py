@@ -1,36 +1,43 @@
-"""Components of the performance metrics as text."""
+"""Components of the performance metrics as a document."""
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from dataclasses import replace
 
 from intop.domain.results import Components, Objective, Training
-from intop.report.text import bold, errors, new_table
+from intop.report.document.model import Section, numbers, tabled, texts
+from intop.report.text import errors
 
 STRONG = 0.5
 """The correlation from which on a metric is named in a component's sentence."""
 
 
-def trained(title: str, training: Training) -> RenderableType:
+def trained(title: str, training: Training) -> Section:
     """The errors of the families, and the components of what they were trained on."""
-    told = training.components
-    parts = [] if told is None else [components(title, told, training.objective)]
-    return Group(errors(title, training), *parts)
+    found, told = errors(title, training), training.components
+    if told is None:
+        return found
+    return replace(found, blocks=(*found.blocks, components(title, told, training.objective)))
 
 
-def components(title: str, found: Components, objective: Objective = "p99") -> RenderableType:
+def components(title: str, found: Components, objective: Objective = "p99") -> Section:
     """The components that are needed, with what they are made of, and the groups of metrics."""
-    heading = bold(
-        f"{title}: principal components of the performance metrics ({found.trials} trials)"
+    places = range(found.needed)
+    rows = (
+        (
+            ("share of variance", *(f"{found.explained[n]:.0%}" for n in places)),
+            *(
+                (metric, *(f"{found.loadings[n][row]:+.2f}" for n in places))
+                for row, metric in enumerate(found.metrics)
+            ),
+        )
+        if found.loadings
+        else ()
     )
-    lines = [*_about(found), *_left_out(found), objective_sentence(objective)]
-    if not found.loadings:
-        return Group(heading, Text("\n".join(lines)), "")
-    numbers = range(found.needed)
-    table = new_table(("correlation with", "left"), *((f"{n + 1}", "right") for n in numbers))
-    table.add_row("share of variance", *(f"{found.explained[n]:.0%}" for n in numbers))
-    for place, metric in enumerate(found.metrics):
-        table.add_row(metric, *(f"{found.loadings[n][place]:+.2f}" for n in numbers))
-    return Group(heading, table, Text("\n".join(lines)), "")
+    return tabled(
+        f"{title}: principal components of the performance metrics ({found.trials} trials)",
+        (*texts("correlation with"), *numbers(*(f"{place + 1}" for place in places))),
+        rows,
+        (*_about(found), *_left_out(found), objective_sentence(objective)),
+    )
 
 
 def objective_sentence(objective: Objective) -> str:

@@ -1,37 +1,40 @@
-"""A contest as text."""
+"""A contest as a document."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.results import Contest, Contestant
-from intop.report.text import bold, few, new_table
+from intop.report.document.model import Column, Section, numbers, tabled
+from intop.report.text import few
 
 
-def contest(title: str, found: Contest) -> RenderableType:
+def contest(title: str, found: Contest) -> Section:
     """All contestants in a table, and below it what of each baseline the host can't have."""
-    heading = bold(f"{title}: contest, {found.rounds} interleaved rounds")
-    table = new_table(
-        ("contestant", "left"),
-        ("keys changed", "right"),
-        (f"P99 ({_percent(found.level)} interval)", "right"),
-        (f"P99 of {found.reference} / its own ({_percent(found.ratio_level)} interval)", "right"),
-        ("outcome", "left"),
-    )
-    for one in found.contestants:
-        table.add_row(one.name, _keys(one), _p99(one), str(one.ratio or "-"), one.outcome)
     others = sum(c.ratio is not None for c in found.contestants)
-    notes = [
-        f"Above 1 is better than {found.reference}. The intervals of the ratios hold all together "
-        f"at {_percent(found.level)} (Bonferroni); those of P99 each for itself."
-        if others > 1
-        else f"Above 1 is better than {found.reference}."
-    ]
-    for one in found.contestants:
-        notes += _about(one)
-    return Group(heading, table, Text("\n".join(notes)), "")
+    together = (
+        f" The intervals of the ratios hold all together at {_percent(found.level)} (Bonferroni); "
+        "those of P99 each for itself."
+    )
+    return tabled(
+        f"{title}: contest, {found.rounds} interleaved rounds",
+        (
+            Column("contestant", "text"),
+            *numbers(
+                "keys changed",
+                f"P99 ({_percent(found.level)} interval)",
+                f"P99 of {found.reference} / its own ({_percent(found.ratio_level)} interval)",
+            ),
+            Column("outcome", "text"),
+        ),
+        (
+            (one.name, _keys(one), _p99(one), str(one.ratio or "-"), one.outcome)
+            for one in found.contestants
+        ),
+        [
+            f"Above 1 is better than {found.reference}.{together if others > 1 else ''}",
+            *(line for one in found.contestants for line in _about(one)),
+        ],
+    )
 
 
 def _about(one: Contestant) -> list[str]:

@@ -1,46 +1,23 @@
-"""What the doctor found, as text."""
+"""What the doctor found, as a document."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.report.document.model import Notes, Section, Table, Verbatim, numbers, texts
 from intop.report.host_states import held
-from intop.report.text import bold, few, new_table
+from intop.report.text import few
 
 
-def examined(*found: Diagnosis) -> list[RenderableType]:
+def examined(*found: Diagnosis) -> list[Section]:
     """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong.
 
-    Problems are texts on their own: they may hold a command to copy.
+    Problems may hold a command to copy.
     """
-    return [part for n, one in enumerate(found) for part in _cluster(one, found[:n])]
+    return [_cluster(one, found[:n]) for n, one in enumerate(found)]
 
 
-def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Iterator[RenderableType]:
-    heading = bold(f"{found.arch}: hosts")
-    table = new_table(
-        *((name, "left") for name in ("host", "role", "machine", "kernel", "CPUs", "nginx")),
-        ("memory", "right"),
-        ("disk free", "right"),
-        ("clock off", "right"),
-    )
-    for host in found.hosts:
-        facts = host.facts
-        cells = (
-            host.name,
-            host.role,
-            facts.machine,
-            facts.kernel,
-            str(facts.cpus),
-            facts.nginx.removeprefix("nginx/") or "none",
-            f"{facts.memory_bytes / 2**30:.1f} GiB",
-            _size(host.readiness.free_mib),
-            f"{host.clock_offset_s:+.2f} s",
-        )
-        table.add_row(*(Text(cell) for cell in cells))
+def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
     lines = [f"load tool: {found.load_tool or 'none'}", f"link: {found.link}"]
     lines += [f"load balancer: a virtual machine by {found.emulation}"] if found.emulation else []
     lines += [line for host in found.hosts for line in _state(host)]
@@ -51,10 +28,35 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Iterator[Rendera
     for key, lost in found.lost.items():
         choices = [f"{choice} ({why})" for choice, why in lost.items()]
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
-    yield Group(heading, table, Text("\n".join(lines)))
     wrong = [f"WARNING  {warning}" for warning in found.warnings]
     wrong += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    yield Text("\n".join([*wrong, ""]))
+    return Section(
+        title=f"{found.arch}: hosts",
+        blocks=(_hosts(found), Notes(tuple(lines)), Verbatim(tuple(wrong))),
+    )
+
+
+def _hosts(found: Diagnosis) -> Table:
+    return Table(
+        columns=(
+            *texts("host", "role", "machine", "kernel", "CPUs", "nginx"),
+            *numbers("memory", "disk free", "clock off"),
+        ),
+        rows=tuple(
+            (
+                host.name,
+                host.role,
+                host.facts.machine,
+                host.facts.kernel,
+                str(host.facts.cpus),
+                host.facts.nginx.removeprefix("nginx/") or "none",
+                f"{host.facts.memory_bytes / 2**30:.1f} GiB",
+                _size(host.readiness.free_mib),
+                f"{host.clock_offset_s:+.2f} s",
+            )
+            for host in found.hosts
+        ),
+    )
 
 
 def _size(mib: int | None) -> str:

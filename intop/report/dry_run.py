@@ -1,24 +1,22 @@
-"""What a command would do, as text."""
+"""What a command would do, as a document."""
 
 from collections.abc import Iterator, Sequence
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.host_state import HostState
 from intop.report.campaign_status import pace, stages
+from intop.report.document.model import Block, Section, Table, Verbatim, texts
 from intop.report.host_states import held
 from intop.report.numbers import counted
 from intop.report.progress import duration
-from intop.report.text import few, new_table
+from intop.report.text import few
 
 SHOWN_KEYS = 12
 
 
-def measuring(found: DryRun) -> list[RenderableType]:
+def measuring(found: DryRun) -> list[Block]:
     """Hosts, then for each subject its trials, their time, and the keys that may be written."""
     lines = ["dry run: no host is asked, and nothing is written anywhere"]
     if found.campaign is None:
@@ -29,20 +27,20 @@ def measuring(found: DryRun) -> list[RenderableType]:
             f"campaign {found.campaign} of {found.study} in {found.store}{ended} would go on"
         )
     lines += [line for touched in found.hosts for line in _touched(touched)]
-    parts: list[RenderableType] = [Text("\n".join(lines))]
-    for one in found.intended:
-        if one.stages:
-            parts += [Text("\n" + _line(one)), stages(one.stages)]
-        else:
-            parts.append(Text("\n" + one.subject.title))
-        parts.append(Text("\n".join(_details(one))))
-    return parts
+    return [Verbatim(tuple(lines)), *map(_subject, found.intended)]
 
 
-def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[RenderableType]:
+def _subject(one: Intended) -> Section:
+    details = Verbatim(tuple(_details(one)))
+    if not one.stages:
+        return Section(title=one.subject.title, blocks=(details,))
+    return Section(title=_line(one), blocks=(stages(one.stages), details))
+
+
+def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block]:
     """What would be put back on each host, from what it says of itself."""
     lines = ["dry run: hosts are asked, and nothing is put back"]
-    table = new_table(*((name, "left") for name in ("host", "key", "now", "would be put back to")))
+    rows: list[tuple[str, ...]] = []
     for answer in answers:
         if answer.said is None:
             lines.append(answer.error)
@@ -50,15 +48,16 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Rende
         state = answer.said
         back, foreign = _put_back(state, force=force)
         alone = bool(state.holder) and not force
-        for key, (now, before) in () if alone else back.items():
-            table.add_row(*map(Text, (answer.name, key, now, before)))
+        if not alone:
+            rows += [(answer.name, key, now, before) for key, (now, before) in back.items()]
         lines.append(f"{answer.name}: {_outcome(state, len(back), alone=alone)}")
         if foreign:
             lines.append(f"  left as somebody else has set them: {', '.join(sorted(foreign))}")
         if state.applied and not alone:
             lines += _undone(state.applied, force=force)
-    parts: list[RenderableType] = [Text("\n".join(lines))]
-    return [*parts, table] if table.row_count else parts
+    columns = texts("host", "key", "now", "would be put back to")
+    table = (Table(columns=columns, rows=tuple(rows)),) if rows else ()
+    return [Verbatim(tuple(lines)), *table]
 
 
 def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, str]], set[str]]:

@@ -1,44 +1,64 @@
-"""An explanation as text: what each change does, and what the fewest of them are worth."""
+"""An explanation as a document: what each change does, and what the fewest of them are worth."""
 
 import math
-from collections.abc import Iterator
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Callable, Iterator
 
 from intop.domain.ablation import KEPT
-from intop.domain.explanation import WANTED_KEYS, Contribution, Explanation, Kept
+from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
-from intop.report.text import bold, few, new_table
+from intop.report.document.model import Column, Notes, Section, Table, Value, columns, span, widened
+from intop.report.numbers import percent
+from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence
 
-LONG = 24
-"""Characters of two values from which on they don't stand in one line."""
 
-
-def explanation(title: str, found: Explanation | Verdict) -> RenderableType:
+def explanation(title: str, found: Explanation | Verdict) -> Section:
     """The table of contributions, interactions, and the smallest set with its verdict."""
     if isinstance(found, Verdict):
-        told = f"{title}: there is no gain to explain, nothing was measured: "
-        return Text(told + verdict_sentence(found) + "\n")
-    heading = bold(f"{title}: what the winner's gain is made of ({found.trials} trials)")
-    table = new_table(
-        ("change", "left"),
-        ("default -> winner", "left"),
-        ("alone", "right"),
-        ("left out", "right"),
-        ("missed", "right"),
-        ("", "left"),
-    )
-    for one in found.contributions:
-        table.add_row(
-            one.name,
-            _values(one),
-            *(_cell(ratio) for ratio in (one.alone, one.left_out, one.missed)),
-            "kept" if one.is_kept else "dropped",
+        told = Notes((verdict_sentence(found),))
+        return Section(
+            title=f"{title}: there is no gain to explain, nothing was measured", blocks=(told,)
         )
-    return Group(heading, table, Text("\n".join(_lines(title, found))), "")
+    kept = ("kept" if one.is_kept else "dropped" for one in found.contributions)
+    return Section(
+        title=f"{title}: what the winner's gain is made of ({found.trials} trials)",
+        blocks=(
+            widened(contribution_table(found, _stacked), Column("", "text"), kept),
+            Notes(tuple(_lines(title, found))),
+        ),
+    )
+
+
+def contribution_table(
+    found: Explanation, cell: Callable[[RatioInterval | None], Value] = span
+) -> Table:
+    """A row for each change, with its ratios of P99."""
+    return Table(
+        name="contributions",
+        title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
+        origin="measured",
+        columns=(
+            Column("change", "key"),
+            Column("default", "before"),
+            Column("winner", "after"),
+            *columns("span", "alone", "left out", "missed"),
+        ),
+        rows=tuple(
+            (
+                "\n+ ".join(one.keys),
+                "\n".join(value or "unset" for value in one.before),
+                "\n".join(value or "unset" for value in one.after),
+                *map(cell, (one.alone, one.left_out, one.missed)),
+            )
+            for one in found.contributions
+        ),
+    )
+
+
+def _stacked(ratio: RatioInterval | None) -> Value:
+    """In two lines, so that three of them fit beside the longest keys."""
+    return None if ratio is None else str(ratio).replace(" (", "\n(")
 
 
 def _lines(title: str, found: Explanation) -> Iterator[str]:
@@ -104,16 +124,3 @@ def _names(found: Explanation, why: str) -> str:
 def _percent(share: float) -> str:
     """Rounded down, so that what falls short of a round number does not look like it."""
     return f"{math.floor(100 * share + 1e-9)} %"
-
-
-def _values(one: Contribution) -> str:
-    """Both values of each key; vectors, which are long, have a line each."""
-    return "\n".join(
-        f"{before or 'unset'}{chr(10) if len(before + after) > LONG else ' '}-> {after or 'unset'}"
-        for before, after in zip(one.before, one.after, strict=True)
-    )
-
-
-def _cell(ratio: RatioInterval | None) -> str:
-    """In two lines, so that three of them fit beside the longest keys."""
-    return str(ratio or "-").replace(" (", "\n(")

@@ -1,12 +1,9 @@
-"""A front as text. All of it is predicted, and says so."""
+"""A front as a document. All of it is predicted, and says so."""
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.front import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
-from intop.report.text import bold, new_table
+from intop.report.document.model import Column, Notes, Section, Table, Verbatim, numbers, texts
 
 MOST_ROWS = 12
 """Of a longer front, so many are shown: both ends, the knee, and others evenly between."""
@@ -18,57 +15,65 @@ NAMES: dict[ObjectiveName, str] = {
 }
 
 
-def tradeoff(title: str, found: Tradeoff) -> RenderableType:
+def tradeoff(title: str, found: Tradeoff) -> Section:
     """How well each objective is learned, the front, and the configuration at its knee."""
     front = found.front
     names = " and ".join(NAMES[o.name] for o in front.objectives)
-    heading = bold(
-        f"{title}: predicted front of {names} (NSGA-II, converged after {front.converged_at} "
-        f"generations, {front.seconds:.1f} s)"
-    )
-    return Group(
-        heading,
-        _objectives(front),
-        _points(front),
-        Text("\n".join([*_notes(found), *_knee(front), ""])),
-    )
-
-
-def _objectives(front: Front) -> RenderableType:
-    table = new_table(
-        ("objective", "left"),
-        ("better", "left"),
-        ("held-out MAPE", "right"),
-        ("R² of its log", "right"),
-        ("rank correlation", "right"),
-        ("measured", "right"),
-    )
-    for one in front.objectives:
-        table.add_row(
-            NAMES[one.name],
-            "higher" if one.name in HIGHER_IS_BETTER else "lower",
-            f"{one.mape:.1f} %",
-            f"{one.r2:z.2f}",
-            f"{one.spearman:z.2f}",
-            _range(one),
-        )
-    return table
-
-
-def _points(front: Front) -> RenderableType:
-    table = new_table(
-        ("configuration", "left"),
-        *(
-            (f"predicted {NAMES[o.name]}\n(error {o.mape:.1f} %)", "right")
-            for o in front.objectives
+    return Section(
+        title=(
+            f"{title}: predicted front of {names} (NSGA-II, converged after {front.converged_at} "
+            f"generations, {front.seconds:.1f} s)"
         ),
-        ("", "left"),
+        blocks=(
+            _objectives(front),
+            _points(front),
+            Notes(tuple(_notes(found))),
+            Verbatim(tuple(_knee(front))),
+        ),
     )
-    for place in _shown(len(front.points), front.knee):
-        cells = _cells(front.objectives, front.points[place].predicted)
-        table.add_row(str(place + 1), *cells, "← knee" if place == front.knee else "")
-    table.add_row("default", *_cells(front.objectives, front.default.predicted), "")
-    return table
+
+
+def _objectives(front: Front) -> Table:
+    return Table(
+        columns=(
+            *texts("objective", "better"),
+            *numbers("held-out MAPE", "R² of its log", "rank correlation", "measured"),
+        ),
+        rows=tuple(
+            (
+                NAMES[one.name],
+                "higher" if one.name in HIGHER_IS_BETTER else "lower",
+                f"{one.mape:.1f} %",
+                f"{one.r2:z.2f}",
+                f"{one.spearman:z.2f}",
+                _range(one),
+            )
+            for one in front.objectives
+        ),
+    )
+
+
+def _points(front: Front) -> Table:
+    objectives = front.objectives
+    shown = ((place, front.points[place]) for place in _shown(len(front.points), front.knee))
+    return Table(
+        columns=(
+            Column("configuration", "text"),
+            *numbers(*(f"predicted {NAMES[o.name]}\n(error {o.mape:.1f} %)" for o in objectives)),
+            Column("", "text"),
+        ),
+        rows=(
+            *(
+                (
+                    str(place + 1),
+                    *_cells(objectives, point.predicted),
+                    "← knee" if place == front.knee else "",
+                )
+                for place, point in shown
+            ),
+            ("default", *_cells(objectives, front.default.predicted), ""),
+        ),
+    )
 
 
 def _shown(count: int, knee: int) -> list[int]:

@@ -1,41 +1,38 @@
-"""What is applied on hosts, and what a rollback did, as text.
+"""What is applied on hosts, and what a rollback did, as a document.
 
 A line is never broken: it may hold a command to copy.
 """
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from intop.domain.answer import Answer, Rollback
 from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
+from intop.report.document.model import Block, Table, Verbatim, texts
 from intop.report.numbers import counted
-from intop.report.text import few, new_table
+from intop.report.text import few
 
 
-def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
+def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
     """A line for each host, what is applied, the keys that differ, and what else there is."""
     said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
-    parts: list[RenderableType] = [Text("\n".join(_state_line(answer) for answer in answers))]
-    if any(state.applied for _, state in said):
-        table = new_table(*((n, "left") for n in ("host", "applied key", "before", "then", "now")))
-        # Most hosts of a fleet have the same, which is said once.
-        alike: dict[tuple[str, str, str, str], list[str]] = {}
-        for name, state in said:
-            for key in state.applied.keys if state.applied else ():
-                row = (key.key, key.before, key.left, key.now)
-                alike.setdefault(row, []).append(name)
-        for row, names in alike.items():
-            table.add_row(*map(Text, (few(names), *row)))
-        parts.append(table)
-    if any(state.changed for _, state in said):
-        table = new_table(*((name, "left") for name in ("host", "key", "before", "now")))
-        for name, state in said:
-            for change in state.changed:
-                table.add_row(*(Text(t) for t in (name, change.key, change.before, change.now)))
-        parts.append(table)
-    lines = [
+    blocks: list[Block] = [Verbatim(tuple(map(_state_line, answers)))]
+    # Most hosts of a fleet have the same, which is said once.
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, state in said:
+        for key in state.applied.keys if state.applied else ():
+            alike.setdefault((key.key, key.before, key.left, key.now), []).append(name)
+    if alike:
+        columns = texts("host", "applied key", "before", "then", "now")
+        rows = tuple((few(names), *row) for row, names in alike.items())
+        blocks.append(Table(columns=columns, rows=rows))
+    changed = tuple(
+        (name, change.key, change.before, change.now)
+        for name, state in said
+        for change in state.changed
+    )
+    if changed:
+        blocks.append(Table(columns=texts("host", "key", "before", "now"), rows=changed))
+    lines = (
         line
         for name, state in said
         for line in (
@@ -43,11 +40,11 @@ def states(answers: Sequence[Answer[HostState]]) -> list[RenderableType]:
             *(f"{name}: {report}" for report in state.reports),
             *(f"{name}: DRIFT: {drift.where}: {drift.detail}" for drift in state.drift),
         )
-    ]
-    return parts + ([Text("\n".join(lines))] if lines else [])
+    )
+    return [*blocks, Verbatim(tuple(lines))]
 
 
-def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[RenderableType]:
+def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[Verbatim]:
     """A line for each host, with what was put back and what was not below it."""
     lines: list[str] = []
     for answer in answers:
@@ -56,7 +53,7 @@ def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[RenderableType]:
         else:
             lines.append(f"{answer.name}: {_outcome(answer.said, answer.folder)}")
             lines += [f"  {line}" for line in _details(answer.name, answer.said.done)]
-    return [Text("\n".join(lines))]
+    return [Verbatim(tuple(lines))]
 
 
 def at_stake(answer: Answer[HostState]) -> list[str]:

@@ -8,10 +8,10 @@ from intop.domain import paper
 from intop.domain.comparison import Compared, Comparison, Converged
 from intop.domain.results import TREE_MODELS, Training, Verdict
 from intop.domain.stats import RatioInterval
+from intop.report.document.model import AS_ABOVE, Column, Table, texts
 from intop.report.numbers import counted, interval, number
 
 NOT_MEASURED = "not measured"
-AS_ABOVE = "as above"
 TITLE = "The paper's figures, and ours"
 NOTE = (
     "The paper: Chen, Li and Yu, Journal of Integration Technology, 2024. X86 there is a Xeon "
@@ -48,10 +48,15 @@ class PaperRow:
 
 
 COLUMNS = (
-    "figure",
-    *(name for arch in ("X86", "ARM") for name in (f"{arch}: paper", f"{arch}: here")),
-    "why they differ",
+    *texts("figure", "X86: paper", "X86: here", "ARM: paper", "ARM: here"),
+    Column("why they differ", "prose"),
 )
+
+
+def table(found: Sequence[Outcome], compared: Compared | None) -> Table:
+    """All of it; `compared` is None where one architecture was measured only."""
+    rows = tuple(row.cells for row in paper_rows(found, compared))
+    return Table(name="paper", title=TITLE, columns=COLUMNS, rows=rows)
 
 
 def outcomes(found: Compared) -> list[Outcome]:
@@ -71,7 +76,7 @@ def outcomes(found: Compared) -> list[Outcome]:
 
 
 def paper_rows(found: Sequence[Outcome], compared: Compared | None) -> list[PaperRow]:
-    """All headline figures; `compared` is None where one architecture was measured only."""
+    """All headline figures."""
     return [
         *_errors(found),
         *_searches(found),

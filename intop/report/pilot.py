@@ -1,45 +1,36 @@
-"""A pilot as text: what each duration tells, and which one was chosen."""
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+"""A pilot as a document: what each duration tells, and which one was chosen."""
 
 from intop.domain.duration import MOST_PAIRS
 from intop.domain.results import Pilot, TriedDuration
-from intop.report.text import bold, new_table
+from intop.report.document.model import Column, Section, numbers, tabled
 
 
-def pilot(title: str, found: Pilot) -> RenderableType:
+def pilot(title: str, found: Pilot) -> Section:
     """The durations that were tried, and what follows."""
-    heading = bold(f"{title}: pilot (the default, {found.level:.0%} intervals)")
-    table = new_table(
-        ("trials of", "right"),
-        ("requests", "right"),
-        ("P99", "right"),
-        ("sd of log P99", "right"),
-        (f"{found.pairs} pairs tell", "right"),
-        (f"pairs for {found.wanted:g}", "right"),
-        ("time", "right"),
-        ("", "left"),
+    names = (f"{found.pairs} pairs tell", f"pairs for {found.wanted:g}", "time")
+    return tabled(
+        f"{title}: pilot (the default, {found.level:.0%} intervals)",
+        (*numbers("trials of", "requests", "P99", "sd of log P99", *names), Column("", "text")),
+        (
+            (
+                f"{one.duration_s} s",
+                f"{one.trials} x {one.requests:,}",
+                f"{one.p99_ms:.1f} ms",
+                f"{one.sd:.2f} ({one.sd_low:.2f} to {one.sd_high:.2f})",
+                _resolution(one),
+                _pairs(one),
+                f"{one.seconds:.1f} s",
+                _mark(found, one),
+            )
+            for one in found.tried
+        ),
+        [
+            f"{sentence(found)[0].upper()}{sentence(found)[1:]}.",
+            "What pairs tell is how far a verdict's interval reaches, as a ratio of P99.",
+            "A gain that is measured above it is called one.",
+            "It takes the tuned side to scatter as the default does.",
+        ],
     )
-    for one in found.tried:
-        table.add_row(
-            f"{one.duration_s} s",
-            f"{one.trials} x {one.requests:,}",
-            f"{one.p99_ms:.1f} ms",
-            f"{one.sd:.2f} ({one.sd_low:.2f} to {one.sd_high:.2f})",
-            f"{_ratio(one.resolution)} ({_ratio(one.resolution_low)} to "
-            f"{_ratio(one.resolution_high)})",
-            _pairs(one),
-            f"{one.seconds:.1f} s",
-            _mark(found, one),
-        )
-    notes = (
-        f"{sentence(found)[0].upper()}{sentence(found)[1:]}.\n"
-        "What pairs tell is how far a verdict's interval reaches, as a ratio of P99: a gain that "
-        "is\nmeasured above it is called one. It takes the tuned side to scatter as the default "
-        "does."
-    )
-    return Group(heading, table, Text(notes), "")
 
 
 def sentence(found: Pilot) -> str:
@@ -69,6 +60,11 @@ def sentence(found: Pilot) -> str:
 
 def _pairs(one: TriedDuration) -> str:
     return f"> {MOST_PAIRS}" if one.pairs_needed is None else str(one.pairs_needed)
+
+
+def _resolution(one: TriedDuration) -> str:
+    low, high = _ratio(one.resolution_low), _ratio(one.resolution_high)
+    return f"{_ratio(one.resolution)} ({low} to {high})"
 
 
 def _mark(found: Pilot, one: TriedDuration) -> str:

@@ -1,156 +1,77 @@
-"""A plan: what deploying changes, as text to read or as Markdown for a pull request."""
+"""A plan: what deploying changes, to be read or for a pull request."""
 
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from intop.domain.deployment import Change, Deployment, Origin
+from intop.domain.deployment import Change, Origin
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
+from intop.report.document.model import Column, Notes, Section, Table, texts
 from intop.report.explain import kept_sentence
-from intop.report.markdown import code, escaped, table
 from intop.report.numbers import counted
-from intop.report.text import bold, new_table
 
-WIDTH = 100
-"""Characters of a line of text."""
-WHY_WIDTH = 46
-"""Characters of a line below a key."""
-LONG = 24
-"""Characters of two values from which on they don't stand in one line."""
 NOTHING = "no significant gain: keep the defaults, there is nothing to deploy"
+COLUMNS = (
+    Column("key", "key"),
+    Column("now", "before"),
+    Column("then", "after"),
+    Column("why", "remark"),
+    *texts("risk", "to do"),
+)
 
 
-# Text ---------------------------------------------------------------------------------------------
-
-
-def as_text(found: Mapping[str, Plan | None]) -> list[RenderableType]:
+def sections(found: Mapping[str, Plan | None]) -> list[Section]:
     """Each architecture: what it is about, each host's changes, and what its keys do."""
-    parts: list[RenderableType] = []
-    for arch, plan in found.items():
-        if plan is None:
-            parts.append(Text(f"{arch}: {NOTHING}\n"))
-            continue
-        parts += [bold(_title(plan.deployment)), _wrapped(_origin(plan))]
-        for number in range(len(plan.hosts)):
-            parts += ["", *_host(plan, number)]
-        parts += ["", _explained(plan.deployment), ""]
-    return parts
-
-
-def _host(plan: Plan, number: int) -> Iterator[RenderableType]:
-    answer = plan.hosts[number]
-    if answer.said is None:
-        yield Text(f"ERROR  {answer.error}")
-        return
-    host = answer.said
-    yield bold(f"{answer.name}: {_counts(host)}")
-    rows = new_table(("key", "left"), ("now -> then", "left"), ("to do", "left"), ("risk", "left"))
-    for key in host.keys:
-        worthy = worth(key.change, plan.deployment.origin)
-        why = "\n".join(textwrap.wrap(worthy, WHY_WIDTH))
-        told = f"{key.change.key}\n{textwrap.indent(why, '  ')}"
-        rows.add_row(*(Text(t) for t in (told, _values(key), _to_do(key), key.change.risk)))
-    yield rows
-    yield _wrapped([*_step(plan, number, host), *_remarks(host, persist=plan.persist)])
-
-
-def _wrapped(lines: Iterable[str]) -> Text:
-    """Lines that are short enough; a path or command in them is never broken."""
-    wrapped = [
-        textwrap.fill(
-            line,
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in lines
+    return [
+        Section(title=f"{arch}: {NOTHING}") if plan is None else _section(plan)
+        for arch, plan in found.items()
     ]
-    return Text("\n".join(wrapped))
 
 
-def _explained(deployment: Deployment) -> Text:
-    """What each key does, once for all hosts."""
-    return _wrapped(
-        f"{change.key}: {change.mechanism} ({change.document})" for change in deployment.changes
+def _section(plan: Plan) -> Section:
+    deployment = plan.deployment
+    mechanisms = (f"{c.key}: {c.mechanism} ({_document(c)})" for c in deployment.changes)
+    return Section(
+        title=f"{deployment.title}: {deployment.verdict.gain}",
+        blocks=(
+            Notes(tuple(_origin(plan))),
+            *(_host(plan, number) for number in range(len(plan.hosts))),
+            Section(title="What these keys do", blocks=(Notes(tuple(mechanisms)),), folded=True),
+        ),
     )
 
 
-def _values(key: PlannedKey) -> str:
-    now, then = _now(key), key.change.value
-    if key.outcome == "is so":
-        return then
-    return f"{now}\n-> {then}" if len(now + then) > LONG else f"{now} -> {then}"
-
-
-# Markdown -----------------------------------------------------------------------------------------
-
-
-def as_markdown(found: Mapping[str, Plan | None]) -> str:
-    """In GitHub's Markdown: a table for each host, and what keys do behind a fold."""
-    blocks: list[str] = []
-    for arch, plan in found.items():
-        if plan is None:
-            blocks.append(f"## {arch}\n\n{NOTHING[:1].upper()}{NOTHING[1:]}.")
-            continue
-        blocks.append(f"## {escaped(_title(plan.deployment))}")
-        blocks.append("\n".join(f"- {escaped(line)}" for line in _origin(plan)))
-        for number in range(len(plan.hosts)):
-            blocks += _markdown_host(plan, number)
-        lines = "\n".join(
-            f"- {code(change.key)}: {escaped(change.mechanism)} ({_document(change)})"
-            for change in plan.deployment.changes
-        )
-        summary = "<summary>What these keys do</summary>"
-        blocks.append(f"<details>\n{summary}\n\n{lines}\n\n</details>")
-    return "\n\n".join(blocks)
-
-
-def _markdown_host(plan: Plan, number: int) -> Iterator[str]:
+def _host(plan: Plan, number: int) -> Section:
     answer = plan.hosts[number]
     if answer.said is None:
-        yield f"### {escaped(answer.name)}: could not be asked"
-        yield f"- {escaped(answer.error)}"
-        return
+        return Section(
+            title=f"{answer.name}: could not be asked", blocks=(Notes((f"ERROR  {answer.error}",)),)
+        )
     host = answer.said
-    yield f"### {escaped(answer.name)}: {escaped(_counts(host))}"
-    columns = tuple((name, "left") for name in ("key", "now", "then", "why", "risk", "to do"))
-    yield table(
-        columns,
-        [
-            (
-                code(key.change.key),
-                code(_now(key)),
-                code(key.change.value),
-                escaped(worth(key.change, plan.deployment.origin)),
-                key.change.risk,
-                _to_do(key),
-            )
-            for key in host.keys
-        ],
+    rows = tuple(
+        (
+            key.change.key,
+            _now(key),
+            key.change.value,
+            worth(key.change, plan.deployment.origin),
+            key.change.risk,
+            _to_do(key),
+        )
+        for key in host.keys
     )
-    lines = [*_step(plan, number, host), *_remarks(host, persist=plan.persist)]
-    yield "\n".join(f"- {escaped(line)}" for line in lines)
+    lines = (*_step(plan, number, host), *_remarks(host, persist=plan.persist))
+    return Section(
+        title=f"{answer.name}: {_counts(host)}",
+        blocks=(Table(columns=COLUMNS, rows=rows), Notes(lines)),
+    )
 
 
 def _document(change: Change) -> str:
-    """A link to the kernel's documentation, where the key has a document of it."""
+    """Where the kernel's documentation has the key, also on the web."""
     path = change.document.removeprefix("Documentation/")
     if path == change.document or not path.endswith(".rst"):
-        return code(change.document)
-    return f"[{escaped(path)}](https://docs.kernel.org/{path.removesuffix('.rst')}.html)"
-
-
-# Sentences ----------------------------------------------------------------------------------------
-
-
-def _title(deployment: Deployment) -> str:
-    return f"{deployment.title}: {deployment.verdict.gain}"
+        return change.document
+    return f"{change.document}, https://docs.kernel.org/{path.removesuffix('.rst')}.html"
 
 
 def _origin(plan: Plan) -> Iterator[str]:

@@ -1,39 +1,31 @@
-"""How far two rankings agree: rows and sentences, and both as text. Computes nothing."""
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+"""How far two rankings agree. Computes nothing."""
 
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.report.text import bold, few, new_table
+from intop.report.document.model import Column, Notes, Section, Table, numbers
+from intop.report.text import few
 
 MOST_ROWS = 12
 
 
-def agreement(title: str, found: RankAgreement) -> RenderableType:
-    """The table of two rankings, for a terminal or a text file."""
-    table = new_table(*columns(found))
-    for row in rows(found):
-        table.add_row(*row)
-    heading = bold(f"{title}: ranks of the {len(found.common)} parameters that both rank")
-    return Group(heading, table, Text("\n".join(notes(found))), "")
+def agreement(title: str, found: RankAgreement) -> Section:
+    """Both ranks of what is most important on either side, the correlations, what both chose."""
+    return section(f"{title}: ranks of the {len(found.common)} parameters that both rank", found)
 
 
-def columns(found: RankAgreement) -> tuple[tuple[str, str], ...]:
-    """As pairs of a name and "left" or "right"."""
-    return (
-        ("parameter", "left"),
-        (f"rank in {found.one}", "right"),
-        (f"rank in {found.other}", "right"),
-        ("passes", "left"),
+def section(title: str, found: RankAgreement) -> Section:
+    """The same below any heading."""
+    table = Table(
+        columns=(
+            Column("parameter", "key"),
+            *numbers(f"rank in {found.one}", f"rank in {found.other}"),
+            Column("passes", "text"),
+        ),
+        rows=tuple(
+            (pair.key, str(pair.rank_one), str(pair.rank_other), _passes(found, pair))
+            for pair in found.ranks[:MOST_ROWS]
+        ),
     )
-
-
-def rows(found: RankAgreement) -> list[tuple[str, ...]]:
-    """What is most important on either side."""
-    return [
-        (pair.key, str(pair.rank_one), str(pair.rank_other), _passes(found, pair))
-        for pair in found.ranks[:MOST_ROWS]
-    ]
+    return Section(title=title, blocks=(table, Notes(notes(found))))
 
 
 def notes(found: RankAgreement) -> tuple[str, ...]:

@@ -1,35 +1,45 @@
-"""A refinement as text: step by step, why trials were chosen and what they came to."""
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+"""A refinement as a document: step by step, why trials were chosen and what they came to."""
 
 from intop.domain.refined import BestKnown, Refined, expected_percent
-from intop.report.text import bold, new_table
+from intop.report.document.model import Column, Notes, Section, Table, Value, columns, widened
 
 REASONS = ("promise", "uncertainty", "replicate")
 
 
-def refined(title: str, found: Refined) -> RenderableType:
+def refined(title: str, found: Refined) -> Section:
     """The best known after each step, all of it measured, and why there are no more."""
-    heading = bold(f"{title}: refinement ({found.spent} of {found.budget} trials)")
-    table = new_table(
-        ("step", "right"),
-        *((reason, "right") for reason in REASONS),
-        ("expected", "right"),
-        ("failed", "right"),
-        ("best known P99", "right"),
-        ("its trials", "right"),
+    hopes = ("", *(expected(step.improvement) for step in found.steps))
+    return Section(
+        title=f"{title}: refinement ({found.spent} of {found.budget} trials)",
+        blocks=(widened(step_table(found), Column("expected"), hopes), Notes(tuple(ending(found)))),
     )
-    table.add_row("collect", str(found.collected), "", "", "", "", *_best_cells(found.before))
-    for step in found.steps:
-        table.add_row(
+
+
+def step_table(found: Refined) -> Table:
+    """A row for each step, and one for what was known before."""
+    nothing = (None,) * (len(REASONS) + 1)
+    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
+    steps = (
+        (
             str(step.number),
-            *(str(step.reasons.get(reason, 0)) for reason in REASONS),
-            expected(step.improvement),
-            str(step.failures),
-            *_best_cells(step.best),
+            *(step.reasons.get(reason, 0) for reason in REASONS),
+            step.failures,
+            *_best(step.best),
         )
-    return Group(heading, table, Text("\n".join(ending(found))), "")
+        for step in found.steps
+    )
+    return Table(
+        name="refinement",
+        title="Trials by step and reason, and the best known after them",
+        origin="measured",
+        columns=(
+            Column("step", "text"),
+            *columns("count", *REASONS, "failed"),
+            Column("best known P99", unit="ms"),
+            Column("its trials", "count"),
+        ),
+        rows=(first, *steps),
+    )
 
 
 def expected(improvement: float) -> str:
@@ -38,8 +48,8 @@ def expected(improvement: float) -> str:
     return "-" if percent is None else f"{percent:.1f} %"
 
 
-def _best_cells(best: BestKnown) -> tuple[str, str]:
-    return f"{best.p99_ms:.1f} ms", str(best.trials)
+def _best(best: BestKnown) -> tuple[Value, ...]:
+    return best.p99_ms, best.trials
 
 
 def ending(found: Refined) -> list[str]:

@@ -1,20 +1,18 @@
-"""A roll-out as text: what was done where.
+"""A roll-out as a document: what was done where.
 
 A line is never broken: it may hold a value to copy.
 """
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from intop.domain.rollout import HostRollout, Rollout
+from intop.report.document.model import Verbatim
 from intop.report.verdict import sentence
 
 KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
 
 
-def done(rollouts: Sequence[Rollout]) -> list[RenderableType]:
+def done(rollouts: Sequence[Rollout]) -> list[Verbatim]:
     """A line for each host, and how to undo it."""
     lines: list[str] = []
     for rollout in rollouts:
@@ -28,7 +26,7 @@ def done(rollouts: Sequence[Rollout]) -> list[RenderableType]:
             )
     if any(host.outcome != "stopped" for rollout in rollouts for host in rollout.hosts):
         lines.append("See what has become of it: intop status. Undo it: intop rollback")
-    return [Text("\n".join(lines))]
+    return [Verbatim(tuple(lines))]
 
 
 def _host_line(host: HostRollout) -> str:

@@ -1,26 +1,24 @@
 """What a foreign table came to, as sentences."""
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from intop.domain.table import Inventory, Table
-from intop.report.text import bold, few
+from intop.report.document.model import Notes, Section
+from intop.report.text import few
 
 SHOWN_COLUMNS = 8
 
 
-def inventory(title: str, table: Table) -> RenderableType:
+def inventory(title: str, table: Table) -> Section:
     """What the models learn from, and what was left out, and why."""
     found = table.inventory
     scales = [v.scale for v in table.variables if not v.choices]
     logarithmic = scales.count("log")
     kinds = f"{len(scales)} numbers"
     kinds += f" ({logarithmic} on a logarithmic scale)" if logarithmic else ""
-    heading = bold(
+    heading = (
         f"{title}: {found.rows} rows, {len(table.variables)} variables: {kinds}, "
         f"{len(table.variables) - len(scales)} choices"
     )
-    return Group(heading, Text("\n".join([*_sentences(found), ""])))
+    return Section(title=heading, blocks=(Notes(tuple(_sentences(found))),))
 
 
 def _sentences(found: Inventory) -> list[str]:

@@ -1,14 +1,7 @@
-"""Results as text: tables and sentences for people. Formats, and computes nothing."""
+"""What stages found: tables and sentences for people. Formats, and computes nothing."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from rich.box import SIMPLE
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
-from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
 
 from intop.domain.agreement import Replica
 from intop.domain.drift import Drift
@@ -18,13 +11,23 @@ from intop.domain.results import (
     Collected,
     Convergence,
     Importance,
-    ModelError,
     Ranking,
     Search,
     Training,
 )
-from intop.report.plain import inert
-from intop.report.terminal import console
+from intop.report.document.model import (
+    Column,
+    Notes,
+    Section,
+    Table,
+    Value,
+    columns,
+    numbers,
+    tabled,
+    texts,
+    widened,
+)
+from intop.report.numbers import in_percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -37,76 +40,49 @@ ALGORITHMS = {
 """Names of the algorithms of a search, for readers."""
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
 """What is asked for under a workload."""
-NARROWEST = 120
 
 
-def show(*parts: RenderableType, stderr: bool = False) -> None:
-    """Print to stdout or stderr: coloured on a terminal, plain and never cut in a file.
-
-    A Text on its own keeps its lines, so that a command in it can be copied. Cells hold what hosts
-    said, so nothing in them is markup, and control characters are shown.
-    """
-    out = console(stderr=stderr)
-    if not out.is_terminal:
-        out = console(stderr=stderr, width=max(NARROWEST, out.width), colour=False)
-    for part in parts:
-        out.print(_Inert(part), soft_wrap=isinstance(part, Text))
-
-
-@dataclass(frozen=True)
-class _Inert:
-    """A part whose text a terminal won't obey."""
-
-    part: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self.part, options):
-            yield segment if segment.control else Segment(inert(segment.text), segment.style)
-
-
-def ranking(title: str, found: Ranking) -> RenderableType:
+def ranking(title: str, found: Ranking) -> Section:
     """The chosen parameters by importance, and where the level of the probes lies among them.
 
     By how much of the variance of log P99 the error grows when a parameter is shuffled, the
     standard deviation of that over models, how many sets of probes it beats, and its share of what
     the splits of the trees explain.
     """
-    heading = bold(f"{title}: importance of parameters ({found.trials} trials)")
-    table = new_table(
-        ("parameter", "left"),
-        ("permutation", "right"),
-        ("sd", "right"),
-        ("beats probes", "right"),
-        ("splits", "right"),
-        ("", "left"),
-    )
-    shown = [i for i in found.importances if i.key in set(found.chosen)]
+    chosen = set(found.chosen)
+    shown = [i for i in found.importances if i.key in chosen]
     level = found.probe_level
     top = max((level or 0.0, *(i.weight for i in found.importances))) or 1.0
-    rows = [_importance_cells(i, top) for i in shown]
+    rows = [(*importance_cells(i), "█" * round(20 * i.weight / top)) for i in shown]
     if level is not None:
         place = sum(i.weight > level for i in shown)
         bar = "┄" * round(20 * level / top)
-        rows.insert(place, ("probe level", f"{100 * level:.1f} %", "", "", "", bar))
-    for cells in rows:
-        table.add_row(*cells)
+        rows.insert(place, ("probe level", 100 * level, "", "", "", bar))
     lines = [cut_sentence(found)]
     if found.saved:
         lines.append(
             f"The choice was stable before the end, so {found.saved} trials that were planned were "
             "not measured."
         )
-    lines += [drift_sentence(found.drift)] if found.drift else []
-    return Group(heading, table, Text("\n".join(lines)), "")
-
-
-def _importance_cells(item: Importance, top: float) -> tuple[str, ...]:
-    worse, sd, above = (
-        "-" if value is None else f"{100 * value:z.{places}f} %"
-        for value, places in ((item.permutation, 1), (item.permutation_sd, 1), (item.above, 0))
+    return tabled(
+        f"{title}: importance of parameters ({found.trials} trials)",
+        (*IMPORTANCE, Column("", "text")),
+        rows,
+        [*lines, *([drift_sentence(found.drift)] if found.drift else [])],
     )
-    bar = "█" * round(20 * item.weight / top)
-    return item.key, worse, sd, above, f"{item.mean:.3f}", bar
+
+
+IMPORTANCE = (
+    Column("parameter", "key"),
+    *(Column(name, unit="%") for name in ("permutation", "sd", "beats probes", "splits")),
+)
+"""What the cells of an importance are."""
+
+
+def importance_cells(item: Importance) -> tuple[Value, ...]:
+    """A row of a table of importances."""
+    shares = (item.permutation, item.permutation_sd, item.above, item.mean)
+    return (item.key, *map(in_percent, shares))
 
 
 def cut_sentence(found: Ranking) -> str:
@@ -135,27 +111,35 @@ def cut_sentence(found: Ranking) -> str:
     return f"{told} The others are left out: they can't be told from noise."
 
 
-def errors(title: str, training: Training) -> RenderableType:
+def errors(title: str, training: Training) -> Section:
     """Held-out error by family, and what a perfect model would reach."""
     trials = f"{training.trials} trials"
     if training.configurations is not None:
         trials += f" of {training.configurations} configurations"
-    heading = bold(
-        f"{title}: error of the models on configurations they have not seen "
-        f"({trials}, {len(training.keys)} parameters)"
+    title += ": error of the models on configurations they have not seen"
+    return Section(
+        title=f"{title} ({trials}, {len(training.keys)} parameters)",
+        blocks=(error_table(training), Notes(tuple(judgement(training)))),
     )
-    table = new_table(
-        ("family", "left"),
-        ("MAPE", "right"),
-        (f"R² of log {training.target}", "right"),
-        ("rank correlation", "right"),
-        ("coverage", "right"),
-        ("regret", "right"),
-        ("time", "right"),
+
+
+def error_table(training: Training) -> Table:
+    """A row for each family."""
+    return Table(
+        name="model-errors",
+        title="Errors on configurations that were held out",
+        columns=(
+            Column("family", "text"),
+            Column("MAPE", unit="%"),
+            *numbers(f"R² of log {training.target}", "rank correlation"),
+            *(Column(name, unit="%") for name in ("coverage", "regret")),
+            Column("time", unit="s"),
+        ),
+        rows=tuple(
+            (e.family, e.mape, e.r2, e.spearman, in_percent(e.coverage), e.regret, e.seconds)
+            for e in training.errors
+        ),
     )
-    for error in training.errors:
-        table.add_row(*_error_cells(error))
-    return Group(heading, table, Text("\n".join(judgement(training))), "")
 
 
 def judgement(training: Training) -> Iterator[str]:
@@ -168,65 +152,68 @@ def judgement(training: Training) -> Iterator[str]:
         )
     if training.best:
         yield f"Best by cross-validation: {training.best}."
-    yield _ceiling_sentence(training)
+    yield from _ceiling(training)
 
 
-def _ceiling_sentence(training: Training) -> str:
+def _ceiling(training: Training) -> Iterator[str]:
     """Such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
     found = training.ceiling
     if found is None:
-        return "Noise ceiling: can't be told, nothing was measured twice."
-    told = (
+        yield "Noise ceiling: can't be told, nothing was measured twice."
+        return
+    yield (
         f"Noise ceiling: a perfect model would have MAPE {found.mape:.0f} %, R² {found.r2:.2f} "
         f"and rank correlation {found.spearman:.2f} (a trial scatters by "
         f"{_percent(math.exp(found.sd)).lstrip('+')} %, by the {found.configurations} "
         f"configurations that were measured more than once)."
     )
     if training.is_at_ceiling:
-        told += (
-            f"\nThe error of {training.best} is at most {NEAR_CEILING:g} times that: what is left "
+        yield (
+            f"The error of {training.best} is at most {NEAR_CEILING:g} times that: what is left "
             f"is noise, and another model would not help."
         )
-    return told
 
 
-def _error_cells(error: ModelError) -> tuple[str, ...]:
-    return (
-        error.family,
-        f"{error.mape:.0f} %",
-        f"{error.r2:.2f}",
-        f"{error.spearman:.2f}",
-        "-" if error.coverage is None else f"{error.coverage:.0%}",
-        "-" if error.regret is None else f"{error.regret:.0f} %",
-        f"{error.seconds:.1f} s",
-    )
-
-
-def search(title: str, found: Search) -> RenderableType:
+def search(title: str, found: Search) -> Section:
     """Convergence of the search, model by model."""
-    heading = bold(f"{title}: search by {algorithms(found) or 'no algorithm'}")
-    table = new_table(
-        ("model", "left"),
-        ("generations", "right"),
-        ("restarts", "right"),
-        ("time", "right"),
-        (f"best predicted {found.quantity}", "right"),
-        ("best by generation", "left"),
+    column = Column("best by generation", "text")
+    notes = (
+        "Converged: after how many of the generations the best got no better.",
+        "Predicted, not measured; what it is worth, the verdict says.",
     )
-    for run in found.convergences:
-        table.add_row(
-            run.model,
-            f"{run.converged_at} of {len(run.best_ms) - 1}",
-            str(run.restarts),
-            f"{run.seconds:.1f} s",
-            f"{run.best_ms[-1]:.1f} ms",
-            sparkline(run),
-        )
-    note = (
-        "Generations: after how many of all the best got no better. "
-        "Predicted, not measured; what it is worth, the verdict says."
+    return Section(
+        title=f"{title}: search by {algorithms(found) or 'no algorithm'}",
+        blocks=(
+            widened(run_table(found), column, map(sparkline, found.convergences)),
+            Notes(notes),
+        ),
     )
-    return Group(heading, table, Text(note), "")
+
+
+def run_table(found: Search) -> Table:
+    """A row for each model that was searched."""
+    return Table(
+        name="convergence",
+        title="Convergence by model, after how many of all generations",
+        origin="predicted",
+        columns=(
+            Column("model", "text"),
+            *columns("count", "converged at", "generations", "restarts"),
+            Column("time", unit="s"),
+            Column(f"best predicted {found.quantity}", unit="ms"),
+        ),
+        rows=tuple(
+            (
+                r.model,
+                r.converged_at,
+                len(r.best_ms) - 1,
+                r.restarts,
+                r.seconds,
+                r.best_ms[-1] if r.best_ms else None,
+            )
+            for r in found.convergences
+        ),
+    )
 
 
 def algorithms(found: Search) -> str:
@@ -235,7 +222,7 @@ def algorithms(found: Search) -> str:
     return " and ".join(names)
 
 
-def sparkline(run: Convergence, width: int = 30) -> str:
+def sparkline(run: Convergence, width: int = 20) -> str:
     """The best predicted P99 by generation, high to low, in at most `width` blocks."""
     values = run.best_ms
     step = max(1, -(-len(values) // width))
@@ -246,25 +233,17 @@ def sparkline(run: Convergence, width: int = 30) -> str:
     return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
 
 
-def collected(title: str, found: Collected) -> RenderableType:
+def collected(title: str, found: Collected) -> Section:
     """What the trials of a stage look like, by status, the default's drift, and the noise."""
-    heading = bold(f"{title}: trials")
-    table = new_table(
-        ("", "left"),
-        ("trials", "right"),
-        ("lowest P99", "right"),
-        ("highest P99", "right"),
-        ("not ok", "left"),
-    )
+    rows: list[tuple[Value, ...]] = []
     for name, default in (("default", True), ("configurations", False)):
-        rows = [t for t in found.trials if t.configuration.is_default == default]
-        latencies = [t.p99_ms for t in rows if t.usable]
-        odd = [t.status for t in rows if t.status != "ok"]
+        trials = [t for t in found.trials if t.configuration.is_default == default]
+        latencies = [t.p99_ms for t in trials if t.usable]
+        odd = [t.status for t in trials if t.status != "ok"]
         counts = ", ".join(f"{odd.count(s)} {s}" for s in sorted(set(odd)))
-        low, high = (
-            (f"{min(latencies):.1f} ms", f"{max(latencies):.1f} ms") if latencies else ("-", "-")
-        )
-        table.add_row(name, str(len(rows)), low, high, counts or "none")
+        ends = (min(latencies), max(latencies)) if latencies else ()
+        low, high = (f"{end:.1f} ms" for end in ends) if ends else (None, None)
+        rows.append((name, str(len(trials)), low, high, counts or "none"))
     sentences = [
         f"{found.replicates} of these trials are replicates",
         noise_sentence("configurations", found.noise),
@@ -273,7 +252,8 @@ def collected(title: str, found: Collected) -> RenderableType:
     ]
     if found.replicas is not None:
         sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
-    return Group(heading, table, Text("\n".join(sentences)), "")
+    heads = (*texts(""), *numbers("trials", "lowest P99", "highest P99"), *texts("not ok"))
+    return tabled(f"{title}: trials", heads, rows, sentences)
 
 
 def replica_sentence(replica: Replica) -> str:
@@ -339,21 +319,7 @@ def _span(hours: float) -> str:
     return f"{hours * 60:.0f} min" if hours >= 1 / 60 else f"{hours * 3600:.0f} s"
 
 
-def bold(text: str) -> Text:
-    """A heading."""
-    return Text(text, style="bold")
-
-
 def few(keys: Sequence[str], limit: int = 4) -> str:
     """The first keys, and how many there are more."""
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(keys[:limit]) + more
-
-
-def new_table(*columns: tuple[str, str]) -> Table:
-    """An empty table in our style; columns as (name, "left" or "right"). Nothing is cut."""
-    table = Table(box=SIMPLE)
-    for name, justify in columns:
-        side: JustifyMethod = "right" if justify == "right" else "left"
-        table.add_column(name, justify=side, overflow="fold")
-    return table

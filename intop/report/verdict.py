@@ -1,16 +1,13 @@
-"""A verdict as text: a sentence, and the two sides beside each other."""
+"""A verdict as a document: a sentence, and the two sides beside each other."""
 
 import math
 from dataclasses import dataclass
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from itertools import chain, repeat
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.report.numbers import counted, interval
-from intop.report.text import new_table
+from intop.report.document.model import Block, Column, Notes, Section, Table, numbers, span, widened
+from intop.report.numbers import counted
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
@@ -18,28 +15,24 @@ WIDTH = 32
 DEFAULT_MARK, TUNED_MARK, BOTH_MARK = "○", "●", "◉"
 
 
-def verdict(title: str, found: Verdict) -> RenderableType:
+def verdict(title: str, found: Verdict) -> Section:
     """The verdict in a sentence, the configuration it is about, and the sides in full."""
-    lines = [
-        f"{title}: {sentence(found)}",
-        (
-            f"  {found.reference} {found.default_p99_ms:.1f} ms, "
-            f"tuned {found.tuned_p99_ms:.1f} ms (geometric means of P99 over {found.pairs} "
-            f"interleaved pairs; {found.origin})"
-        ),
-    ]
+    means = f"geometric means of P99 over {found.pairs} interleaved pairs; {found.origin}"
+    default, tuned = _ms(found.default_p99_ms), _ms(found.tuned_p99_ms)
+    lines = [f"{found.reference} {default}, tuned {tuned} ({means})"]
     if found.stopped_early:
         lines.append(
-            f"  clear after {found.rounds} of {found.planned_rounds} rounds, so the rest was not "
+            f"clear after {found.rounds} of {found.planned_rounds} rounds, so the rest was not "
             f"measured; the intervals of all {found.looks} looks hold together at {found.level:.0%}"
         )
-    lines += [f"  {key} = {value}" for key, value in found.configuration.values.items()]
-    parts: list[RenderableType] = [Text("\n".join(lines)), ""]
+    lines += [f"{key} = {value}" for key, value in found.configuration.values.items()]
+    blocks: list[Block] = [Notes(tuple(f"  {line}" for line in lines))]
     if found.sides is not None:
-        parts += [_sides(found, found.sides), Text(_notes(found.sides)), ""]
+        blocks += [_drawn(found, found.sides), _notes(found.sides)]
     if found.models is not None:
-        parts += [_models(found.models), Text(f"{models_sentence(found.models)} {LUCK}"), ""]
-    return Group(*parts)
+        notes = (models_sentence(found.models), LUCK)
+        blocks += [model_table(found.models), Notes(notes)]
+    return Section(title=f"{title}: {sentence(found)}", blocks=tuple(blocks))
 
 
 def sentence(found: Verdict) -> str:
@@ -94,62 +87,67 @@ def measured_as(one: ModelSpeedUp) -> str:
     return ", ".join(words)
 
 
-def _models(found: SpeedUps) -> Table:
-    table = new_table(
-        ("model's own winner", "left"),
-        ("P99", "right"),
-        (f"speed-up ({found.level:.0%} interval)", "right"),
-        ("rounds", "right"),
-        ("", "left"),
+def model_table(found: SpeedUps) -> Table:
+    """A row for each model's own winner."""
+    return Table(
+        columns=(
+            Column("model", "text"),
+            Column("P99", unit="ms"),
+            Column("times lower", "span"),
+            Column("rounds", "count"),
+            Column("remark", "text"),
+        ),
+        rows=tuple(
+            (one.model, one.p99_ms, span(one.ratio), one.rounds, measured_as(one) or None)
+            for one in found.models
+        ),
     )
-    for one in found.models:
-        ratio = one.ratio
-        table.add_row(
-            one.model,
-            "-" if one.p99_ms is None else _ms(one.p99_ms),
-            "-" if ratio is None else interval(ratio.ratio, ratio.low, ratio.high),
-            str(one.rounds),
-            measured_as(one),
-        )
-    return table
 
 
-def _sides(found: Verdict, sides: SideBySide) -> Table:
-    """Latencies by percentile, drawn over each other, and what else the sides did."""
-    scale = _Scale.of(sides)
-    table = new_table(
-        ("", "left"),
-        (f"{DEFAULT_MARK} {found.reference}", "right"),
-        (f"{TUNED_MARK} tuned", "right"),
-        (f"ratio ({found.level:.0%} interval)", "right"),
-        ("logarithmic", "left"),
+def side_table(found: Verdict, sides: SideBySide) -> Table:
+    """What both sides did: latencies by percentile and other quantities."""
+    lines: list[tuple[str, Pairwise | None, float]] = [
+        *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
+        ("requests/s achieved", sides.achieved_rps, 1.0),
+        ("failed requests in %", sides.error_share, 100.0),
+        ("balancer's CPU in %", sides.balancer_cpu, 100.0),
+    ]
+    return Table(
+        name="sides",
+        title="Both sides of the verdict",
+        origin="measured",
+        columns=(
+            Column("quantity", "text"),
+            *numbers(found.reference, "tuned"),
+            Column(f"ratio ({found.level:.0%} interval)", "span"),
+        ),
+        rows=tuple(
+            (name, scale * both.default, scale * both.tuned, span(both.ratio))
+            for name, both, scale in lines
+            if both is not None
+        ),
     )
-    for percentile, latency in sides.latencies_ms.items():
-        table.add_row(
-            percentile,
-            _ms(latency.default),
-            _ms(latency.tuned),
-            str(latency.ratio or "-"),
-            scale.drawn(latency),
-        )
-    rate, errors, cpu = sides.achieved_rps, sides.error_share, sides.balancer_cpu
-    table.add_row(
-        "requests/s", f"{rate.default:.0f}", f"{rate.tuned:.0f}", str(rate.ratio or "-"), ""
-    )
-    table.add_row("failed", f"{errors.default:.2%}", f"{errors.tuned:.2%}", "-", "")
-    if cpu is not None:
-        table.add_row(
-            "balancer's CPU", f"{cpu.default:.0%}", f"{cpu.tuned:.0%}", str(cpu.ratio or "-"), ""
-        )
-    return table
 
 
-def _notes(sides: SideBySide) -> str:
+def _drawn(found: Verdict, sides: SideBySide) -> Table:
+    """With the latencies drawn over each other."""
+    table, scale = side_table(found, sides), _Scale.of(sides)
+    marks = f"logarithmic ({DEFAULT_MARK} {found.reference}, {TUNED_MARK} tuned)"
+    drawn = map(scale.drawn, sides.latencies_ms.values())
+    rest = repeat("", len(table.rows) - len(sides.latencies_ms))
+    return widened(table, Column(marks, "text"), chain(drawn, rest))
+
+
+def _notes(sides: SideBySide) -> Notes:
     counts = sides.requests
-    return (
-        f"Latencies of all answered requests ({counts.default:.0f} and {counts.tuned:.0f}), drawn "
-        f"from {_Scale.of(sides)}.\nRatios above 1 are higher values of the default: geometric "
-        "means over the pairs, each interval for itself.\nThe verdict is on P99 alone."
+    latencies = f"Latencies of all answered requests ({counts.default:.0f} and {counts.tuned:.0f})"
+    ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
+    return Notes(
+        (
+            f"{latencies}, drawn from {_Scale.of(sides)}.",
+            f"{ratios}, each interval for itself.",
+            "The verdict is on P99 alone.",
+        )
     )
 
 

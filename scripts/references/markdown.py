@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from intop.report import markdown
+from intop.report.document.markdown import table as table_of
+from intop.report.document.model import texts
 
 MADE = "<!-- Made by `make docs`: change {source} and run it again. -->\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; a bar within a cell stays a bar."""
-    columns = [(name, "left") for name in head]
     cells = ([cell.replace("|", r"\|") for cell in row] for row in rows)
-    return markdown.table(columns, cells) + "\n"
+    return table_of(texts(*head), cells) + "\n"
 
 
 def anchor(title: str) -> str:

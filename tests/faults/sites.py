@@ -252,7 +252,13 @@ class Controller:
 _NUMBERS = count()
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["intop.cli", "intop.hosts.ssh", "intop.stages.collected", "intop.report.text", "intop.store"]
+    [
+        "intop.cli",
+        "intop.hosts.ssh",
+        "intop.stages.collected",
+        "intop.report.document.text",
+        "intop.store",
+    ]
 )
 
 

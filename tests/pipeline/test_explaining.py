@@ -12,12 +12,12 @@ from intop.domain.explanation import Explanation
 from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.run.campaigns import new
+from intop.stages.explain import explain
+from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
-from intop.report.text import show
-from intop.run.campaigns import new
-from intop.stages.explain import explain
 from samples import VERDICT
 
 DEFAULTS = {

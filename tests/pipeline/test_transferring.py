@@ -17,9 +17,13 @@ from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.families import FAMILIES
+from intop.pipeline import replicas, transferring
+from intop.run.campaigns import new
+from intop.run.context import Context, Task
+from intop.stages.transfer import transfer
+from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
-from intop.report.text import show
 from intop.report.transfer import transfer as text
 from intop.resources import shipped
 from intop.run import replicas
@@ -183,7 +187,7 @@ def test_both_winners_and_the_compromise_meet_on_both(
     assert found.compromise is not None
     assert {QUEUE} == set(found.compromise.left_out)
     assert int(found.compromise.configuration.values[WAIT]) < 60
-    show(text(found))
+    show(*text(found))
     printed = capsys.readouterr().out
     assert "measured gain, crosswise" in printed
     assert f"{len(found.warm_starts[0].common)} parameters in common: {WAIT}" in printed

@@ -1,6 +1,7 @@
 """A comparison as text and as Markdown, from a hand-made one, with and without its parts."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -25,8 +26,10 @@ from intop.domain.comparison import (
     Contrast,
 )
 from intop.domain.stats import DifferenceInterval, RatioInterval
-from intop.report import comparison as report
-from intop.report.text import show
+from intop.report.comparison import sections
+from intop.report.document.markdown import as_markdown
+from intop.report.document.model import Block, Notes, Section, Table, worded
+from intop.report.document.text import show
 from samples import CONDITIONS
 
 NOT_MEASURED = "arm dlt: nothing to compare. Measure it first: intop collect --arch arm"
@@ -46,20 +49,44 @@ def bare(**changes: Any) -> Comparison:
     return comparison(**(nothing | changes))
 
 
+def every(found: Iterable[Block]) -> Iterator[Section]:
+    """All sections, also those within others."""
+    for block in found:
+        if isinstance(block, Section):
+            yield block
+            yield from every(block.blocks)
+
+
+def rows(section: Section) -> list[tuple[str, ...]]:
+    """The words of its table."""
+    return [
+        tuple(map(worded, row, block.columns))
+        for block in section.blocks
+        if isinstance(block, Table)
+        for row in block.rows
+    ]
+
+
+def lines(section: Section) -> tuple[str, ...]:
+    return tuple(n for block in section.blocks if isinstance(block, Notes) for n in block.lines)
+
+
+def titled(found: Compared, title: str) -> Section:
+    (section,) = [s for s in every(sections(found)) if s.title.startswith(title)]
+    return section
+
+
 def table(found: Compared, title: str) -> dict[str, tuple[str, ...]]:
-    """The rows of the one table whose title starts so, by their first cell."""
-    (section,) = [s for s in report.sections(found) if s.title.startswith(title)]
-    return {row[0]: row[1:] for row in section.rows}
+    """The rows of the one table below a title that starts so, by their first cell."""
+    return {row[0]: row[1:] for row in rows(titled(found, title))}
 
 
 def notes(found: Compared, title: str) -> tuple[str, ...]:
-    (section,) = [s for s in report.sections(found) if s.title.startswith(title)]
-    return section.notes
+    return lines(titled(found, title))
 
 
-def matrix(found: Compared) -> tuple[tuple[str, ...], ...]:
-    (section,) = [s for s in report.sections(found) if "measured P99 in ms" in s.title]
-    return section.rows
+def matrix(found: Compared) -> list[tuple[str, ...]]:
+    return rows(titled(found, "x86 and arm: measured P99 in ms"))
 
 
 # The matrix ---------------------------------------------------------------------------------------
@@ -69,17 +96,17 @@ def test_the_matrix_has_every_figure_with_its_interval() -> None:
     default, tuned, speed_up, verdict = matrix(compared())
     assert ("slt", "default", "310 (250 to 384)", "620 (500 to 769)") == default[:4]
     assert ("+310 (+142 to +470)", "2.00 (1.50 to 2.67)") == default[4:]
-    assert ("", "tuned", "100 (80.0 to 125)", "5.50 (5.00 to 6.05)") == tuned[:4]
+    assert ("slt", "tuned", "100 (80.0 to 125)", "5.50 (5.00 to 6.05)") == tuned[:4]
     assert ("-94.5 (-119 to -74.0)", "0.055 (0.04 to 0.075)") == tuned[4:]
-    assert ("", "speed-up", "3.10 (2.20 to 4.40)", "3.10 (2.20 to 4.40)", "", "") == speed_up
-    assert ("", "verdict", "gain", "gain", "", "") == verdict
+    assert ("slt", "speed-up", "3.10 (2.20 to 4.40)", "3.10 (2.20 to 4.40)", "", "") == speed_up
+    assert ("slt", "verdict", "gain", "gain", "", "") == verdict
 
 
 def test_what_is_not_verified_is_no_figure() -> None:
     _, tuned, speed_up, verdict = matrix(compared(bare()))
-    assert ("", "tuned", "100 (80.0 to 125)", "-", "-", "-") == tuned
-    assert ("", "speed-up", "3.10 (2.20 to 4.40)", "-", "", "") == speed_up
-    assert ("", "verdict", "gain", "not verified", "", "") == verdict
+    assert ("slt", "tuned", "100 (80.0 to 125)", "-", "-", "-") == tuned
+    assert ("slt", "speed-up", "3.10 (2.20 to 4.40)", "-", "", "") == speed_up
+    assert ("slt", "verdict", "gain", "not verified", "", "") == verdict
 
 
 def test_a_verdict_of_another_level_and_failed_tuned_trials_are_said() -> None:
@@ -119,7 +146,7 @@ def test_what_emulation_means_is_said_with_the_side_it_is_on() -> None:
     assert "are not differences of the architectures" in told
     by_kvm = replace(ARM, conditions=replace(ARM.conditions, emulation="KVM"))
     for sides in ((X86, ARM), (X86, by_kvm)):
-        everything = report.as_markdown(compared(comparison(sides=sides)))
+        everything = as_markdown(sections(compared(comparison(sides=sides))))
         assert "Emulated" not in everything
 
 
@@ -134,11 +161,11 @@ def test_by_force_the_first_thing_is_that_it_is_not_comparable() -> None:
     line = "rate_rps: 100.0 against 200.0"
     other = replace(ARM, conditions=replace(ARM.conditions, rate_rps=200.0))
     found = compared(comparison(sides=(X86, other), differences=(line,)))
-    first = report.sections(found)[0]
-    assert ("NOT COMPARABLE, shown by --force", (f"slt: {line}",)) == (first.title, first.notes)
+    first = sections(found)[0]
+    assert ("NOT COMPARABLE, shown by --force", (f"slt: {line}",)) == (first.title, lines(first))
     assert ("100.0", "200.0") == table(found, "Sides")["rate_rps"]
     assert "rate_rps" not in notes(found, "Sides")[0]
-    assert "NOT COMPARABLE" not in report.as_markdown(compared())
+    assert "NOT COMPARABLE" not in as_markdown(sections(compared()))
 
 
 # The picture --------------------------------------------------------------------------------------
@@ -153,7 +180,7 @@ def test_bars_share_a_scale_within_a_workload() -> None:
         ),
         tuned=None,
     )
-    (section,) = [s for s in report.sections(compared(comparison(), small)) if "scale" in s.title]
+    picture = rows(titled(compared(comparison(), small), "P99 in ms"))
     assert [
         ("slt", "x86", "default", "310", 20),
         ("", "", "tuned", "100", 6),
@@ -163,7 +190,7 @@ def test_bars_share_a_scale_within_a_workload() -> None:
         ("", "", "tuned", "1.00", 20),
         ("", "arm", "default", "0.01", 1),
         ("", "", "tuned", "-", "not verified"),
-    ] == [(*row[:4], len(row[4]) if set(row[4]) == {"█"} else row[4]) for row in section.rows]
+    ] == [(*row[:4], len(row[4]) if set(row[4]) == {"█"} else row[4]) for row in picture]
 
 
 # The details --------------------------------------------------------------------------------------
@@ -220,7 +247,7 @@ def test_ranks_stand_side_by_side_where_both_are_screened() -> None:
     correlation, chosen = notes(found, "Ranks")
     assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30")
     assert "Chosen by both: 1 of 2 in x86 and 1 in arm: a" == chosen
-    assert "Ranks of" not in report.as_markdown(compared(bare()))
+    assert "Ranks of" not in as_markdown(sections(compared(bare())))
 
 
 def test_a_side_that_was_not_screened_has_not_left_anything_out() -> None:
@@ -258,53 +285,53 @@ def test_as_text_it_is_no_wider_than_120_columns_and_nothing_is_cut(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TTY_COMPATIBLE", "1" if terminal else "0")
     found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
-    show(report.as_text(found))
+    show(*sections(found))
     out = capsys.readouterr().out
     assert terminal == ("\x1b" in out)
     out = re.sub(r"\x1b\[[0-9;]*m", "", out)
     assert "…" not in out
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 120
     plain = " ".join(out.split())
-    for section in report.sections(found):
+    for section in every(sections(found)):
         assert " ".join(section.title.split()) in plain
-        for note in section.notes:
+        for note in lines(section):
             assert " ".join(note.split()) in plain
-        for row in section.rows:
+        for row in rows(section):
             assert row[0] in plain
 
 
 def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     odd = replace(X86, conditions=replace(CONDITIONS, cpu="[bold]EPYC[/bold]"))
-    show(report.as_text(compared(comparison(sides=(odd, ARM)))))
+    show(*sections(compared(comparison(sides=(odd, ARM)))))
     assert "[bold]EPYC[/bold]" in capsys.readouterr().out
 
 
 def test_as_markdown_it_has_the_same_tables() -> None:
     found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
-    lines = report.as_markdown(found).splitlines()
-    tables = [line for line in lines if line.startswith("|")]
-    rows = [row for section in report.sections(found) for row in section.rows]
-    with_rows = [section for section in report.sections(found) if section.rows]
-    assert len(rows) + 2 * len(with_rows) == len(tables)
-    for row in rows:
+    made = as_markdown(sections(found)).splitlines()
+    tables = [line.replace("`", "") for line in made if line.startswith("|")]  # keys are code
+    by_table = [rows(section) for section in every(sections(found)) if rows(section)]
+    assert sum(map(len, by_table)) + 2 * len(by_table) == len(tables)
+    for row in (row for each in by_table for row in each):
         assert f"| {' | '.join(row)} |" in tables
-    assert f"- Not compared: {NOT_MEASURED}" in lines
-    heading = lines.index("### Convergence of the search")
+    assert f"| `{LONGEST}` | `4096 131072 6291456` | `4677 29946 66011` | - | - |" in made
+    assert f"- Not compared: {NOT_MEASURED}" in made
+    heading = made.index("### Convergence of the search")
     assert [
         "",
         "| model | x86: generations | x86: time | arm: generations | arm: time |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| RFR | 29 | 0.5 s | 31 | 0.2 s |",
-    ] == lines[heading + 1 : heading + 5]
+    ] == made[heading + 1 : heading + 5]
 
 
 def test_as_markdown_every_line_of_a_table_has_the_same_cells() -> None:
     odd = replace(X86, conditions=replace(CONDITIONS, cpu="a|b*c<d\\e[f](g)`h\ni"))
-    lines = report.as_markdown(compared(comparison(sides=(odd, ARM)))).splitlines()
-    assert r"| cpu | a\|b\*c\<d\\e\[f](g)\`h i | - |" in lines
+    made = as_markdown(sections(compared(comparison(sides=(odd, ARM))))).splitlines()
+    assert r"| cpu | a\|b\*c\<d\\e\[f](g)\`h i | - |" in made
 
 
 def test_prose_between_blocks_is_separated_by_blank_lines() -> None:
-    lines = report.as_markdown(compared()).splitlines()
-    for before, line in pairwise(lines):
+    made = as_markdown(sections(compared())).splitlines()
+    for before, line in pairwise(made):
         assert before == "" or line == "" or before[0] == line[0]

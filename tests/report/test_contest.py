@@ -10,8 +10,8 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Contest, Contestant
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.report.contest import contest
+from intop.report.document.text import show
 from intop.report.machine import to_json
-from intop.report.text import show
 
 NAMESPACE = "belongs to the whole machine, and this host is only a namespace of it"
 

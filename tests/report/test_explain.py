@@ -16,10 +16,10 @@ from intop.domain.explanation import (
     Point,
 )
 from intop.domain.stats import RatioInterval
+from intop.report.document.text import show
 from intop.report.explain import explanation, kept_sentence, sentence, smallest
 from intop.report.figures.dependence import dependence
 from intop.report.figures.files import write_figures
-from intop.report.text import show
 from samples import VERDICT
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"

@@ -11,14 +11,14 @@ from io import StringIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.text import Text
 
 from intop.domain.diagnosis import Diagnosis
 from intop.report.doctor import examined
+from intop.report.document.model import Paragraph, Table, Verbatim, texts
+from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.plain import inert
 from intop.report.progress import LineProgress
-from intop.report.text import new_table, show
 
 EVIL = "a\x1b]0;title\x07b\rc\x9b2Jd\u202ee\u2028f\udcffg"
 SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"
@@ -51,17 +51,14 @@ def test_messages_of_progress_are_inert() -> None:
 
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[/x]", "[link=http://evil]x", ":smile:", "[b"])
 def test_what_a_host_says_is_no_markup(markup: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = new_table((markup, "left"))
-    table.add_row(markup)
-    show(table)
+    show(Table(columns=texts(markup), rows=((markup,),)))
     assert 2 == capsys.readouterr().out.count(markup)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_cell_can_be_shown(text: str) -> None:
-    table = new_table(("name", "left"))
-    table.add_row(text)
-    show(table, Text(text))
+    table = Table(columns=texts("name"), rows=((text,),))
+    show(table, Paragraph(text), Verbatim((text,)))
 
 
 def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,16 +87,15 @@ def test_json_stays_json_when_it_is_made_inert() -> None:
 
 SHOW = """
 from intop.report.progress import progress
-from intop.report.text import bold, new_table, show
+from intop.report.document.model import Section, Table, texts
+from intop.report.document.text import show
 evil = {evil!r}
 with progress() as shown:
     shown.say(evil)
     shown.begin("work", 2)
     shown.step(evil)
     shown.say(evil)
-table = new_table(("x", "left"))
-table.add_row(evil)
-show(bold("a heading"), table)
+show(Section(title="a heading", blocks=(Table(columns=texts("x"), rows=((evil,),)),)))
 """
 
 

@@ -12,9 +12,9 @@ from intop.domain.explanation import Contribution, Kept
 from intop.domain.persistent import FILES, TUNED, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.domain.stats import RatioInterval
+from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
-from intop.report.markdown import code, escaped
-from intop.report.plan import as_markdown, as_text, worth
+from intop.report.plan import sections, worth
 from printed import shown
 from samples import DEPLOYMENT
 
@@ -50,7 +50,7 @@ PLAN = Plan(
 
 
 def text(capsys: pytest.CaptureFixture[str], plan: Plan | None = PLAN) -> str:
-    return shown(capsys, *as_text({"x86": plan}))
+    return shown(capsys, *sections({"x86": plan}))
 
 
 def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +112,7 @@ def test_the_hosts_own_value_counts_where_something_is_applied(
 
 def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "x86: no significant gain: keep the defaults" in text(capsys, None)
-    assert "## x86\n\nNo significant gain: keep the defaults" in as_markdown({"x86": None})
+    assert "## x86: no significant gain: keep the defaults" in as_markdown(sections({"x86": None}))
 
 
 def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +184,7 @@ def test_what_was_never_explained_says_what_would() -> None:
 
 
 def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    out = as_markdown({"x86": PLAN})
+    out = as_markdown(sections({"x86": PLAN}))
     rows = [line for line in out.splitlines() if line.startswith("|")]
     assert "| key | now | then | why | risk | to do |" == rows[0]
     assert {7} == {row.replace("\\|", "").count("|") for row in rows}
@@ -198,7 +198,7 @@ def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixtur
 def test_no_value_of_a_host_is_markup() -> None:
     key = planned_key(SOMAXCONN, "`|<img src=x>*", "", Persistent(), FILE)
     host = HostPlan(file=FILE, keys=(key,))
-    out = as_markdown({"x86": replace(PLAN, hosts=(Answer(name="lb", said=host),))})
+    out = as_markdown(sections({"x86": replace(PLAN, hosts=(Answer(name="lb", said=host),))}))
     assert r"\`\|\<img src=x>\*" in out
     assert ("`a b`", r"a\`b") == (code("a b"), code("a`b"))
     assert r"\|\[x" == escaped("|[x")

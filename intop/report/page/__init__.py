@@ -1,1 +1,1 @@
-"""A campaign's report as one page: what stands where, as HTML, and its tables as CSV."""
+"""A campaign's report as one page: what stands where in it."""

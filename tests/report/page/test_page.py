@@ -17,8 +17,8 @@ from intop.domain.report import Report
 from intop.domain.trial import STAGES
 from intop.errors import IntopError, UsageError
 from intop.inspect.report import gather
-from intop.report.page.csv_tables import write_tables
-from intop.report.page.html import html
+from intop.report.document.csv_tables import write_tables
+from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from intop.report.page.sections.trials import PURPOSES
 from reported import HOSTILE, ONE, campaign
@@ -130,7 +130,7 @@ def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> N
     assert "predicted" == by_name["x86-slt-candidates"].origin
     assert "measured" == by_name["verdicts"].origin
     for table in by_name.values():
-        names = " ".join(column.name for column in table.columns)
+        names = " ".join(column.heading for column in table.columns)
         if table.origin == "measured":
             assert "predicted" not in names, table.name
         if table.origin == "predicted":
@@ -138,7 +138,7 @@ def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> N
 
 
 def columns(report: Report) -> dict[str, list[str]]:
-    return {t.name: [column.name for column in t.columns] for t in document(report).tables()}
+    return {t.name: [column.heading for column in t.columns] for t in document(report).tables()}
 
 
 def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:

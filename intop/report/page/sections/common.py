@@ -1,24 +1,18 @@
 """What all sections do alike."""
 
-from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from intop.domain.report import Findings
-from intop.report.page.document import Block, Lacking, Part, Table, Value
+from intop.report.document.model import Paragraph, Table
 
 
-def parts(
-    findings: Iterable[Findings], blocks: Callable[[Findings], Iterable[Block]]
-) -> tuple[Part, ...]:
-    """What there is to say of each subject that has anything stored."""
-    made = [(one.title, tuple(blocks(one))) for one in findings if one.stages]
-    return tuple(Part(title=title, blocks=found) for title, found in made if found)
-
-
-def lacking(one: Findings, stage: str) -> tuple[Lacking, ...]:
+def lacking(one: Findings, stage: str) -> tuple[Paragraph, ...]:
     """What a stage would have made, if it could still be run."""
     return tuple(
-        Lacking(as_sentence(f"{missing.what}: not there yet"), missing.command)
+        Paragraph(
+            as_sentence(f"{missing.what}: not there yet") + " Make it with", command=missing.command
+        )
         for missing in one.missing
         if missing.stage == stage
     )
@@ -39,6 +33,11 @@ def table_name(one: Findings, kind: str) -> str:
     return f"{one.arch}-{one.workload}-{kind}"
 
 
+def named(one: Findings, table: Table) -> Table:
+    """The table with the subject in its name."""
+    return replace(table, name=table_name(one, table.name))
+
+
 def without_empty(table: Table) -> Table:
     """The table without columns in which no row has anything; the first stays."""
     kept = [
@@ -46,14 +45,8 @@ def without_empty(table: Table) -> Table:
         for place in range(len(table.columns))
         if place == 0 or any(row[place] is not None for row in table.rows)
     ]
-    return Table(
-        name=table.name,
-        title=table.title,
-        origin=table.origin,
+    return replace(
+        table,
         columns=tuple(table.columns[place] for place in kept),
-        rows=tuple(_picked(row, kept) for row in table.rows),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
     )
-
-
-def _picked(row: Sequence[Value], places: Sequence[int]) -> tuple[Value, ...]:
-    return tuple(row[place] for place in places)

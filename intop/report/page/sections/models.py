@@ -1,45 +1,37 @@
 """What the models learned and proposed: which parameters matter, how far to believe them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import converged
-from intop.domain.refined import BestKnown, Refined, RefineStep, expected_percent
+from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
-from intop.domain.results import ModelError, Ranking, Search, Training
+from intop.domain.results import Ranking, Search, Training
+from intop.report.document.model import Block, Column, Figure, Paragraph, Section, Table, numbers
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.page.document import (
-    Block,
-    Column,
-    Figure,
-    Folded,
-    Paragraph,
-    Section,
-    Table,
-    Value,
+from intop.report.page.sections.common import lacking, named, table_name, without_empty
+from intop.report.refine import ending, step_table
+from intop.report.text import (
+    IMPORTANCE,
+    algorithms,
+    cut_sentence,
+    error_table,
+    importance_cells,
+    judgement,
+    run_table,
 )
-from intop.report.page.sections.common import lacking, parts, table_name, without_empty
-from intop.report.refine import REASONS, ending
-from intop.report.text import algorithms, cut_sentence, judgement
 
 # Importance ---------------------------------------------------------------------------------------
 
 
-def ranking(report: Report) -> Section:
+def ranking(one: Findings) -> Iterator[Block]:
     """The parameters by importance."""
-    return Section(
-        name="importance",
-        title="Which parameters matter",
-        parts=parts(report.findings, _ranking),
-    )
-
-
-def _ranking(one: Findings) -> Iterator[Block]:
     if one.ranking is None or not one.ranking.importances:
         yield from lacking(one, "screen")
         return
@@ -66,70 +58,41 @@ def _importance_table(one: Findings, found: Ranking) -> Table:
     return without_empty(
         Table(
             name=table_name(one, "importance"),
-            title="Importance of all parameters that were varied",
-            origin="",
-            columns=(
-                Column("parameter", "key"),
-                Column("permutation in %"),
-                Column("its standard deviation in %"),
-                Column("beats probes in %"),
-                Column("share of splits in %"),
-                Column("chosen", "text"),
-            ),
+            title="Importance of all parameters that were varied (splits: share of all splits)",
+            columns=(*IMPORTANCE, Column("chosen", "text")),
             rows=tuple(
-                (
-                    i.key,
-                    _percent(i.permutation),
-                    _percent(i.permutation_sd),
-                    _percent(i.above),
-                    _percent(i.mean),
-                    "chosen" if i.key in chosen else None,
-                )
+                (*importance_cells(i), "chosen" if i.key in chosen else None)
                 for i in found.importances
             ),
         )
     )
 
 
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
 # Models -------------------------------------------------------------------------------------------
 
 
-def models(report: Report) -> Section:
+def all_models(report: Report) -> Iterator[Block]:
     """How far the families of models err on what they have not seen."""
     trained = {one.title: one.training for one in report.findings if one.training is not None}
-    blocks: tuple[Block, ...] = ()
     if any(training.errors for training in trained.values()):
-        blocks = (
-            Figure(
-                title="Model error by family and architecture",
-                draw=partial(errors, report.study, trained),
-                label="Held-out error of each family of models, by architecture and workload",
-                caption=(
-                    "MAPE: by how many percent a prediction is off, on average, for "
-                    "configurations that the model has not seen. The line of the noise ceiling is "
-                    "what a perfect model would have, since trials scatter by themselves. A model "
-                    "proposes; whether it was right, only the verdict's measurements say."
-                ),
-                tables=tuple(
-                    _error_table(one, one.training)
-                    for one in report.findings
-                    if one.training is not None
-                ),
+        yield Figure(
+            title="Model error by family and architecture",
+            draw=partial(errors, report.study, trained),
+            label="Held-out error of each family of models, by architecture and workload",
+            caption=(
+                "MAPE: by how many percent a prediction is off, on average, for configurations "
+                "that the model has not seen. The line of the noise ceiling is what a perfect "
+                "model would have, since trials scatter by themselves. A model proposes; whether "
+                "it was right, only the verdict's measurements say."
+            ),
+            tables=tuple(
+                _errors(one, one.training) for one in report.findings if one.training is not None
             ),
         )
-    return Section(
-        name="models",
-        title="How well the models predict",
-        blocks=blocks,
-        parts=parts(report.findings, _models),
-    )
 
 
-def _models(one: Findings) -> Iterator[Block]:
+def models(one: Findings) -> Iterator[Block]:
+    """How far one machine's models err, and on what."""
     if one.training is None:
         yield from lacking(one, "train")
         return
@@ -151,36 +114,9 @@ def _models(one: Findings) -> Iterator[Block]:
         )
 
 
-def _error_table(one: Findings, found: Training) -> Table:
-    return without_empty(
-        Table(
-            name=table_name(one, "model-errors"),
-            title=f"{one.title}: errors on configurations that were held out",
-            origin="",
-            columns=(
-                Column("family", "text"),
-                Column("MAPE in %"),
-                Column(f"R² of log {found.target}"),
-                Column("rank correlation"),
-                Column("coverage in %"),
-                Column("regret in %"),
-                Column("time in s"),
-            ),
-            rows=tuple(_error_cells(e) for e in found.errors),
-        )
-    )
-
-
-def _error_cells(error: ModelError) -> tuple[Value, ...]:
-    return (
-        error.family,
-        error.mape,
-        error.r2,
-        error.spearman,
-        _percent(error.coverage),
-        error.regret,
-        error.seconds,
-    )
+def _errors(one: Findings, found: Training) -> Table:
+    table = without_empty(error_table(found))
+    return named(one, replace(table, title=f"{table.title}, {one.title}"))
 
 
 def _measured_rows(one: Findings, found: Training) -> Table:
@@ -205,9 +141,7 @@ def _predicted_rows(one: Findings, found: Training) -> Table:
         columns=(
             Column("family", "text"),
             Column("row", "count"),
-            Column("predicted"),
-            Column("low"),
-            Column("high"),
+            *numbers("predicted", "low", "high"),
         ),
         rows=tuple(
             (error.family, number, row.predicted, row.low, row.high)
@@ -220,44 +154,34 @@ def _predicted_rows(one: Findings, found: Training) -> Table:
 # Search -------------------------------------------------------------------------------------------
 
 
-def search(report: Report) -> Section:
-    """How the search of the models went: of all, and then of each."""
+def all_searches(report: Report) -> Iterator[Block]:
+    """How the search of the models went. The data are below the convergence of each search."""
     runs = {one.title: found for one in report.findings if (found := converged(one.search))}
-    blocks: tuple[Block, ...] = ()
-    if runs:
-        # The data are below the convergence of each search.
-        blocks = (
-            Figure(
-                title="Generations until the search converged",
-                draw=partial(generations, report.study, runs),
-                label="Generations until the search converged, by model and architecture",
-                caption=(
-                    "After how many generations the best prediction improved no more. The models "
-                    "that are searched by themselves, as in the paper, are blue; the candidates "
-                    "come from all of them together."
-                ),
-                tables=(),
-            ),
-            Figure(
-                title="Time of the search",
-                draw=partial(search_time, report.study, runs),
-                label="Time of the search, by model and architecture",
-                caption=(
-                    "How long the whole search of each model took on the machine that ran intop, "
-                    "with the generations in which it waited for a further improvement."
-                ),
-                tables=(),
-            ),
-        )
-    return Section(
-        name="search",
-        title="How the search converged",
-        blocks=blocks,
-        parts=parts(report.findings, _search),
+    if not runs:
+        return
+    yield Figure(
+        title="Generations until the search converged",
+        draw=partial(generations, report.study, runs),
+        label="Generations until the search converged, by model and architecture",
+        caption=(
+            "After how many generations the best prediction improved no more. The models that are "
+            "searched by themselves, as in the paper, are blue; the candidates come from all of "
+            "them together."
+        ),
+    )
+    yield Figure(
+        title="Time of the search",
+        draw=partial(search_time, report.study, runs),
+        label="Time of the search, by model and architecture",
+        caption=(
+            "How long the whole search of each model took on the machine that ran intop, with the "
+            "generations in which it waited for a further improvement."
+        ),
     )
 
 
-def _search(one: Findings) -> Iterator[Block]:
+def search(one: Findings) -> Iterator[Block]:
+    """How one machine's search went, and what it proposes."""
     if one.search is None:
         yield from lacking(one, "search")
         return
@@ -273,37 +197,11 @@ def _search(one: Findings) -> Iterator[Block]:
                 "the search. A dot is where it improved no more. Predicted, all of it: the "
                 "candidates were measured afterwards, and that is what the verdict rests on."
             ),
-            tables=(_runs(one, one.search), _generations(one, one.search)),
+            tables=(named(one, run_table(one.search)), _generations(one, one.search)),
         )
     candidates = _candidates(one, one.search)
-    yield Folded(title=f"Candidates ({len(candidates.rows)})", tables=(candidates,))
-
-
-def _runs(one: Findings, found: Search) -> Table:
-    return Table(
-        name=table_name(one, "convergence"),
-        title="Convergence by model",
-        origin="predicted",
-        columns=(
-            Column("model", "text"),
-            Column("converged after generation", "count"),
-            Column("generations", "count"),
-            Column("restarts", "count"),
-            Column("time in s"),
-            Column(f"best predicted {found.quantity} in ms"),
-        ),
-        rows=tuple(
-            (
-                run.model,
-                run.converged_at,
-                len(run.best_ms) - 1,
-                run.restarts,
-                run.seconds,
-                run.best_ms[-1] if run.best_ms else None,
-            )
-            for run in found.convergences
-        ),
-    )
+    title = f"Candidates ({len(candidates.rows)})"
+    yield Section(title=title, blocks=(candidates,), folded=True)
 
 
 def _generations(one: Findings, found: Search) -> Table:
@@ -311,10 +209,7 @@ def _generations(one: Findings, found: Search) -> Table:
         name=table_name(one, "generations"),
         title=f"Best predicted {found.quantity} in ms by generation",
         origin="predicted",
-        columns=(
-            Column("generation", "count"),
-            *(Column(run.model) for run in found.convergences),
-        ),
+        columns=(Column("generation", "count"), *(Column(run.model) for run in found.convergences)),
         rows=tuple(
             (
                 number,
@@ -336,8 +231,9 @@ def _candidates(one: Findings, found: Search) -> Table:
             origin="predicted",
             columns=(
                 Column("candidate", "count"),
-                Column(f"predicted {found.quantity} in ms"),
-                Column("with the penalty for uncertainty in ms"),
+                *numbers(
+                    f"predicted {found.quantity} in ms", "with the penalty for uncertainty in ms"
+                ),
                 Column("model", "text"),
                 Column("keys", "count"),
                 Column("configuration", "key"),
@@ -360,16 +256,8 @@ def _candidates(one: Findings, found: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(report: Report) -> Section:
+def refined(one: Findings) -> Iterator[Block]:
     """What the measurements that the models asked for came to."""
-    return Section(
-        name="refinement",
-        title="How the measurements were chosen",
-        parts=parts(report.findings, _refined),
-    )
-
-
-def _refined(one: Findings) -> Iterator[Block]:
     if one.refined is None:
         told = lacking(one, "refine")
         yield from told or (Paragraph("The study has no refinement (refine_trials = 0)."),)
@@ -385,36 +273,9 @@ def _refined(one: Findings) -> Iterator[Block]:
                 "expect most or know least. The best known was chosen by its own trials, which "
                 "flatters it."
             ),
-            tables=(_steps(one, one.refined), _expected(one, one.refined)),
+            tables=(named(one, step_table(one.refined)), _expected(one, one.refined)),
         )
     yield Paragraph(" ".join(ending(one.refined)))
-
-
-def _steps(one: Findings, found: Refined) -> Table:
-    nothing = (None,) * (len(REASONS) + 1)
-    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
-    return Table(
-        name=table_name(one, "refinement"),
-        title="Trials by step and reason, and the best known after them",
-        origin="measured",
-        columns=(
-            Column("step", "text"),
-            *(Column(f"for {reason}", "count") for reason in REASONS),
-            Column("failed", "count"),
-            Column("best known P99 in ms"),
-            Column("its trials", "count"),
-        ),
-        rows=(first, *(_step(s) for s in found.steps)),
-    )
-
-
-def _step(step: RefineStep) -> tuple[Value, ...]:
-    counts = (step.reasons.get(reason, 0) for reason in REASONS)
-    return (str(step.number), *counts, step.failures, *_best(step.best))
-
-
-def _best(best: BestKnown) -> tuple[Value, ...]:
-    return best.p99_ms, best.trials
 
 
 def _expected(one: Findings, found: Refined) -> Table:

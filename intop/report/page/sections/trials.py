@@ -7,22 +7,24 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
-from intop.report.figures.default_drift import default_drift
-from intop.report.figures.pipeline import pipeline
-from intop.report.numbers import percent
-from intop.report.page.document import (
+from intop.report.document.model import (
     Block,
     Column,
-    Commands,
     Figure,
-    Folded,
     Paragraph,
     Section,
     Table,
     Value,
+    Verbatim,
+    columns,
+    numbers,
     span,
+    texts,
 )
-from intop.report.page.sections.common import as_sentence, clock, parts, table_name, without_empty
+from intop.report.figures.default_drift import default_drift
+from intop.report.figures.pipeline import pipeline
+from intop.report.numbers import percent
+from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
 from intop.report.text import drift_sentence, replica_sentence
 
 NOUNS = {
@@ -52,16 +54,8 @@ MIB, GIB = 2**20, 2**30
 # Drift --------------------------------------------------------------------------------------------
 
 
-def drift(report: Report) -> Section:
+def drift(one: Findings) -> Iterator[Block]:
     """The default's P99 over the campaign."""
-    return Section(
-        name="drift",
-        title="Did the machine change meanwhile",
-        parts=parts(report.findings, _drift),
-    )
-
-
-def _drift(one: Findings) -> Iterator[Block]:
     found = one.sentinels
     if not found.sentinels:
         yield Paragraph("No trial of the default could be used yet.")
@@ -93,7 +87,6 @@ def _drift(one: Findings) -> Iterator[Block]:
                     f"The line through their logarithms, with its {percent(found.drift.level)} "
                     "interval"
                 ),
-                origin="",
                 columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
                 rows=tuple((60 * t.hours, span(t.p99_ms)) for t in found.trend),
             ),
@@ -108,16 +101,8 @@ def _drift(one: Findings) -> Iterator[Block]:
 # Refused ------------------------------------------------------------------------------------------
 
 
-def refused(report: Report) -> Section:
+def refused(one: Findings) -> Iterator[Block]:
     """Trials that came to nothing or to a bad end, and keys that could not be tuned."""
-    return Section(
-        name="refused",
-        title="What was refused, and why",
-        parts=parts(report.findings, _refused),
-    )
-
-
-def _refused(one: Findings) -> Iterator[Block]:
     attempts = sum(record.measured + record.repeated for record in one.stages)
     if one.refused_trials:
         count = sum(r.attempts for r in one.refused_trials)
@@ -127,12 +112,9 @@ def _refused(one: Findings) -> Iterator[Block]:
             title="Attempts by reason",
             origin="measured",
             columns=(
-                Column("stage", "text"),
-                Column("outcome", "text"),
-                Column("attempts", "count"),
-                Column("configurations", "count"),
-                Column("what was said of the first", "prose"),
-                Column("what then", "prose"),
+                *texts("stage", "outcome"),
+                *columns("count", "attempts", "configurations"),
+                *columns("prose", "what was said of the first", "what then"),
             ),
             rows=tuple(
                 (r.stage, r.reason, r.attempts, r.configurations, r.detail, WHAT_THEN[r.reason])
@@ -152,44 +134,39 @@ def _refused(one: Findings) -> Iterator[Block]:
         yield Table(
             name=table_name(one, "refused-reasons"),
             title="Keys that could not be tuned, by reason",
-            origin="",
             columns=(Column("reason", "prose"), Column("keys", "count")),
             rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
         )
-        yield Folded(
-            title="Which keys could not be tuned",
-            tables=(
-                without_empty(
-                    Table(
-                        name=table_name(one, "refused-keys"),
-                        title="Each key that could not be tuned",
-                        origin="",
-                        columns=(
-                            Column("key", "key"),
-                            Column("reason", "prose"),
-                            Column("in detail", "prose"),
-                        ),
-                        rows=tuple(
-                            (key, r.reason, r.details.get(key))
-                            for r in one.refused_keys
-                            for key in r.keys
-                        ),
-                    )
-                ),
+        table = Table(
+            name=table_name(one, "refused-keys"),
+            title="Each key that could not be tuned",
+            columns=(Column("key", "key"), *columns("prose", "reason", "in detail")),
+            rows=tuple(
+                (key, r.reason, r.details.get(key)) for r in one.refused_keys for key in r.keys
             ),
         )
+        title = "Which keys could not be tuned"
+        yield Section(title=title, blocks=(without_empty(table),), folded=True)
 
 
 # Provenance ---------------------------------------------------------------------------------------
 
 
-def provenance(report: Report) -> Section:
-    """Where all this comes from, and how to check it."""
-    campaign = Table(
+def provenance(report: Report) -> Iterator[Block]:
+    """Where all this comes from."""
+    yield Figure(
+        title="The pipeline",
+        draw=pipeline,
+        label="The stages of the pipeline, and what each hands on to the next",
+        caption=(
+            "Each stage reads the store and writes to it. The paper's method ends with the search; "
+            "what it promises is measured here, and cut to what matters."
+        ),
+    )
+    yield Table(
         name="campaign",
         title="Campaign",
-        origin="",
-        columns=(Column("quantity", "text"), Column("value", "text")),
+        columns=texts("quantity", "value"),
         rows=(
             ("study", report.study),
             ("campaign, its number in the store", str(report.campaign)),
@@ -202,27 +179,10 @@ def provenance(report: Report) -> Section:
             ("level of intervals", f"{report.level:g}"),
         ),
     )
-    return Section(
-        name="provenance",
-        title="Pipeline and provenance",
-        blocks=(
-            Figure(
-                title="The pipeline",
-                draw=pipeline,
-                label="The stages of the pipeline, and what each hands on to the next",
-                caption=(
-                    "Each stage reads the store and writes to it. The paper's method ends with "
-                    "the search; what it promises is measured here, and cut to what matters."
-                ),
-                tables=(),
-            ),
-            campaign,
-        ),
-        parts=parts(report.findings, _provenance),
-    )
 
 
-def _provenance(one: Findings) -> Iterator[Block]:
+def measured(one: Findings) -> Iterator[Block]:
+    """What each stage measured, and under which conditions."""
     yield without_empty(
         Table(
             name=table_name(one, "pipeline"),
@@ -231,16 +191,18 @@ def _provenance(one: Findings) -> Iterator[Block]:
             columns=(
                 Column("stage", "text"),
                 Column("what is measured", "prose"),
-                Column("planned", "count"),
-                Column("measured", "count"),
-                Column("ok", "count"),
-                Column("overloaded", "count"),
-                Column("disturbed", "count"),
-                Column("failed", "count"),
-                Column("further attempts", "count"),
+                *columns(
+                    "count",
+                    "planned",
+                    "measured",
+                    "ok",
+                    "overloaded",
+                    "disturbed",
+                    "failed",
+                    "further attempts",
+                ),
                 Column("first trial (UTC)", "time"),
-                Column("minutes to the last"),
-                Column("minutes of trials"),
+                *numbers("minutes to the last", "minutes of trials"),
             ),
             rows=tuple(_record_cells(record) for record in one.stages),
         )
@@ -290,7 +252,6 @@ def _conditions(one: Findings) -> Table:
         title="Conditions, the same in all trials"
         if not several
         else "Conditions, which were not the same in all trials",
-        origin="",
         columns=(
             Column("condition", "text"),
             *(
@@ -312,29 +273,23 @@ def _said(value: object) -> str | None:
     return f"{value:g}" if isinstance(value, float) else str(value) or None
 
 
-def checking(report: Report) -> Section:
+def checking(report: Report) -> Iterator[Block]:
     """How a sceptic goes on from here."""
     first = next((one for one in report.findings if one.verdict), report.findings[0])
-    subject = f"--arch {first.arch} --workload {first.workload}"
-    return Section(
-        name="checking",
-        title="How to check this",
-        blocks=(
-            Paragraph(
-                "Every number here comes from the store of the campaign, and every figure has its "
-                "numbers in a table below it. What says predicted was not measured; no table mixes "
-                "the two. With the study's file and its store at hand:"
-            ),
-            Commands(
-                (
-                    "intop report --csv tables       # all tables as files",
-                    "intop report --json             # all that is in this page, in full precision",
-                    f"intop tune --new {subject}      # measure it all again",
-                )
-            ),
-            Paragraph(
-                "Another campaign will not find the same figures, since machines and their load "
-                "vary; its interval should overlap with this one's."
-            ),
-        ),
+    yield Paragraph(
+        "Every number here comes from the store of the campaign, and every figure has its numbers "
+        "in a table below it. What says predicted was not measured; no table mixes the two. With "
+        "the study's file and its store at hand:"
+    )
+    tune = f"intop tune --new --arch {first.arch} --workload {first.workload}"
+    yield Verbatim(
+        (
+            "intop report --csv tables       # all tables as files",
+            "intop report --json             # all that is in this page, in full precision",
+            f"{tune}      # measure it all again",
+        )
+    )
+    yield Paragraph(
+        "Another campaign will not find the same figures, since machines and their load vary; its "
+        "interval should overlap with this one's."
     )

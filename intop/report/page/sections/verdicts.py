@@ -3,41 +3,38 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.comparison import AT_FULL_SPEED, Comparison, Side, converged
+from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
-from intop.domain.explanation import Contribution, Dependence, Explanation
+from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
-from intop.domain.results import Pairwise, SideBySide, Verdict
+from intop.domain.results import Verdict
 from intop.domain.sides import merged
 from intop.report import paper
-from intop.report.explain import kept_sentence, smallest
+from intop.report.comparison import matrix
+from intop.report.document.model import (
+    Block,
+    Column,
+    Figure,
+    Paragraph,
+    Span,
+    Table,
+    Value,
+    Verbatim,
+    columns,
+    numbers,
+    span,
+    texts,
+    widened,
+)
+from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.numbers import percent
-from intop.report.page.document import (
-    Block,
-    Column,
-    Commands,
-    Figure,
-    Lacking,
-    Paragraph,
-    Section,
-    Span,
-    Table,
-    Value,
-    span,
-)
-from intop.report.page.sections.common import (
-    as_sentence,
-    lacking,
-    parts,
-    table_name,
-    without_empty,
-)
+from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.text import LOADS
-from intop.report.verdict import LUCK, measured_as, models_sentence, sentence
+from intop.report.verdict import LUCK, model_table, models_sentence, sentence, side_table
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
@@ -46,13 +43,14 @@ PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 # What was found -----------------------------------------------------------------------------------
 
 
-def found(report: Report) -> Section:
+def found(report: Report) -> Iterator[Block]:
     """A sentence for each architecture and workload, and all verdicts in a table."""
-    blocks: list[Block] = [_finding(one) for one in report.findings]
+    yield from map(_finding, report.findings)
     if any(one.verdict for one in report.findings):
-        blocks += [_verdicts(report), _speedup(report), *_models(report)]
-        blocks += [Paragraph(text) for text in _scope(report)]
-    return Section(name="found", title="What was found", blocks=tuple(blocks))
+        yield _verdicts(report)
+        yield _speedup(report)
+        yield from _models(report)
+        yield from map(Paragraph, _scope(report))
 
 
 def _finding(one: Findings) -> Block:
@@ -60,7 +58,7 @@ def _finding(one: Findings) -> Block:
     if one.verdict is None:
         state = "no verdict yet" if one.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
-        return Lacking(f"{lead}: {state}.", command)
+        return Paragraph(f"{lead}: {state}. Make it with", command=command)
     told = [as_sentence(sentence(one.verdict))]
     if one.verdict.outcome == "gain":
         told.append(
@@ -70,7 +68,7 @@ def _finding(one: Findings) -> Block:
         )
     if one.explanation is not None:
         told.append(as_sentence(smallest(one.explanation)))
-    return Paragraph(" ".join(told), lead=lead)
+    return Paragraph(" ".join(told), lead=f"{lead}:")
 
 
 def _default(verdict: Verdict) -> str:
@@ -90,13 +88,10 @@ def _verdicts(report: Report) -> Table:
         title="Verdicts",
         origin="measured",
         columns=(
-            Column("architecture", "text"),
-            Column("workload", "text"),
-            Column("configuration", "text"),
+            *texts("architecture", "workload", "configuration"),
             Column("keys", "count"),
             Column("in place of the default", "text"),
-            Column("default P99 in ms"),
-            Column("tuned P99 in ms"),
+            *numbers("default P99 in ms", "tuned P99 in ms"),
             Column("times lower", "span"),
             Column("pairs", "count"),
             Column("verdict", "text"),
@@ -136,7 +131,6 @@ def _speedup(report: Report) -> Figure:
             "an interval that holds 1 shows no difference. Mean and best of the models' own "
             "winners are from the rounds in which the winner was picked."
         ),
-        tables=(),
     )
 
 
@@ -149,49 +143,19 @@ def _models(report: Report) -> Iterator[Block]:
     ]
     if not measured:
         return
+    rows: list[tuple[Value, ...]] = []
+    for one, found in measured:
+        mean = (f"mean over {found.counted}", None, span(found.mean), found.rounds, None)
+        rows += [(one.arch, one.workload, *row) for row in (*model_table(found).rows, mean)]
     yield Table(
         name="model-speed-ups",
         title="Speed-up of each model's own winner over the default",
         origin="measured",
-        columns=(
-            Column("architecture", "text"),
-            Column("workload", "text"),
-            Column("model", "text"),
-            Column("P99 in ms"),
-            Column("times lower", "span"),
-            Column("rounds", "count"),
-            Column("remark", "text"),
-        ),
-        rows=tuple(
-            row
-            for one, found in measured
-            for row in (
-                *(
-                    (
-                        one.arch,
-                        one.workload,
-                        model.model,
-                        model.p99_ms,
-                        span(model.ratio),
-                        model.rounds,
-                        measured_as(model) or None,
-                    )
-                    for model in found.models
-                ),
-                (
-                    one.arch,
-                    one.workload,
-                    f"mean over {found.counted}",
-                    None,
-                    span(found.mean),
-                    found.rounds,
-                    None,
-                ),
-            )
-        ),
+        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
+        rows=tuple(rows),
     )
     for one, found in measured:
-        yield Paragraph(models_sentence(found), lead=one.title)
+        yield Paragraph(models_sentence(found), lead=f"{one.title}:")
     yield Paragraph(LUCK)
 
 
@@ -228,17 +192,11 @@ def _scope(report: Report) -> Iterator[str]:
 # What to change -----------------------------------------------------------------------------------
 
 
-def change(report: Report) -> Section:
+def changes(one: Findings) -> Iterator[Block]:
     """The keys to set, the fewest that keep the gain, and how to set them."""
-    return Section(
-        name="change",
-        title="What to change",
-        parts=parts([one for one in report.findings if one.verdict], _changes),
-    )
-
-
-def _changes(one: Findings) -> Iterator[Block]:
-    if one.verdict is None or one.verdict.outcome != "gain":
+    if one.verdict is None:
+        return
+    if one.verdict.outcome != "gain":
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
         return
     if one.deployment is None:
@@ -259,26 +217,27 @@ def _changes(one: Findings) -> Iterator[Block]:
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(one, "explain")
-    changes = Table(
+    table = Table(
         name=table_name(one, "changes"),
         title="Keys to set on the load balancer",
         origin="measured",
         columns=(
-            Column("key", "key"),
-            Column("default", "key"),
-            Column("set to", "key"),
-            Column("alone: times lower", "span"),
-            Column("left out of the winner: times higher", "span"),
-            Column("left out of the smallest set: times higher", "span"),
+            *columns("key", "key", "default", "set to"),
+            *columns(
+                "span",
+                "alone: times lower",
+                "left out of the winner: times higher",
+                "left out of the smallest set: times higher",
+            ),
             Column("measured together with", "key"),
             Column("risk", "text"),
             Column("what it does", "prose"),
         ),
         rows=tuple(_change_cells(c) for c in one.deployment.changes),
     )
-    yield without_empty(changes)
+    yield without_empty(table)
     subject = f"--arch {one.arch} --workload {one.workload}"
-    yield Commands(
+    yield Verbatim(
         (
             f"intop plan {subject}",
             f"intop apply {subject}",
@@ -323,16 +282,8 @@ def _configuration(one: Findings, verdict: Verdict) -> Table:
 # Latency ------------------------------------------------------------------------------------------
 
 
-def latency(report: Report) -> Section:
-    """All percentiles of both sides of each verdict, and its pairs one by one."""
-    return Section(
-        name="latency",
-        title="Latency before and after",
-        parts=parts([one for one in report.findings if one.judged], _latency),
-    )
-
-
-def _latency(one: Findings) -> Iterator[Block]:
+def latency(one: Findings) -> Iterator[Block]:
+    """All percentiles of both sides of the verdict, and its pairs one by one."""
     if one.judged is None or one.verdict is None:
         return
     told = one.judged.latencies
@@ -356,7 +307,7 @@ def _latency(one: Findings) -> Iterator[Block]:
         ),
     )
     if one.verdict.sides is not None:
-        yield _sides(one, one.verdict, one.verdict.sides)
+        yield named(one, side_table(one.verdict, one.verdict.sides))
         yield Paragraph(
             "Latencies are of all answered requests put together, so P99 is not quite the mean "
             f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
@@ -374,15 +325,10 @@ def _percentile_table(
         origin="measured",
         columns=(
             Column("percentile", "text"),
-            Column(f"{verdict.reference} in ms"),
-            Column("tuned in ms"),
+            *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
         rows=tuple(
-            (
-                "slowest" if q == 100 else f"P{q:g}",
-                default.percentile_ms(q),
-                tuned.percentile_ms(q),
-            )
+            ("slowest" if q == 100 else f"P{q:g}", default.percentile_ms(q), tuned.percentile_ms(q))
             for q in PERCENTS
         ),
     )
@@ -395,9 +341,7 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
         origin="measured",
         columns=(
             Column("round", "text"),
-            Column(f"{verdict.reference}: P99 in ms"),
-            Column("tuned: P99 in ms"),
-            Column("ratio"),
+            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
         ),
         rows=tuple(
             (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
@@ -406,95 +350,30 @@ def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
     )
 
 
-def _sides(one: Findings, verdict: Verdict, sides: SideBySide) -> Table:
-    lines: list[tuple[str, Pairwise | None, float]] = [
-        *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
-        ("requests/s achieved", sides.achieved_rps, 1.0),
-        ("failed requests in %", sides.error_share, 100.0),
-        ("balancer's CPU in %", sides.balancer_cpu, 100.0),
-    ]
-    return Table(
-        name=table_name(one, "sides"),
-        title="Both sides of the verdict",
-        origin="measured",
-        columns=(
-            Column("quantity", "text"),
-            Column(verdict.reference),
-            Column("tuned"),
-            Column("ratio", "span"),
-        ),
-        rows=tuple(
-            (name, scale * both.default, scale * both.tuned, span(both.ratio))
-            for name, both, scale in lines
-            if both is not None
-        ),
-    )
-
-
 # Architectures ------------------------------------------------------------------------------------
 
 
-def compared(report: Report) -> Section:
+def compared(report: Report) -> Iterator[Block]:
     """The architectures side by side, by workload."""
     if report.compared is None:
-        blocks: tuple[Block, ...] = tuple(map(Paragraph, report.not_compared.splitlines()))
-    else:
-        both = report.compared
-        one, other = (side.arch for side in both.comparisons[0].sides)
-        table = Table(
-            name="architectures",
-            title="P99 by architecture",
-            origin="measured",
-            columns=(
-                Column("workload", "text"),
-                Column("configuration", "text"),
-                Column(f"{one}: P99 in ms", "span"),
-                Column(f"{other}: P99 in ms", "span"),
-                Column(f"{other} / {one}", "span"),
-                Column(f"{other} is", "text"),
-            ),
-            rows=tuple(row for c in both.comparisons for row in _compared_rows(c)),
-        )
-        blocks = (
-            Figure(
-                title="P99 by architecture",
-                draw=partial(architectures, report.study, both),
-                label="P99 of the default and of the tuned configuration by architecture",
-                caption=(
-                    "P99 of the default and of the winner on each architecture, with intervals. "
-                    "The sides were measured one after the other, so what changed in between is "
-                    "in no interval."
-                ),
-                tables=(),
-            ),
-            table,
-            *(Paragraph(f"{c.workload}: {w}") for c in both.comparisons for w in c.warnings),
-            *(Paragraph(f"Not compared: {why}") for why in both.missing),
-        )
-    return Section(name="architectures", title="X86 against ARM", blocks=blocks)
-
-
-def _compared_rows(one: Comparison) -> Iterator[tuple[Value, ...]]:
-    def cell(side: Side, name: str) -> Span | None:
-        found = side.tuned if name == "tuned" else side.default
-        return None if found is None else span(found.mean_ms)
-
-    judged = [side.verdict for side in one.sides if side.verdict]
-    default = judged[0].reference if judged else "default"
-    for name, contrast in ((default, one.default), ("tuned", one.tuned)):
-        yield (
-            one.workload,
-            name,
-            *(cell(side, name) for side in one.sides),
-            None if contrast is None else span(contrast.ratio),
-            None if contrast is None else contrast.outcome,
-        )
+        yield from map(Paragraph, report.not_compared.splitlines())
+        return
+    yield Figure(
+        title="P99 by architecture",
+        draw=partial(architectures, report.study, report.compared),
+        label="P99 of the default and of the tuned configuration by architecture",
+        caption=(
+            "P99 of the default and of the winner on each architecture, with intervals. The sides "
+            "were measured one after the other, so what changed in between is in no interval."
+        ),
+    )
+    yield matrix(report.compared)
 
 
 # The paper ----------------------------------------------------------------------------------------
 
 
-def paper_and_here(report: Report) -> Section:
+def paper_and_here(report: Report) -> Iterator[Block]:
     """The paper's figures beside those of this campaign."""
     outcomes = [
         paper.Outcome(
@@ -507,32 +386,17 @@ def paper_and_here(report: Report) -> Section:
         )
         for one in report.findings
     ]
-    rows = paper.paper_rows(outcomes, report.compared)
-    table = Table(
-        name="paper",
-        title=paper.TITLE,
-        origin="",
-        columns=tuple(
-            Column(name, "prose" if name == paper.COLUMNS[-1] else "text") for name in paper.COLUMNS
-        ),
-        rows=tuple(row.cells for row in rows),
-    )
-    return Section(name="paper", title="The paper and here", blocks=(Paragraph(paper.NOTE), table))
+    yield Paragraph(paper.NOTE)
+    yield paper.table(outcomes, report.compared)
 
 
 # Ablation -----------------------------------------------------------------------------------------
 
 
-def ablation(report: Report) -> Section:
-    """What each of a winner's changes does."""
-    return Section(
-        name="ablation",
-        title="Where the gain comes from",
-        parts=parts([one for one in report.findings if one.verdict], _ablation),
-    )
-
-
-def _ablation(one: Findings) -> Iterator[Block]:
+def ablation(one: Findings) -> Iterator[Block]:
+    """What each of the winner's changes does."""
+    if one.verdict is None:
+        return
     explanation = one.explanation
     if explanation is None:
         told = lacking(one, "explain")
@@ -550,7 +414,8 @@ def _ablation(one: Findings) -> Iterator[Block]:
         caption=(
             "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
             "Alone: the default / the default with it. Right of 1 the change helps. A change that "
-            "helps alone and is not missed when it is left out does what another one does, too."
+            "helps alone and is not missed when it is left out does what another one does, too. "
+            "Missed: the smallest set without it / the smallest set."
         ),
         tables=(_contribution_table(one, explanation), *_interactions(one, explanation)),
     )
@@ -564,43 +429,15 @@ def _ablation(one: Findings) -> Iterator[Block]:
                 "stay. Marks are measured: the winner with and without the change, and, faint, "
                 "configurations in which all else differs, too."
             ),
-            tables=(
-                _curves(one, explanation, "predicted"),
-                _curves(one, explanation, "measured"),
-            ),
+            tables=(_curves(one, explanation, "predicted"), _curves(one, explanation, "measured")),
         )
     elif explanation.without_curves:
         yield Paragraph(as_sentence(explanation.without_curves))
 
 
 def _contribution_table(one: Findings, found: Explanation) -> Table:
-    return Table(
-        name=table_name(one, "contributions"),
-        title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
-        origin="measured",
-        columns=(
-            Column("change", "key"),
-            Column("default", "key"),
-            Column("winner", "key"),
-            Column("alone", "span"),
-            Column("left out of the winner", "span"),
-            Column("missed in the smallest set", "span"),
-            Column("kept", "prose"),
-        ),
-        rows=tuple(_contribution_cells(c) for c in found.contributions),
-    )
-
-
-def _contribution_cells(one: Contribution) -> tuple[Value, ...]:
-    return (
-        one.name,
-        "; ".join(value or "unset" for value in one.before),
-        "; ".join(value or "unset" for value in one.after),
-        span(one.alone),
-        span(one.left_out),
-        span(one.missed),
-        "kept" if one.is_kept else f"dropped: {one.dropped}",
-    )
+    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in found.contributions)
+    return named(one, widened(contribution_table(found), Column("kept", "prose"), kept))
 
 
 def _interactions(one: Findings, found: Explanation) -> tuple[Table, ...]:
@@ -632,8 +469,7 @@ def _curves(one: Findings, found: Explanation, origin: str) -> Table:
         title=f"P99 by the value of one parameter, {origin}",
         origin="predicted" if origin == "predicted" else "measured",
         columns=(
-            Column("parameter", "key"),
-            Column("value", "key"),
+            *columns("key", "parameter", "value"),
             Column("P99 in ms"),
             Column("where", "text"),
         ),

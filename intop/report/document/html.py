@@ -1,31 +1,25 @@
 """A page as one HTML file that needs nothing else: no other file, no network, no script."""
 
-import math
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from intop.report.figures.inline import inline_svg
-from intop.report.numbers import interval, number
-from intop.report.page.document import (
-    Column,
-    Commands,
+from intop.report.document.model import (
     Document,
     Figure,
-    Folded,
-    Lacking,
+    Notes,
     Paragraph,
-    Span,
+    Section,
     Table,
-    Value,
+    Verbatim,
+    worded,
 )
+from intop.report.figures.inline import inline_svg
 from intop.report.plain import inert
 
 HERE = Path(__file__).parent
-NOTHING = "-"
-"""In a cell of what there is not."""
 
 
 def html(document: Document) -> str:
@@ -39,10 +33,10 @@ def html(document: Document) -> str:
         keep_trailing_newline=True,
         finalize=_finalised,
     )
-    environment.filters |= {"shown": _shown, "drawn": _drawn}
+    environment.filters |= {"worded": worded, "drawn": _drawn}
     environment.tests |= {
         kind.__name__.lower(): lambda block, kind=kind: isinstance(block, kind)
-        for kind in (Paragraph, Commands, Lacking, Table, Figure, Folded)
+        for kind in (Paragraph, Notes, Verbatim, Table, Figure, Section)
     }
     stylesheet = Markup((HERE / "page.css").read_text(encoding="utf-8").strip())  # noqa: S704 (ours)
     page = environment.get_template("page.html.j2")
@@ -56,18 +50,3 @@ def _finalised(value: Any) -> Any:
 
 def _drawn(figure: Figure) -> Markup:
     return Markup(inline_svg(figure.draw(), label=figure.label))  # noqa: S704 (escapes its texts)
-
-
-def _shown(value: Value, column: Column) -> str:
-    """A cell's words."""
-    if value is None:
-        return NOTHING
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Span):
-        return (
-            interval(value.value, value.low, value.high) if math.isfinite(value.value) else NOTHING
-        )
-    if not math.isfinite(value):
-        return NOTHING
-    return f"{value:.0f}" if column.form == "count" else number(value)

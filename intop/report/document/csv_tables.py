@@ -1,4 +1,4 @@
-"""The tables of a page as files for other programs: plain numbers, in the unit of their column."""
+"""A document's tables as files for other programs: plain numbers in the unit of their column."""
 
 import csv
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from intop.errors import IntopError
-from intop.report.page.document import Column, Document, Span, Table, Value
+from intop.report.document.model import Column, Document, Span, Table, Value
 
 _NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*")
 
@@ -37,17 +37,16 @@ def _lines(table: Table) -> Iterator[list[str | float]]:
 
 
 def _names(column: Column) -> tuple[str, ...]:
-    if column.form == "span":
-        return column.name, f"{column.name}, low", f"{column.name}, high"
-    return (column.name,)
+    if column.form in ("span", "difference"):
+        return column.heading, f"{column.heading}, low", f"{column.heading}, high"
+    return (column.heading,)
 
 
 def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
-    if value is None:
-        return ("",) * len(_names(column))
     if isinstance(value, Span):
         return value.value, value.low, value.high
-    return (_inert(value),) if isinstance(value, str) else (value,)
+    cell = _inert(value) if isinstance(value, str) else "" if value is None else value
+    return (cell, *("" for _ in _names(column)[1:]))
 
 
 def _inert(text: str) -> str:

@@ -1,0 +1,149 @@
+"""A document's parts in each of its forms."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from intop.report.document.csv_tables import write_tables
+from intop.report.document.html import html
+from intop.report.document.markdown import as_markdown
+from intop.report.document.model import (
+    AS_ABOVE,
+    Block,
+    Column,
+    Document,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Span,
+    Table,
+    Verbatim,
+    numbers,
+    tabled,
+    texts,
+    widened,
+)
+from intop.report.figures.drawing import Drawing
+from printed import cells, shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+TABLE = Table(
+    name="values",
+    title="Values",
+    columns=(
+        Column("key", "key"),
+        Column("now", "before"),
+        Column("then", "after"),
+        Column("P99", unit="ms"),
+        Column("apart", "difference"),
+        Column("why", "prose"),
+    ),
+    rows=(
+        ("net.a", "1", "2", 12.345, Span(3, 1, 5), "It is long, and it was long before."),
+        ("net.b", "4096 131072 6291456", "4096 8192", None, "not measured", AS_ABOVE),
+        ("net.c", "0", "0", float("nan"), None, None),
+    ),
+)
+
+
+def undrawn() -> Drawing:
+    raise AssertionError("only HTML has figures in it")
+
+
+FIGURE = Figure(title="Steps", draw=undrawn, label="l", caption="What they show.", tables=(TABLE,))
+
+
+def document(*blocks: Block) -> Document:
+    section = Section(name="one", title="<One>", blocks=blocks)
+    return Document(title="A page", subtitle="below", sections=(section,))
+
+
+def test_text_joins_values_that_take_each_others_place_and_tells_units_in_cells(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, TABLE)
+    assert ["key", "now", "->", "then", "P99", "apart"] == cells(out, "key")
+    assert "net.a 1 -> 2 12.3 ms +3.00 (+1.00 to +5.00)" == " ".join(cells(out, "net.a  "))
+    assert "net.b 4096 131072 6291456 - not measured" == " ".join(cells(out, "net.b"))
+    assert ["->", "4096", "8192"] == cells(out, "->")
+    assert ["net.c", "0", "-", "-"] == cells(out, "net.c  ")
+    assert "net.a: It is long, and it was long before.\n" in out
+    assert AS_ABOVE not in out
+    sentences = Table(columns=(Column("why", "prose"), *texts("what")), rows=(("So.", "x"),))
+    assert ["So.", "x"] == cells(shown(capsys, sentences), "So.")
+    assert "net.c:" not in out
+
+
+def test_elsewhere_the_unit_belongs_to_the_name(tmp_path: Path) -> None:
+    lines = as_markdown([TABLE]).splitlines()
+    assert "| key | now | then | P99 in ms | apart | why |" == lines[0]
+    assert "| --- | --- | --- | ---: | ---: | --- |" == lines[1]
+    assert (
+        "| `net.b` | `4096 131072 6291456` | `4096 8192` | - | not measured | as above |"
+        == lines[3]
+    )
+    page = html(document(TABLE))
+    assert '<th scope="col" class="number">P99 in ms</th>' in page
+    assert '<td class="difference">+3.00 (+1.00 to +5.00)</td>' in page
+    (path,) = write_tables(tmp_path, document(TABLE))
+    with path.open(newline="") as file:
+        head, first, second, third = csv.reader(file)
+    assert ["P99 in ms", "apart", "apart, low", "apart, high"] == head[3:7]
+    assert ["12.345", "3", "1", "5"] == first[3:7]
+    # Words in a column of intervals leave the others in their places.
+    assert ["", "not measured", "", "", AS_ABOVE] == second[3:]
+    assert len(head) == len(third)
+
+
+def test_sections_within_others_have_smaller_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    inner = Section(title="inner", blocks=(Notes(("a note", "another")),))
+    outer = Section(title="outer", blocks=(Paragraph("Words.", "A lead:"), inner))
+    made = as_markdown([outer])
+    assert "## outer\n\n**A lead:** Words.\n\n### inner\n\n- a note\n- another" == made
+    assert "outer\nA lead: Words.\n\ninner\na note\nanother\n\n" == shown(capsys, outer)
+    page = html(document(outer))
+    assert page.index("<h3>outer</h3>") < page.index("<h4>inner</h4>")
+    assert "<li>a note</li>" in page
+    assert "<strong>A lead:</strong> Words." in page
+
+
+def test_a_title_is_no_markup_where_it_is_folded() -> None:
+    folded = Section(title="a <b> & `c`", blocks=(Notes(("a",)),), folded=True)
+    assert "<summary>a &lt;b&gt; &amp; `c`</summary>\n\n- a\n\n</details>" in as_markdown([folded])
+    assert "<summary>a &lt;b&gt; &amp; `c`</summary>" in html(document(folded))
+
+
+def test_sentences_are_wrapped_and_what_is_copied_is_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = "intop apply " + "--host root@10.0.0.5:22 " * 8
+    long = "word " * 30 + "/a/path/" + "long" * 30
+    out = shown(capsys, Verbatim((command,)), Notes((long,)), Paragraph("Type", command="intop up"))
+    first, second, third, path, last = out.splitlines()
+    assert command == first
+    assert len(second) <= 100
+    assert third.startswith("  word")
+    assert f"  {long.split()[-1]}" == path
+    assert "Type intop up" == last
+    assert "    a\n    # b" == as_markdown([Verbatim(("a\n# b",))])
+    assert "Type `intop up`" == as_markdown([Paragraph("Type", command="intop up")])
+
+
+def test_a_figure_is_told_by_its_caption_and_its_data(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, FIGURE)
+    assert "Steps. What they show.\n" in out
+    assert "net.a" in out
+    assert "**Steps.** What they show.\n\n| key |" in as_markdown([FIGURE])
+    assert [TABLE] == list(document(FIGURE).tables())
+
+
+def test_a_table_without_rows_is_left_out_and_one_can_get_a_column() -> None:
+    assert () == tabled("none", texts("a"), ()).blocks
+    table = Table(columns=texts("a"), rows=(("x",), ("y",)))
+    wide = widened(table, Column("n", "count"), (1, 2))
+    assert (("x", 1), ("y", 2)) == wide.rows
+    assert (*texts("a"), Column("n", "count")) == wide.columns
+    with pytest.raises(ValueError, match="shorter"):
+        widened(table, *numbers("n"), (1,))
