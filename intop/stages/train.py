@@ -92,12 +92,12 @@ def train(task: Task, models: Path | None = None) -> Training:
 
     Raises what `collected_samples` does.
     """
-    if models is not None:
-        artefacts.prepare(models)
+    if models is None:
+        return execute(Train(task))
+    space, samples, _ = collected_samples(task)
+    artefacts.prepare(models)
     training = execute(Train(task))
-    if models is not None:
-        space, samples, _ = collected_samples(task)
-        save_models(models, task, space, samples, training)
+    save_models(models, task, space, samples, training)
     return training
 
 

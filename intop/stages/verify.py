@@ -214,8 +214,9 @@ class Judge(Stage[Verdict]):
         )
 
     @classmethod
-    def begin(cls, task: Task) -> Self:
-        return cls(task, execute(Pick(task)))
+    def begin(cls, task: Task, against: str = HOST) -> Self:
+        _check_against(task, against)
+        return cls(task, execute(Pick(task)), against)
 
     def ask(self, so_far: SoFar) -> Batch | None:
         return self._judgement.ask(so_far)
@@ -243,8 +244,7 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     Raises UsageError for a baseline that is unknown, or not the one that the campaign's judgement
     was planned with, and what `Pick`, `Judge` and `execute` do.
     """
-    _check_against(task, against)
-    return execute(Judge(task, execute(Pick(task)), against))
+    return execute(Judge.begin(task, against))
 
 
 def judged_latencies(task: Task) -> Latencies | None:

@@ -12,11 +12,13 @@ from intop.domain.results import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.run.context import Task
+from intop.stages import collected, train
+from intop.stages.search import search
 
 KEY = "net.ipv4.tcp_fin_timeout"
 
 
-def collected(bench: FakeBench, trials: int) -> FakeBench:
+def with_trials(bench: FakeBench, trials: int) -> FakeBench:
     """Every second trial is a replicate of the one before it; the third one fails."""
     plan = [
         PlannedTrial(index=n, role="design", configuration=Configuration({KEY: f"{20 + n // 2}"}))
@@ -37,18 +39,18 @@ def asking(task: Task, objective: Literal["p99", "component"]) -> Task:
 def test_each_trial_counts_as_what_its_component_says(
     bench: FakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = asking(collected(bench, 6).task, "component")
-    monkeypatch.setattr(modelling, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
-    _, samples, _ = modelling.collected_samples(task)
+    task = asking(with_trials(bench, 6).task, "component")
+    monkeypatch.setattr(collected, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
+    _, samples, _ = collected.collected_samples(task)
     assert ((1.0, 2.0), (4.0,), (5.0, 6.0)) == samples.measured
 
 
 def test_training_says_what_was_learned_and_has_the_components(
     bench: FakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modelling, "train_all", lambda *_, **__: [])
-    task = collected(bench, 12).task
-    found = modelling.train(asking(task, "component"))
+    monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
+    task = with_trials(bench, 12).task
+    found = train.train(asking(task, "component"))
     assert ("component", "P99 equivalent") == (found.objective, found.target)
     assert found.components is not None
     # All requests of these trials took as long, so all latencies are one.
@@ -58,23 +60,23 @@ def test_training_says_what_was_learned_and_has_the_components(
         found.components.needed,
     )
     assert found == task.store.get(task.subject, Training)
-    found = modelling.train(task)
+    found = train.train(task)
     assert ("p99", "P99") == (found.objective, found.target)
 
 
 def test_models_of_another_objective_are_not_searched(
     bench: FakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modelling, "train_all", lambda *_, **__: [])
-    task = collected(bench, 12).task
-    modelling.train(task)
+    monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
+    task = with_trials(bench, 12).task
+    train.train(task)
     with pytest.raises(
         UsageError, match=r"learned the objective 'p99', and .* asks for 'component'"
     ):
-        modelling.search(asking(task, "component"))
+        search(asking(task, "component"))
 
 
 def test_a_component_that_cannot_be_told_is_refused_by_file(bench: FakeBench) -> None:
-    task: Any = asking(collected(bench, 6).task, "component")
+    task: Any = asking(with_trials(bench, 6).task, "component")
     with pytest.raises(IntopError, match=r'x86 slt: .*10 trials.*Set objective = "p99" in'):
-        modelling.train(task)
+        train.train(task)

@@ -19,6 +19,7 @@ from intop.domain.results import FittedFamily, ModelError, Search
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
+from intop.stages import train
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, trial
 
@@ -116,7 +117,7 @@ def _campaign(
                 error,
             )
 
-    monkeypatch.setattr(modelling, "train_all", lambda *a, **k: list(train_all(*a, **k)))
+    monkeypatch.setattr(train, "train_all", lambda *a, **k: list(train_all(*a, **k)))
     made = Campaign(tmp_path, capsys)
     _, err = made.run("train", "--models", made.models)
     assert f"x86 slt: SVR, RFR, LightGBM are saved in {made.path}" in err

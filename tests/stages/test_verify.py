@@ -17,7 +17,8 @@ from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task
-from intop.stages import verify
+from intop.run.executor import execute
+from intop.stages import collected, verify
 from intop.stages.blocks import blocks
 from intop.stages.sentinels import with_sentinels
 
@@ -57,6 +58,14 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench)
 # Judging ------------------------------------------------------------------------------------------
 
 
+def judge(
+    task: Task, origin: str, configuration: Configuration, against: str = "default"
+) -> Verdict:
+    """The judgement alone, of a finalist that was picked by hand."""
+    picked = verify.Picked(origin=origin, configuration=configuration, trials=())
+    return execute(verify.Judge(task, picked, against))
+
+
 def planned(
     bench: FakeBench, against: str = "default", default: Configuration = DEFAULT
 ) -> list[PlannedTrial]:
@@ -86,9 +95,8 @@ def unclear(bench: FakeBench) -> None:
 
 def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    verdict = verify.judge(bench.task, "tuned", QUICK)
     assert verify.judged_latencies(bench.task) is None
-    bench.task.store.put(bench.task.subject, verdict)
+    verdict = judge(bench.task, "tuned", QUICK)
     latencies = verify.judged_latencies(bench.task)
     assert latencies is not None
     assert (7, 7) == (len(latencies.default), len(latencies.tuned))
@@ -109,15 +117,15 @@ def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
 
 def test_a_stopped_verdict_is_not_an_unfinished_one(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    first = verify.judge(bench.task, "tuned", QUICK)
+    first = judge(bench.task, "tuned", QUICK)
     bench.statuses = ["failed"] * 50
-    assert first == verify.judge(bench.task, "tuned", QUICK)
+    assert first == judge(bench.task, "tuned", QUICK)
     assert 14 == len(bench.measured)
 
 
 def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
     unclear(bench)
-    verdict = verify.judge(bench.task, "tuned", QUICK)
+    verdict = judge(bench.task, "tuned", QUICK)
     assert ("no significant gain", 10, 10, False) == (
         verdict.outcome,
         verdict.pairs,
@@ -135,7 +143,7 @@ def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
 
 def test_one_look_is_the_plain_interval_of_all_pairs(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    assert 10 == verify.judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
+    assert 10 == judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
 
 
 @pytest.mark.parametrize("clear", [True, False])
@@ -148,7 +156,7 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
         return slow if p.configuration.is_default else 500 if clear else 5_000
 
     bench.latency = latency
-    undisturbed = verify.judge(bench.task, "tuned", QUICK)
+    undisturbed = judge(bench.task, "tuned", QUICK)
     assert clear == undisturbed.stopped_early
     measured, bench.measured = bench.measured, []
 
@@ -156,16 +164,16 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
     bench.dies_after = killed_after
     if killed_after < len(measured):
         with pytest.raises(KeyboardInterrupt):
-            verify.judge(bench.task, "tuned", QUICK)
+            judge(bench.task, "tuned", QUICK)
     bench.dies_after = None
-    assert undisturbed == verify.judge(bench.task, "tuned", QUICK)
+    assert undisturbed == judge(bench.task, "tuned", QUICK)
     assert measured == bench.measured
 
 
 def test_what_was_measured_beyond_a_look_is_never_left_out(bench: FakeBench) -> None:
     bench.p99_us[QUICK.digest] = 1_000
-    verify.judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
-    assert 10 == verify.judge(bench.task, "tuned", QUICK).pairs
+    judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
+    assert 10 == judge(bench.task, "tuned", QUICK).pairs
 
 
 def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
@@ -173,7 +181,7 @@ def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBen
     made = planned(bench)
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
     bench.statuses = ["failed" if n == first else "ok" for n in range(20)]
-    verdict = verify.judge(bench.task, "tuned", QUICK)
+    verdict = judge(bench.task, "tuned", QUICK)
     assert (6, 7, 1, "worse") == (
         verdict.pairs,
         verdict.rounds,
@@ -189,8 +197,8 @@ def test_a_default_that_fails_is_due_again_also_at_a_look(bench: FakeBench) -> N
     last = max(n for n, p in enumerate(made[:14]) if p.configuration.is_default)
     bench.statuses = ["failed" if n == last else "ok" for n in range(last + 1)]
     with pytest.raises(BaselineError):
-        verify.judge(bench.task, "tuned", QUICK)
-    verdict = verify.judge(bench.task, "tuned", QUICK)
+        judge(bench.task, "tuned", QUICK)
+    verdict = judge(bench.task, "tuned", QUICK)
     assert (7, 7, 0) == (verdict.pairs, verdict.rounds, verdict.failures)
 
 
@@ -202,7 +210,7 @@ def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> N
     with pytest.raises(
         IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
     ):
-        verify.judge(bench.task, "tuned", QUICK, "openeuler-25.09")
+        judge(bench.task, "tuned", QUICK, "openeuler-25.09")
 
 
 # From the finalists on ----------------------------------------------------------------------------
@@ -339,7 +347,7 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     """One trial of the first is the lowest of all, but not the mean of its trials."""
     searched(bench)
     monkeypatch.setattr(
-        sampling, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+        collected, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
     lucky, steady, failing = configurations(3)
     places = [(lucky, 500), (lucky, 8_000), (steady, 1_500), (steady, 1_600), (failing, 100)]

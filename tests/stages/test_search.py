@@ -1,0 +1,48 @@
+"""What a search is given, and what it keeps."""
+
+import pytest
+
+from collected import KEY, check, collect
+from fakes import FakeBench
+from intop.domain.results import TREE_MODELS, FittedFamily, Search, Training
+from intop.learn.families import FAMILIES
+from intop.learn.samples import Samples
+from intop.stages import search
+
+
+def test_a_search_fits_its_models_to_the_same(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(bench)
+
+    class EnoughError(Exception):
+        """What was to be seen was seen."""
+
+    def fit(_: object, samples: Samples, __: int) -> None:
+        check(samples)
+        raise EnoughError
+
+    monkeypatch.setattr(search, "fit_trees", fit)
+    training = Training(keys=(KEY,), fitted=(), errors=(), trials=6, configurations=3)
+    bench.task.store.put(bench.task.subject, training)
+    with pytest.raises(EnoughError):
+        search.search(bench.task)
+
+
+def test_a_search_keeps_each_tree_models_own_winner(bench: FakeBench) -> None:
+    """As its own search found it, which is its best prediction, whatever the others say."""
+    collect(bench)
+    task = bench.task
+    fitted = tuple(
+        FittedFamily(family=name, hyperparameters=dict(family.defaults), inner_score=0.0)
+        for name, family in FAMILIES.items()
+    )
+    training = Training(keys=(KEY,), fitted=fitted, errors=(), trials=6, configurations=3)
+    task.store.put(task.subject, training)
+    found = search.search(task)
+    assert TREE_MODELS == tuple(winner.model for winner in found.winners)
+    assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS
+    lowest = {run.model: run.best_ms[-1] for run in found.convergences}
+    assert [lowest[w.model] for w in found.winners] == [w.predicted_p99_ms for w in found.winners]
+    assert {"ensemble"} == {candidate.model for candidate in found.candidates}
+    assert found == task.store.get(task.subject, Search)
