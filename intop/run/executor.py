@@ -36,8 +36,8 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
         try:
             while batch := stage.ask(_so_far(task, plan, made, testbeds)):
                 stored = {p.index for p in plan}
-                new = [p for p in (*batch.trials, *batch.later) if p.index not in stored]
-                task.store.write_plan(task.subject, stage.name, new)
+                if new := [p for p in (*batch.trials, *batch.later) if p.index not in stored]:
+                    task.store.write_plan(task.subject, stage.name, new)
                 plan += new
                 due = [p for p in batch.trials if not is_settled(task, made.get(p.index))]
                 if not due:
