@@ -31,6 +31,7 @@ from statistics import fmean
 
 import numpy as np
 
+from benchmarks.campaign import judged
 from benchmarks.datasets import DUMMIES, PARAMETERS, context_of
 from intop.config.study import load_study
 from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
@@ -46,7 +47,6 @@ from intop.report.explain import smallest
 from intop.report.figures.files import write_figures
 from intop.resources import shipped
 from intop.stages.explain import explain
-from intop.stages.verify import judge
 from intop.store import opened
 from intop.version import __version__
 
@@ -232,7 +232,7 @@ def on_lab(arguments: argparse.Namespace) -> int:
             with opened(str(arguments.store)) as store:
                 (task,) = context_of(store, study).subjects()
                 if store.get(task.subject, Verdict) is None:
-                    store.put(task.subject, judge(task, "the best of the table", winner()))
+                    judged(task, "the best of the table", winner())
                 began = time.monotonic()
                 found = explain(task)
                 title = f"{task.title}, campaign {number} (intop {__version__})"

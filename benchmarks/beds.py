@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.campaign import measured
 from benchmarks.contenders import Arm, Shared, Shot
 from benchmarks.datasets import context_of, write
 from benchmarks.screening import as_samples, read
@@ -27,6 +26,8 @@ from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.blocks import Arms, blocks, p99_by_round
 from intop.stages.collected import required_space
 from intop.store import opened
@@ -170,22 +171,9 @@ class Lab:
         return required_space(self._task).restricted(self._keys)
 
     def race(self, following: Round) -> Shared:
-        def more(trials: Sequence[Trial]) -> list[PlannedTrial]:
-            return [
-                PlannedTrial(
-                    index=index,
-                    role="proposal",
-                    configuration=configuration,
-                    # Of no round: all trials take turns on the replicas.
-                    arm=arm.name,
-                )
-                for index, (arm, configuration) in enumerate(
-                    following(self.space, self._shared(trials)), start=len(trials)
-                )
-            ]
-
-        trials = measured(self._task, "collect", more([]), ends_by_failures=False, more=more)
-        return self._shared(trials)
+        return self._shared(
+            execute(_Race(self._task, lambda trials: following(self.space, self._shared(trials))))
+        )
 
     def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
         picked = defaultdict(list)
@@ -198,16 +186,7 @@ class Lab:
         return p99_by_round(self._in_rounds("contest", arms, rounds))
 
     def _in_rounds(self, stage: str, arms: Arms, rounds: int) -> list[Trial]:
-        plan = blocks(self._task, stage, arms, rounds)
-        return measured(
-            self._task,
-            stage,
-            lambda _: plan,
-            ends_by_failures=False,
-            # What was planned with more rounds, and interrupted, may end with fewer.
-            looks=lambda _: [rounds * len(arms)],
-            enough=lambda _: True,
-        )
+        return execute(_Rounds(self._task, stage, arms, rounds))
 
     def keep(self, path: Path) -> None:
         """Write a table of all trials, the default's first."""
@@ -230,6 +209,62 @@ class Lab:
             p99_ms=worst if failed else trial.p99_ms,
             tail_ms=worst if failed else trial.tail_ms,
         )
+
+
+class _Race(Stage[list[Trial]]):
+    """What all tuners ask for, one round after the other, as trials of `collect`."""
+
+    name = "collect"
+    description = "the rounds of a race"
+    command = ""
+    result_type = list
+    ends_by_failures = False
+
+    def __init__(
+        self, task: Task, following: Callable[[Sequence[Trial]], list[tuple[Arm, Configuration]]]
+    ) -> None:
+        super().__init__(task)
+        self._following = following
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if so_far.unfinished:
+            return so_far.unfinished
+        if not so_far.plan:
+            so_far.testbed()  # which finds out the space
+        # Of no round: all trials take turns on the replicas.
+        places = [
+            PlannedTrial(index=n, role="proposal", configuration=configuration, arm=arm.name)
+            for n, (arm, configuration) in enumerate(
+                self._following(so_far.trials), start=len(so_far.plan)
+            )
+        ]
+        return Batch(places) if places else None
+
+    def result(self, trials: Sequence[Trial]) -> list[Trial]:
+        return list(trials)
+
+
+class _Rounds(Stage[list[Trial]]):
+    """Arms in rounds. What was planned with more rounds, and interrupted, may end with fewer."""
+
+    description = "arms in rounds"
+    command = ""
+    result_type = list
+    ends_by_failures = False
+
+    def __init__(self, task: Task, name: str, arms: Arms, rounds: int) -> None:
+        super().__init__(task)
+        self.name = name  # type: ignore[misc]
+        self._arms = arms
+        self._rounds = rounds
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        plan = so_far.plan or blocks(self.task, self.name, self._arms, self._rounds)
+        wanted = plan[: self._rounds * len(self._arms)]
+        return Batch(wanted) if len(so_far.first(len(wanted))) < len(wanted) else None
+
+    def result(self, trials: Sequence[Trial]) -> list[Trial]:
+        return [t for t in trials if (t.planned.round or 0) <= self._rounds]
 
 
 @contextmanager

@@ -1,24 +1,37 @@
 """What benchmarks on a lab have in common: a campaign with one thing to tune, and fixed plans."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from intop.config.study import Study
+from intop.domain.configuration import Configuration
+from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
-from intop.run.executor import execute
+from intop.run.executor import execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
+from intop.stages.verify import Judge, Picked
 from intop.store import Store
 
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]
 """Trials, or what makes them once there is a testbed to ask."""
 
+Testbeds = Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]]
+"""What opens the testbeds of a task."""
 
-def begun(store: Store, study: Study, connect: Connect = ssh.connect) -> Task:
+
+def begun(
+    store: Store,
+    study: Study,
+    connect: Connect = ssh.connect,
+    testbeds: Testbeds | None = None,
+) -> Task:
     """A campaign of its own, of a study with one architecture and one workload."""
     context = Context(
         study=study,
@@ -28,6 +41,7 @@ def begun(store: Store, study: Study, connect: Connect = ssh.connect) -> Task:
         progress=LineProgress(),
         archs=tuple(study.clusters),
         workloads=tuple(study.workloads.values()),
+        testbeds=testbeds,
     )
     (task,) = context.subjects()
     return task
@@ -61,3 +75,19 @@ def measured(
 ) -> list[Trial]:
     """The last attempts at all trials of a plan, which are measured unless they are stored."""
     return execute(FixedPlan(task, name, plan, ends_by_failures=ends_by_failures), on=on)
+
+
+def judged(task: Task, origin: str, configuration: Configuration) -> Verdict:
+    """The campaign's verdict on a configuration that nobody had to pick; `origin` names it."""
+    return execute(Judge(task, Picked(origin=origin, configuration=configuration, trials=())))
+
+
+def altered(alter: Callable[[Any], Testbed]) -> Testbeds:
+    """The replicas of a task's cluster (ClusterTestbed), each of them altered."""
+
+    @contextmanager
+    def opened(task: Task) -> Iterator[tuple[Testbed, ...]]:
+        with replicas(task) as ready:
+            yield tuple(map(alter, ready))
+
+    return opened

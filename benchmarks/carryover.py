@@ -36,8 +36,8 @@ from intop.hosts.rig import Rig, load_tool
 from intop.hosts.settle import settle
 from intop.lab import cluster as lab
 from intop.resources import shipped
-from intop.run import cluster_testbed as pipeline
-from intop.run.cluster_testbed import Bench, bench
+from intop.run import cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.store import opened
 
 SHARE = 0.95
@@ -111,7 +111,7 @@ def parsed() -> argparse.Namespace:
 
 
 @contextmanager
-def ready(arguments: argparse.Namespace) -> Iterator[Bench]:
+def ready(arguments: argparse.Namespace) -> Iterator[ClusterTestbed]:
     """The lab's own study for static files, on a lab of our own."""
     study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
@@ -128,13 +128,15 @@ def ready(arguments: argparse.Namespace) -> Iterator[Bench]:
             opened(str(Path(folder) / "carryover.db")) as store,
         ):
             task = begun(store, study)
-            with bench(task) as made:
+            with cluster_testbed.cluster_testbed(task) as made:
                 yield made
     finally:
         lab.down(spec.name)
 
 
-def measured(made: Bench, number: int, rate: float = 0.0, *, settling: bool = True) -> Measured:
+def measured(
+    made: ClusterTestbed, number: int, rate: float = 0.0, *, settling: bool = True
+) -> Measured:
     """A trial of the host's own values; without settling it begins as the hosts are."""
     counts: list[int] = []
     seconds = 0.0
@@ -149,7 +151,7 @@ def measured(made: Bench, number: int, rate: float = 0.0, *, settling: bool = Tr
         return unsettled
 
     planned = PlannedTrial(index=number, role="baseline", configuration=DEFAULT)
-    with patch.object(pipeline, "settle", watched):
+    with patch.object(cluster_testbed, "settle", watched):
         trial = made.trial(planned, "collect", 0)
     if trial.histogram is None:
         sys.exit(f"the default can't be measured: {trial.detail}")

@@ -24,7 +24,7 @@ from intop.learn.searching.run import Predict
 from intop.learn.searching.search import search
 from intop.learn.surrogate import Predictor, fit_trees
 from intop.learn.tuning import tune
-from intop.stages.train import KEPT_CANDIDATES
+from intop.stages.search import KEPT_CANDIDATES
 
 MOST = 100
 """Trials of a tuner, at most."""

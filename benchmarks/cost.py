@@ -29,9 +29,9 @@ from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.resources import shipped
-from intop.run import cluster_testbed as pipeline
-from intop.run.cluster_testbed import Bench
+from intop.run import cluster_testbed
 from intop.run.context import Task
+from intop.run.testbed import Testbed
 from intop.store import Store, opened
 
 LIMIT = 0.1
@@ -154,7 +154,7 @@ def main() -> None:
         lab.up(spec)
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/cost.db") as store:
             task = begun(store, study, watch.connected)
-            keys = measured(task, watch, arguments.trials)
+            keys = watched_trials(task, watch, arguments.trials)
     finally:
         lab.down(spec.name)
     print("\n".join(table(watch.trials, spec, workload, keys)))
@@ -171,11 +171,11 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(task: Task, watch: Watch, count: int) -> int:
+def watched_trials(task: Task, watch: Watch, count: int) -> int:
     """Measure that many configurations; returns how many keys each of them sets."""
     keys = 0
 
-    def plan(ready: Bench) -> list[PlannedTrial]:
+    def plan(ready: Testbed) -> list[PlannedTrial]:
         nonlocal keys
         design = latin_hypercube(ready.probed.space, count, seed=1)
         keys = max(len(configuration.values) for configuration in design)
@@ -188,8 +188,8 @@ def measured(task: Task, watch: Watch, count: int) -> int:
     with ExitStack() as stack:
         for place, name, work in (
             (GuardedHost, "apply", watch.applied(GuardedHost.apply)),
-            (pipeline, "settle", watch.wrapped("settle", pipeline.settle)),
-            (pipeline, "measure", watch.wrapped("measure", pipeline.measure)),
+            (cluster_testbed, "settle", watch.wrapped("settle", cluster_testbed.settle)),
+            (cluster_testbed, "measure", watch.wrapped("measure", cluster_testbed.measure)),
             (Store, "add", watch.stored(Store.add)),
         ):
             stack.enter_context(patch.object(place, name, work))

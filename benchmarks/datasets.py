@@ -47,11 +47,12 @@ from intop.learn.design import latin_hypercube
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run.campaigns import latest_or_new
-from intop.run.cluster_testbed import Bench
 from intop.run.context import Context, Task
 from intop.run.replicas import replicas_in_use
+from intop.run.testbed import Testbed
 from intop.stages.blocks import Arms, blocks
-from intop.stages.collected import required_space, screen
+from intop.stages.collected import required_space
+from intop.stages.screen import screen
 from intop.stages.sentinels import with_sentinels
 from intop.store import Store, opened
 
@@ -126,7 +127,7 @@ def main() -> None:
             lab.up(spec)
         with opened(str(arguments.store)) as store:
             for task in context_of(store, study).subjects():
-                parts = measured(task, arguments)
+                parts = parts_of(task, arguments)
                 for part, trials in parts.items():
                     path = arguments.out / f"{task.workload.name}-{part}.csv.gz"
                     write(path, required_space(task), trials)
@@ -162,12 +163,12 @@ def context_of(store: Store, study: Study) -> Context:
     )
 
 
-def measured(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]]:
+def parts_of(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]]:
     """The trials of each part, measured now or before."""
     screen(task, arguments.screen)
     parts = {"screen": task.trials("screen")}
 
-    def plan(ready: Bench) -> list[PlannedTrial]:
+    def plan(ready: Testbed) -> list[PlannedTrial]:
         ranking = task.store.get(task.subject, Ranking)
         assert ranking is not None
         space = ready.probed.space.restricted(ranking.chosen)

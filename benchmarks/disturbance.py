@@ -25,7 +25,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import repeat
@@ -36,7 +35,7 @@ from typing import Any, Literal, Self
 
 from scipy.stats import spearmanr
 
-from benchmarks.campaign import begun, measured
+from benchmarks.campaign import altered, begun, measured
 from benchmarks.verdicts import between, waiting
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
@@ -46,8 +45,7 @@ from intop.domain.stats import geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
-from intop.run import replicas
-from intop.run.cluster_testbed import Bench, bench
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.stages.blocks import blocks, p99_by_round
 from intop.store import Store, opened
 
@@ -70,18 +68,11 @@ UNRELATED = "net.ipv4.tcp_keepalive_intvl"
 that it is written, read back and given back as any other."""
 
 
-class Laddered(Bench):
-    """A bench where each configuration has its wait."""
+class Laddered(ClusterTestbed):
+    """A testbed where each configuration has its wait."""
 
     def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
-        return Bench.trial(waiting(self, LADDER[planned.arm]), planned, *rest)
-
-
-@contextmanager
-def laddered(*arguments: Any) -> Iterator[Laddered]:
-    """What stands in for `bench`."""
-    with bench(*arguments) as ready:
-        yield Laddered(**vars(ready))
+        return ClusterTestbed.trial(waiting(self, LADDER[planned.arm]), planned, *rest)
 
 
 def configurations() -> dict[str, Configuration]:
@@ -173,8 +164,6 @@ def main() -> None:
     arguments = parsed()
     study = study_of(arguments)
     ((spec,),) = study.clusters.values()
-    # Where trials are made is nothing that a study could say; measure_plan looks it up there.
-    replicas.bench = laddered
     open_to_all = replace(study, budget=replace(study.budget, max_foreign_cpu=1.0))
     try:
         lab.up(spec)
@@ -239,7 +228,7 @@ def spells_of(hog: str, seconds: float) -> Spells:
 
 def campaign(store: Store, study: Study, rounds: int, neighbour: Neighbour) -> Found:
     """All configurations in rounds, beside a neighbour."""
-    task = begun(store, study)
+    task = begun(store, study, testbeds=altered(lambda ready: Laddered(**vars(ready))))
     arms = configurations()
     began = time.monotonic()
     with neighbour:

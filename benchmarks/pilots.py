@@ -56,7 +56,7 @@ def row(sd: float, name: str, trials: int, runs: int) -> str:
 
 
 def piloted(rng: random.Random, true_sd: Callable[[int], float], trials: int) -> Pilot:
-    """A pilot as `pipeline.pilot` makes it."""
+    """A pilot as `intop pilot` makes it."""
     tried: list[TriedDuration] = []
     for duration_s in LADDER:
         spread = true_sd(duration_s)

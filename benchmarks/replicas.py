@@ -23,7 +23,8 @@ from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
-from intop.stages.collected import collect, screen
+from intop.stages.collect import collect
+from intop.stages.screen import screen
 from intop.store import opened
 
 

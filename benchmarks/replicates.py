@@ -13,7 +13,7 @@ import numpy as np
 from intop.domain.configuration import Configuration
 from intop.domain.replicates import Measured, variances
 from intop.learn.allocation import next_batch
-from intop.stages.collected import BATCH
+from intop.stages.collect import BATCH
 
 Rule = Callable[[list[Measured], int, random.Random], list[int]]
 

@@ -33,8 +33,7 @@ from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.resources import shipped
-from intop.run import cluster_testbed as pipeline
-from intop.run.cluster_testbed import bench
+from intop.run import cluster_testbed
 from intop.store import opened
 
 KEYS = 30
@@ -97,7 +96,7 @@ class Watch:
             for place, name, work in (
                 (SshHost, "run", self.run(SshHost.run)),
                 (GuardedHost, "apply", self.apply(GuardedHost.apply)),
-                (pipeline, "guarded", self.guarded(pipeline.guarded)),
+                (cluster_testbed, "guarded", self.guarded(cluster_testbed.guarded)),
             ):
                 stack.enter_context(patch.object(place, name, work))
             yield
@@ -191,11 +190,11 @@ def measured(trials: int, seconds: int, delay_s: float) -> tuple[Watch, Watch]:
     try:
         cluster = lab.up(spec)
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/trips.db") as store:
-            with bench(begun(store, study)) as ready:
+            with cluster_testbed.cluster_testbed(begun(store, study)) as ready:
                 offered = [parameter.key for parameter in ready.probed.space.parameters]
             task = begun(store, replace(study, wanted=tuple(offered[:KEYS])))
             near = Watch()
-            with near.watching(), bench(task) as ready:
+            with near.watching(), cluster_testbed.cluster_testbed(task) as ready:
                 design = latin_hypercube(ready.probed.space, trials, seed=1)
                 for number, configuration in enumerate(design):
                     planned = PlannedTrial(index=number, role="design", configuration=configuration)
@@ -227,7 +226,7 @@ def by_proxy(address: HostAddress, design: Sequence[Configuration]) -> Watch:
     watch = Watch()
     with watch.watching(), closing(connect(address)) as host:
         for configuration in design:
-            with pipeline.guarded(host, list(configuration.values)) as guard:
+            with cluster_testbed.guarded(host, list(configuration.values)) as guard:
                 guard.apply(configuration)
                 guard.apply(DEFAULT)
     return watch

@@ -30,7 +30,7 @@ from intop.learn.design import sliced_genes
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
 from intop.resources import shipped
-from intop.stages.collected import FIRST_LOOK, LOOKS
+from intop.stages.screen import FIRST_LOOK, LOOKS
 
 KEEP = 20
 STABLE = 3

@@ -32,7 +32,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, Protocol
 
-from benchmarks.campaign import begun
+from benchmarks.campaign import Testbeds, altered, begun, judged
 from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
@@ -44,10 +44,8 @@ from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
 from intop.resources import shipped
-from intop.run import replicas
-from intop.run.cluster_testbed import Bench, bench
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.stages.blocks import p99_by_round, paired
-from intop.stages.verify import judge
 from intop.store import Store, opened
 
 SIDE = "other side"
@@ -68,11 +66,11 @@ P99s = Mapping[str, Mapping[Block, float]]
 """P99 (ms) by arm and round."""
 
 
-def waiting(bench: Bench, wait_ms: int) -> Bench:
-    """The bench, asking for dynamic pages that come so much later."""
-    cluster = bench.rig.cluster
+def waiting(testbed: ClusterTestbed, wait_ms: int) -> ClusterTestbed:
+    """The testbed, asking for dynamic pages that come so much later."""
+    cluster = testbed.rig.cluster
     later = replace(cluster, dynamic_path=f"{cluster.dynamic_path}?wait_ms={wait_ms}")
-    return replace(bench, rig=replace(bench.rig, cluster=later))
+    return replace(testbed, rig=replace(testbed.rig, cluster=later))
 
 
 class Effect(Protocol):
@@ -80,8 +78,8 @@ class Effect(Protocol):
 
     workload: str
 
-    def on(self, bench: Bench, arm: str) -> AbstractContextManager[Bench]:
-        """The bench for one trial of an arm."""
+    def on(self, testbed: ClusterTestbed, arm: str) -> AbstractContextManager[ClusterTestbed]:
+        """The testbed for one trial of an arm."""
 
     def truth(self, p99s: P99s) -> list[float]:
         """Ratios default / other side whose geometric mean is the true one."""
@@ -95,8 +93,8 @@ class Wait:
     workload: str = "dlt"
 
     @contextmanager
-    def on(self, bench: Bench, arm: str) -> Iterator[Bench]:
-        yield waiting(bench, BOTH_WAIT_MS + (self.wait_ms if arm == SIDE else 0))
+    def on(self, testbed: ClusterTestbed, arm: str) -> Iterator[ClusterTestbed]:
+        yield waiting(testbed, BOTH_WAIT_MS + (self.wait_ms if arm == SIDE else 0))
 
     def truth(self, p99s: P99s) -> list[float]:
         # Trial by trial: the mean of log(P99 + D) is not the logarithm of the mean P99 plus D.
@@ -112,13 +110,13 @@ class SlowLink:
     workload: str = "slt"
 
     @contextmanager
-    def on(self, bench: Bench, arm: str) -> Iterator[Bench]:
+    def on(self, testbed: ClusterTestbed, arm: str) -> Iterator[ClusterTestbed]:
         if arm != SIDE:
-            yield bench
+            yield testbed
             return
         self._reshape(self.share)
         try:
-            yield bench
+            yield testbed
         finally:
             self._reshape(1)
 
@@ -133,14 +131,14 @@ class SlowLink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneSided(Bench):
-    """A bench with an effect on the trials of one side."""
+class OneSided(ClusterTestbed):
+    """A testbed with an effect on the trials of one side."""
 
     effect: Effect
 
     def trial(self, planned: PlannedTrial, *rest: Any) -> Trial:
         with self.effect.on(self, planned.arm) as changed:
-            return Bench.trial(changed, planned, *rest)
+            return ClusterTestbed.trial(changed, planned, *rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +155,7 @@ def main() -> None:
     arguments = parsed()
     study, spec = study_of(arguments)
     effect = effect_of(arguments, spec)
-    if effect is not None:
-        # Where trials are made is nothing that a study could say; the stages look it up there.
-        replicas.bench = one_sided(effect)
+    testbeds = None if effect is None else one_sided(effect)
     deadline = time.monotonic() + 60 * arguments.minutes
     found: list[Found] = []
     try:
@@ -172,7 +168,7 @@ def main() -> None:
             print("|---:|---:|---:|---|---|---:|", flush=True)
             while len(found) < arguments.verdicts and time.monotonic() < deadline:
                 number = arguments.start + len(found)
-                found.append(one_verdict(store, replace(study, seed=number), effect))
+                found.append(one_verdict(store, replace(study, seed=number), effect, testbeds))
                 print(row(number, found[-1]), flush=True)
     finally:
         lab.down(spec.name)
@@ -255,11 +251,13 @@ def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
     return study, spec
 
 
-def one_verdict(store: Store, study: Study, effect: Effect | None) -> Found:
+def one_verdict(
+    store: Store, study: Study, effect: Effect | None, testbeds: Testbeds | None
+) -> Found:
     """A verdict on the host's own values against themselves."""
     began = time.monotonic()
-    task = begun(store, study)
-    verdict = judge(task, SIDE, DEFAULT)
+    task = begun(store, study, testbeds=testbeds)
+    verdict = judged(task, SIDE, DEFAULT)
     p99s = p99_by_round(task.trials("judge"))
     return Found(
         verdict=verdict,
@@ -275,15 +273,9 @@ def ratios_of_pairs(p99s: P99s) -> list[float]:
     return [one / two for one, two in zip(default, other, strict=True)]
 
 
-def one_sided(effect: Effect) -> Any:
-    """What stands in for `bench`."""
-
-    @contextmanager
-    def opened_bench(*arguments: Any) -> Iterator[OneSided]:
-        with bench(*arguments) as ready:
-            yield OneSided(**vars(ready), effect=effect)
-
-    return opened_bench
+def one_sided(effect: Effect) -> Testbeds:
+    """The replicas of the cluster, each with the effect."""
+    return altered(lambda ready: OneSided(**vars(ready), effect=effect))
 
 
 def row(number: int, found: Found) -> str:

@@ -12,7 +12,7 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.hosts.rig import Rig
-from intop.run.cluster_testbed import Bench
+from intop.run.cluster_testbed import ClusterTestbed
 from samples import VERDICT
 
 ADDRESS = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
@@ -41,7 +41,9 @@ def planned(arm: str) -> PlannedTrial:
 def test_one_side_asks_for_pages_that_come_later_by_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Bench, "trial", lambda bench, *_: bench.rig.cluster.dynamic_path)
+    monkeypatch.setattr(
+        ClusterTestbed, "trial", lambda testbed, *_: testbed.rig.cluster.dynamic_path
+    )
     ready = verdicts.OneSided(
         task=NOTHING,
         rig=Rig(CLUSTER, ()),
