@@ -402,7 +402,7 @@ def test_a_plan_of_what_is_not_there_any_more_is_refused(
         plan_again(context, replace(saved, campaign=7))
     with pytest.raises(IntopError, match="the plan is of campaign 1 of then"):
         plan_again(context, replace(saved, started_at="then"))
-    monkeypatch.setattr(plan, "plan", lambda *_, **__: {"x86": None})
+    monkeypatch.setattr("intop.deploy.plan.plan", lambda *_, **__: {"x86": None})
     with pytest.raises(IntopError, match="its verdict is no gain any more"):
         plan_again(context, saved)
 
