@@ -11,6 +11,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.report.progress import LineProgress
+from intop.run import registry
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.run.executor import execute, replicas
@@ -57,6 +58,7 @@ class FixedPlan(Stage[list[Trial]]):
     def __init__(self, task: Task, name: str, plan: Plan, *, ends_by_failures: bool) -> None:
         super().__init__(task)
         self.name = name  # type: ignore[misc]
+        self.explores = registry.stage(name).explores  # type: ignore[misc]
         self.ends_by_failures = ends_by_failures  # type: ignore[misc]
         self._plan = plan
 

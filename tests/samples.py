@@ -15,7 +15,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.results import Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
-from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
+from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.hosts.host import Completed
 from intop.learn.samples import Samples
 
@@ -94,7 +94,7 @@ def trial(
 
     It is of an `arm` in the round of this `number`, if any.
     """
-    good = status in ("ok", "pruned")
+    good = status in USABLE
     return Trial(
         planned=PlannedTrial(
             index=index, role="design", configuration=configuration, arm=arm, round=number

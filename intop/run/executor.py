@@ -52,7 +52,7 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
             if shown:
                 task.context.progress.end()
         found = stage.result([made[p.index] for p in plan if p.index in made])
-    if type(found) in KINDS:
+    if isinstance(found, stage.result_type) and stage.result_type in KINDS:
         task.store.put(task.subject, found)
     return found
 

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench
-from intop.cli import apply, planned
+from fakes import FakeTestbed
+from intop.cli import apply as apply_command
+from intop.cli import planned
 from intop.deploy import apply
 from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, planned_key
+from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
-from intop.run.cluster_testbed import Bench
+from intop.run.cluster_testbed import ClusterTestbed
 from samples import DEPLOYMENT, VERDICT
 
 NAMES = ("one", "two", "three")
@@ -40,7 +42,7 @@ def planned_on(hosts: Mapping[str, HostPlan], *, persist: bool = False) -> Plan:
 class Fleet:
     """Three replicas; a deployment makes P99 so many times better on each."""
 
-    bench: FakeBench
+    testbed: FakeTestbed
     gains: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(NAMES, 3.0))
     left: dict[str, tuple[Mapping[str, str], Any]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
@@ -50,11 +52,11 @@ class Fleet:
         return planned_on(hosts or dict.fromkeys(NAMES, HOST))
 
     def roll_out(self, **options: Any) -> list[tuple[str, str]]:
-        context = self.bench.task.context
+        context = self.testbed.task.context
         done = apply.roll_out(context, options.pop("plan", self.plan()), **options)
         return [(host.host, host.outcome) for host in done.hosts]
 
-    def on(self, number: int) -> FakeBench:
+    def on(self, number: int) -> FakeTestbed:
         name = NAMES[number]
 
         def latency(planned: PlannedTrial) -> int:
@@ -62,7 +64,7 @@ class Fleet:
             gain = 1.0 if planned.configuration.is_default else self.gains[name]
             return round(20_000 * noise / gain)
 
-        made = replace(self.bench, name=name, latency=latency, measured=[])
+        made = replace(self.testbed, name=name, latency=latency, measured=[])
         vars(made).update(
             guard=SimpleNamespace(snapshot=self.snapshots.get(name, OWN)),
             leave=lambda configuration, about, file: self.left.update(
@@ -74,17 +76,17 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    made = Fleet(bench)
+def fleet(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    made = Fleet(testbed)
 
     @contextmanager
-    def opened(_: object, number: int, *, originals: bool) -> Iterator[FakeBench]:
+    def opened(_: object, number: int, *, originals: bool) -> Iterator[FakeTestbed]:
         assert originals
         one = made.on(number)
         yield one
         made.events.append(f"{NAMES[number]} {len(one.measured)}")
 
-    monkeypatch.setattr(apply, "bench", opened)
+    monkeypatch.setattr(apply, "cluster_testbed", opened)
     return made
 
 
@@ -92,7 +94,7 @@ def test_host_by_host_with_rounds_of_its_own(fleet: Fleet) -> None:
     assert [(name, "applied") for name in NAMES] == fleet.roll_out()
     assert dict.fromkeys(NAMES, (DEPLOYMENT.values, None)) == fleet.left
     assert ["one 8", "two 8", "three 8"] == fleet.events
-    plan = fleet.bench.task.store.plan(fleet.bench.task.subject, "apply")
+    plan = fleet.testbed.task.store.plan(fleet.testbed.task.subject, "apply")
     assert list(range(24)) == [place.index for place in plan]
 
 
@@ -101,7 +103,7 @@ def test_a_host_without_a_gain_is_given_back_and_stops_it(
     fleet: Fleet, stops_at: str, untouched: int
 ) -> None:
     fleet.gains = {**fleet.gains, stops_at: 1.0}
-    found = apply.roll_out(fleet.bench.task.context, fleet.plan())
+    found = apply.roll_out(fleet.testbed.task.context, fleet.plan())
     assert found.is_stopped
     assert untouched == len(found.untouched)
     assert stops_at not in fleet.left
@@ -117,19 +119,26 @@ def test_no_loss_can_be_enough_and_a_loss_never_is(fleet: Fleet, gain: float, ou
     assert ("one", outcome) == fleet.roll_out(accept_no_loss=True)[0]
 
 
+def test_a_hosts_verdict_is_not_the_campaigns(fleet: Fleet) -> None:
+    task = fleet.testbed.task
+    task.store.put(task.subject, VERDICT)
+    fleet.roll_out()
+    assert VERDICT == task.store.get(task.subject, Verdict)
+
+
 def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
-    fleet.bench.dies_after = 3
+    fleet.testbed.dies_after = 3
     with pytest.raises(KeyboardInterrupt):
         fleet.roll_out()
     assert {} == fleet.left
-    fleet.bench.dies_after = None
+    fleet.testbed.dies_after = None
     fleet.roll_out()
     assert "one 5" == fleet.events[0]
 
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
     plan = planned_on({"one": DONE, "two": HOST}, persist=True)
-    done = apply.roll_out(fleet.bench.task.context, plan)
+    done = apply.roll_out(fleet.testbed.task.context, plan)
     assert [("one", "already"), ("two", "applied")] == [(h.host, h.outcome) for h in done.hosts]
     assert {FILE} == {host.file for host in done.hosts}
     assert ["two"] == list(fleet.left)
@@ -169,11 +178,11 @@ def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
 
     @contextmanager
     def made(**_: object) -> Iterator[Any]:
-        yield fleet.bench.task.context, found
+        yield fleet.testbed.task.context, found
 
-    monkeypatch.setattr(apply, "planned", made)
+    monkeypatch.setattr(apply_command, "planned", made)
     with pytest.raises(IntopError, match=r"two: net\.core\.somaxconn can't be set"):
-        apply.command(["--yes"], standalone_mode=False)
+        apply_command.command(["--yes"], standalone_mode=False)
     assert ([], {}) == (fleet.events, fleet.left)
     assert "IMPOSSIBLE  net.core.somaxconn: this kernel" in capsys.readouterr().err
 
@@ -203,12 +212,12 @@ def test_what_a_plan_in_a_file_says_is_not_said_again(option: str) -> None:
     with pytest.raises(
         UsageError, match=r"plan\.json says what is to be done: leave --.* out here"
     ):
-        apply.command(["plan.json", option], standalone_mode=False)
+        apply_command.command(["plan.json", option], standalone_mode=False)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:
     with pytest.raises(UsageError, match=r"nosuch\.json: can't be read"):
-        apply.command([str(tmp_path / "nosuch.json")], standalone_mode=False)
+        apply_command.command([str(tmp_path / "nosuch.json")], standalone_mode=False)
 
 
 def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_apply() -> None:
@@ -217,18 +226,18 @@ def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_
         guard=SimpleNamespace(snapshot={"a.b": "1"}, base={"a.b": "0"}, apply=done.append),
         _settle=lambda: done.append("nginx started"),
     )
-    Bench.give_nginx_its_own(ready)
+    ClusterTestbed.give_nginx_its_own(ready)
     assert [Configuration({"a.b": "1"}), "nginx started"] == done
 
 
 def test_without_a_gain_there_is_nothing_to_roll_out(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.task.store.put(bench.task.subject, replace(VERDICT, ratio_low=0.9))
-    context = nullcontext(bench.task.context)
+    testbed.task.store.put(testbed.task.subject, replace(VERDICT, ratio_low=0.9))
+    context = nullcontext(testbed.task.context)
     monkeypatch.setattr(planned, "stored_context", lambda *_, **__: context)
     with pytest.raises(SystemExit) as ended:
-        apply.command([], standalone_mode=False)
+        apply_command.command([], standalone_mode=False)
     assert 3 == ended.value.code
     assert "keep the defaults" in capsys.readouterr().out
 
@@ -236,6 +245,6 @@ def test_without_a_gain_there_is_nothing_to_roll_out(
 def test_hosts_are_not_changed_without_a_yes(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO())
     with pytest.raises(UsageError, match="say --yes to do it"):
-        apply._confirm([fleet.plan()], yes=False)
-    apply._confirm([fleet.plan()], yes=True)
-    apply._confirm([fleet.plan(one=DONE)], yes=False)
+        apply_command._confirm([fleet.plan()], yes=False)
+    apply_command._confirm([fleet.plan()], yes=True)
+    apply_command._confirm([fleet.plan(one=DONE)], yes=False)

@@ -17,7 +17,7 @@ from intop.hosts.ssh import connect
 from intop.lab.cluster import cluster
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import bench
+from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
 from samples import VERDICT
@@ -99,7 +99,9 @@ def finish_campaign(study: Study, verdict: Verdict) -> None:
             archs=(subject.arch,),
             workloads=(loaded.workloads["slt"],),
         )
-        with bench(Task(context=context, subject=subject, workload=loaded.workloads["slt"])):
+        with cluster_testbed(
+            Task(context=context, subject=subject, workload=loaded.workloads["slt"])
+        ):
             pass
         store.put(subject, verdict)
 

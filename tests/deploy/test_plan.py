@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.config.catalogue import load_catalogue
-from intop.deploy import plan
 from intop.deploy.deployable import deployments
 from intop.deploy.host_plans import (
     Seen,
@@ -170,24 +169,24 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
     return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=())
 
 
-def replica(bench: FakeBench, seen: SeenCluster, **changes: Any) -> HostPlan:
-    return replica_plan(bench.task, seen, 0, replace(DEPLOYMENT, **changes), persist=False)
+def replica(testbed: FakeTestbed, seen: SeenCluster, **changes: Any) -> HostPlan:
+    return replica_plan(testbed.task, seen, 0, replace(DEPLOYMENT, **changes), persist=False)
 
 
-def measured(bench: FakeBench) -> None:
+def measured(testbed: FakeTestbed) -> None:
     """A campaign with a trial, made on this replica as it is."""
-    store, subject = bench.task.store, bench.task.subject
+    store, subject = testbed.task.store, testbed.task.subject
     found = seen_cluster()
     store.put(subject, found.balancer.probe)
     assert found.tool is not None
-    conditions = conditions_of(bench.task, found.cluster, found.balancer.probe.facts, found.tool)
+    conditions = conditions_of(testbed.task, found.cluster, found.balancer.probe.facts, found.tool)
     store.write_plan(subject, "collect", [trial().planned])
     store.add(subject, trial(conditions=conditions))
 
 
-def test_a_replica_as_it_was_measured_is_ready(bench: FakeBench) -> None:
-    measured(bench)
-    found = replica(bench, seen_cluster())
+def test_a_replica_as_it_was_measured_is_ready(testbed: FakeTestbed) -> None:
+    measured(testbed)
+    found = replica(testbed, seen_cluster())
     assert ((), (), ["changes", "changes"]) == (
         found.problems,
         found.obstacles,
@@ -203,52 +202,52 @@ def test_a_replica_as_it_was_measured_is_ready(bench: FakeBench) -> None:
     ],
 )
 def test_what_a_campaign_would_refuse_is_found_before(
-    bench: FakeBench, values: dict[str, str], facts: dict[str, str], words: str
+    testbed: FakeTestbed, values: dict[str, str], facts: dict[str, str], words: str
 ) -> None:
-    measured(bench)
-    (problem,) = replica(bench, seen_cluster(values=values, **facts)).problems
+    measured(testbed)
+    (problem,) = replica(testbed, seen_cluster(values=values, **facts)).problems
     assert words in problem
     # What a session has set there meanwhile says nothing of the host.
     held = HostState(holder="me", since="noon")
-    (problem,) = replica(bench, seen_cluster(held, values, **facts)).problems
+    (problem,) = replica(testbed, seen_cluster(held, values, **facts)).problems
     assert "is held by me" in problem
 
 
-def test_what_an_apply_has_left_is_not_the_hosts_own(bench: FakeBench) -> None:
-    measured(bench)
+def test_what_an_apply_has_left_is_not_the_hosts_own(testbed: FakeTestbed) -> None:
+    measured(testbed)
     seen = seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
-    found = replica(bench, seen)
+    found = replica(testbed, seen)
     assert (True, ()) == (found.has_it, found.problems)
     other = (DEPLOYMENT.changes[0], replace(DEPLOYMENT.changes[1], value="65"))
-    found = replica(bench, seen, changes=other)
+    found = replica(testbed, seen, changes=other)
     assert (False, (), LEFT) == (found.has_it, found.problems, found.applied)
     assert OWN == {key.change.key: key.before for key in found.keys}
     assert ["is so", "changes"] == [key.outcome for key in found.keys]
 
 
-def test_what_the_study_leaves_out_is_an_obstacle(bench: FakeBench) -> None:
-    study = replace(bench.task.context.study, wanted=("net.ipv4.*",))
-    bench.task = replace(bench.task, context=replace(bench.task.context, study=study))
-    (key,) = replica(bench, seen_cluster()).obstacles
+def test_what_the_study_leaves_out_is_an_obstacle(testbed: FakeTestbed) -> None:
+    study = replace(testbed.task.context.study, wanted=("net.ipv4.*",))
+    testbed.task = replace(testbed.task, context=replace(testbed.task.context, study=study))
+    (key,) = replica(testbed, seen_cluster()).obstacles
     assert SOMAXCONN == key.change.key
     assert "it is not among the parameters in [study]. Tune again" in key.obstacle
     # But what an apply has left, is guarded as well.
-    assert () == replica(bench, seen_cluster(HostState(applied=LEFT))).obstacles
+    assert () == replica(testbed, seen_cluster(HostState(applied=LEFT))).obstacles
 
 
-def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(bench: FakeBench) -> None:
-    (problem,) = replica(bench, seen_cluster(machine="riscv64")).problems
+def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(testbed: FakeTestbed) -> None:
+    (problem,) = replica(testbed, seen_cluster(machine="riscv64")).problems
     assert "is a riscv64 machine, and cluster x86 accepts x86_64" in problem
 
 
-def test_the_other_hosts_of_a_cluster_are_asked_too(bench: FakeBench) -> None:
+def test_the_other_hosts_of_a_cluster_are_asked_too(testbed: FakeTestbed) -> None:
     seen = seen_cluster()
     found = look_around(seen.cluster, seen.balancer, refuse)
     assert found.tool is None
     told = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
     assert told == list(found.problems)
-    assert tuple(told) == replica(bench, found).problems
-    assert () == replica(bench, replace(found, balancer=done().balancer)).problems
+    assert tuple(told) == replica(testbed, found).problems
+    assert () == replica(testbed, replace(found, balancer=done().balancer)).problems
 
 
 def done() -> SeenCluster:
@@ -267,18 +266,18 @@ def refuse(address: HostAddress) -> Host:
 
 
 @pytest.fixture
-def context(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> Context:
+def context(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Context:
     def not_up(name: str) -> None:
         raise LabError(f"lab {name} is not up")
 
     monkeypatch.setattr(lab, "cluster", not_up)
-    return replace(bench.task.context, connect=refuse)
+    return replace(testbed.task.context, connect=refuse)
 
 
-def judged(bench: FakeBench, verdict: Any = VERDICT) -> None:
+def judged(testbed: FakeTestbed, verdict: Any = VERDICT) -> None:
     values = {RMEM: "4096 131072 6291456", SOMAXCONN: "4096"}
-    bench.task.store.put(bench.task.subject, probe_of(values))
-    bench.task.store.put(bench.task.subject, verdict)
+    testbed.task.store.put(testbed.task.subject, probe_of(values))
+    testbed.task.store.put(testbed.task.subject, verdict)
 
 
 def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
@@ -286,18 +285,18 @@ def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
         plan(context)
 
 
-def test_what_has_no_gain_keeps_the_defaults(bench: FakeBench, context: Context) -> None:
-    judged(bench, replace(VERDICT, ratio_low=0.9))
+def test_what_has_no_gain_keeps_the_defaults(testbed: FakeTestbed, context: Context) -> None:
+    judged(testbed, replace(VERDICT, ratio_low=0.9))
     assert {"x86": None} == plan(context)
     both = replace(context, archs=("x86", "arm"))
     assert {"x86": None} == plan(both)
-    assert "left out: arm: no verdict yet" in bench.told.getvalue()
+    assert "left out: arm: no verdict yet" in testbed.told.getvalue()
 
 
 def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
-    bench: FakeBench, context: Context
+    testbed: FakeTestbed, context: Context
 ) -> None:
-    judged(bench)
+    judged(testbed)
     clusters = {"x86": (LabSpec(name="gone"),)}
     found = plan(replace(context, study=replace(context.study, clusters=clusters)))["x86"]
     assert found is not None
@@ -309,18 +308,18 @@ def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
     assert {RMEM, SOMAXCONN} == set(found.deployment.values)
 
 
-def test_a_host_gets_what_one_architecture_has(bench: FakeBench, context: Context) -> None:
-    judged(bench)
-    subject = replace(bench.task.subject, arch="arm")
-    bench.task.store.put(subject, probe_of({RMEM: "4096 131072 6291456", SOMAXCONN: "4096"}))
-    bench.task.store.put(subject, VERDICT)
+def test_a_host_gets_what_one_architecture_has(testbed: FakeTestbed, context: Context) -> None:
+    judged(testbed)
+    subject = replace(testbed.task.subject, arch="arm")
+    testbed.task.store.put(subject, probe_of({RMEM: "4096 131072 6291456", SOMAXCONN: "4096"}))
+    testbed.task.store.put(subject, VERDICT)
     named = HostAddress(name="far", role="load-balancer", hostname="far")
     with pytest.raises(UsageError, match=r"x86 and arm have a gain.*say with --arch"):
         plan(replace(context, archs=("x86", "arm")), hosts=[named])
 
 
-def test_a_plan_says_how_it_is_to_be_rolled_out(bench: FakeBench, context: Context) -> None:
-    judged(bench)
+def test_a_plan_says_how_it_is_to_be_rolled_out(testbed: FakeTestbed, context: Context) -> None:
+    judged(testbed)
     named = [address("far")]
     found = plan(context, hosts=named)["x86"]
     assert found is not None
@@ -358,7 +357,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
         assert (("x86",), ["slt"]) == (narrow.archs, [w.name for w in narrow.workloads])
         return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
 
-    monkeypatch.setattr(plan, "plan", again)
+    monkeypatch.setattr("intop.deploy.plan.plan", again)
     return SavedPlan(
         study=context.study.name,
         campaign=context.campaign.id,
@@ -403,7 +402,7 @@ def test_a_plan_of_what_is_not_there_any_more_is_refused(
         plan_again(context, replace(saved, campaign=7))
     with pytest.raises(IntopError, match="the plan is of campaign 1 of then"):
         plan_again(context, replace(saved, started_at="then"))
-    monkeypatch.setattr(plan, "plan", lambda *_, **__: {"x86": None})
+    monkeypatch.setattr("intop.deploy.plan.plan", lambda *_, **__: {"x86": None})
     with pytest.raises(IntopError, match="its verdict is no gain any more"):
         plan_again(context, saved)
 
@@ -418,9 +417,9 @@ def test_a_plan_for_review_is_refused(context: Context, monkeypatch: pytest.Monk
 # Which set leaves the campaign --------------------------------------------------------------------
 
 
-def explained(bench: FakeBench, **changes: Any) -> None:
+def explained(testbed: FakeTestbed, **changes: Any) -> None:
     """A winner of two keys, of which one is the smallest set and keeps all of the gain."""
-    judged(bench)
+    judged(testbed)
     ratio = RatioInterval(VERDICT.ratio, VERDICT.ratio_low, VERDICT.ratio_high)
     minimal = Configuration({SOMAXCONN: VERDICT.configuration.values[SOMAXCONN]})
     made = Explanation(
@@ -435,7 +434,7 @@ def explained(bench: FakeBench, **changes: Any) -> None:
         level=0.95,
         trials=60,
     )
-    bench.task.store.put(bench.task.subject, replace(made, **changes))
+    testbed.task.store.put(testbed.task.subject, replace(made, **changes))
 
 
 def kept_of(share: float, smaller: float = 3.0, full: float = 3.0) -> Kept:
@@ -450,29 +449,31 @@ def leaving(context: Context, *, whole: bool = False) -> tuple[str, set[str], st
 
 
 def test_the_smallest_set_leaves_where_it_is_a_gain_and_keeps_enough(
-    bench: FakeBench, context: Context
+    testbed: FakeTestbed, context: Context
 ) -> None:
-    explained(bench, kept=kept_of(0.9))
+    explained(testbed, kept=kept_of(0.9))
     assert ("smallest set", {SOMAXCONN}, "") == leaving(context)
     assert ("winner", {RMEM, SOMAXCONN}, "") == leaving(context, whole=True)
 
 
-def test_a_set_that_keeps_less_than_was_asked_for_stays(bench: FakeBench, context: Context) -> None:
-    explained(bench, kept=kept_of(0.899))
+def test_a_set_that_keeps_less_than_was_asked_for_stays(
+    testbed: FakeTestbed, context: Context
+) -> None:
+    explained(testbed, kept=kept_of(0.899))
     why = "it keeps less than 90% of the gain"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
 
 
-def test_a_set_that_is_no_gain_by_itself_stays(bench: FakeBench, context: Context) -> None:
-    explained(bench, verdict=replace(VERDICT, ratio_low=0.9))
+def test_a_set_that_is_no_gain_by_itself_stays(testbed: FakeTestbed, context: Context) -> None:
+    explained(testbed, verdict=replace(VERDICT, ratio_low=0.9))
     why = "by itself it is no gain (no significant gain)"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
 
 
 @pytest.mark.parametrize(("smaller", "origin"), [(1.5, "smallest set"), (0.8, "winner")])
 def test_beside_a_winner_without_a_gain_the_better_one_leaves(
-    bench: FakeBench, context: Context, smaller: float, origin: str
+    testbed: FakeTestbed, context: Context, smaller: float, origin: str
 ) -> None:
     """In these rounds the winner had none, so there is no share of it."""
-    explained(bench, kept=kept_of(float("nan"), smaller=smaller, full=0.98))
+    explained(testbed, kept=kept_of(float("nan"), smaller=smaller, full=0.98))
     assert origin == leaving(context)[0]

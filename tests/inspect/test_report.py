@@ -47,7 +47,7 @@ def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
     ]
     (screen, judge, apply) = x86.stages
     assert ("screen", 11, 11) == (screen.stage, screen.planned, screen.measured)
-    assert {"ok": 7, "failed": 1, "disturbed": 2, "overloaded": 1} == screen.by_status
+    assert {"ok": 7, "failed": 1, "disturbed": 2, "pruned": 1} == screen.by_status
     assert (10, 2) == (judge.measured, apply.measured)
     keys = {key for reason in x86.refused_keys for key in reason.keys}
     assert OTHER not in keys

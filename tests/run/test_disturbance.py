@@ -19,7 +19,7 @@ from intop.hosts.ssh import connect
 from intop.lab import app, processes
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import Bench, bench
+from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context
 from intop.store import opened
 
@@ -49,7 +49,7 @@ def programs_of(namespace: str) -> set[str]:
     return {processes.command_name(int(pid)) for pid in pids}
 
 
-def undisturbed(ready: Bench, attempts: int = 40) -> Trial:
+def undisturbed(ready: ClusterTestbed, attempts: int = 40) -> Trial:
     """A trial that is measured again while it is disturbed: by the machine's other work.
 
     That may go on for a minute; whoever is flagged for longer, is flagged without a reason.
@@ -90,7 +90,7 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
     crowded: list[Trial] = []
     with contexts(study, tmp_path) as context:
         for task in context.subjects():
-            with bench(task) as ready:
+            with cluster_testbed(task) as ready:
                 quiet += [undisturbed(ready), undisturbed(ready)]
                 with hogs():
                     crowded += [ready.trial(BASELINE, "collect", attempt) for attempt in range(2)]
@@ -123,7 +123,7 @@ def test_somebody_who_changes_keys_meanwhile_disturbs_and_then_ends_the_measurin
     )
     with contexts(study, tmp_path) as context, pytest.raises(HostError) as caught:  # noqa: PT012
         task = next(iter(context.subjects()))
-        with bench(task) as ready:
+        with cluster_testbed(task) as ready:
             before = ready.guard.snapshot[SOMAXCONN]
             meanwhile = threading.Timer(0.5, set_by_somebody, ["55"])
             meanwhile.start()

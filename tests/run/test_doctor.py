@@ -27,10 +27,11 @@ from intop.hosts.sysctl import PROBE
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import Bench, bench
+from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
 from intop.run.doctor import check_ready, examine
-from intop.run.replicas import benches, check_alike, in_common
+from intop.run.executor import replicas
+from intop.run.replicas import check_alike, in_common
 from intop.store import Subject, opened
 from samples import trial
 
@@ -362,7 +363,7 @@ def lab(make_study: Callable[..., Any]) -> Lab:
 @pytest.fixture
 def task(lab: Lab) -> Iterator[Task]:
     study = load_study(lab.study.folder / "intop.toml")
-    with opened(str(lab.study.folder / "bench.db")) as store:
+    with opened(str(lab.study.folder / "own.db")) as store:
         context = Context(
             study=study,
             store=store,
@@ -376,12 +377,12 @@ def task(lab: Lab) -> Iterator[Task]:
         yield Task(context=context, subject=subject, workload=study.workloads["slt"])
 
 
-def in_use(task: Task) -> tuple[list[Bench], str]:
-    """The benches that a stage would measure on, and what was said meanwhile."""
+def in_use(task: Task) -> tuple[list[ClusterTestbed], str]:
+    """The testbeds that a stage would measure on, and what was said meanwhile."""
     told = StringIO()
     task = replace(task, context=replace(task.context, progress=LineProgress(told)))
     with ExitStack() as stack:
-        ready = [stack.enter_context(bench(task, n)) for n in (0, 1)]
+        ready = [stack.enter_context(cluster_testbed(task, n)) for n in (0, 1)]
         check_alike(*ready)
         return in_common(ready), told.getvalue()
 
@@ -397,7 +398,7 @@ def held(task: Task, number: int) -> Iterator[None]:
         host.close()
 
 
-def keys_of(one: Bench) -> list[str]:
+def keys_of(one: ClusterTestbed) -> list[str]:
     return [p.key for p in one.probed.space.parameters]
 
 
@@ -511,8 +512,8 @@ NOT_READY = {"a_lb": {"facts": MACHINE.replace("nginx/1.22.1", "")}, "a_lg": {"c
 
 
 def test_a_problem_keeps_a_campaign_from_starting(begin: Begin) -> None:
-    """Before the bench is opened, which would fail the test: it puts files on hosts."""
-    with pytest.raises(IntopError) as caught, benches(begin(StringIO(), **NOT_READY)):
+    """Before a testbed is opened, which would fail the test: it puts files on hosts."""
+    with pytest.raises(IntopError) as caught, replicas(begin(StringIO(), **NOT_READY)):
         pytest.fail("a campaign starts")
     told = str(caught.value)
     assert 2 == told.count("\n  PROBLEM  a-")

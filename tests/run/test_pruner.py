@@ -1,4 +1,4 @@
-"""Which trials are stopped before their end; and that they are, on a real lab."""
+"""Which trials are pruned; and that they are, on a real lab."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.campaign import FixedPlan, measured
 from fakes import FakeTestbed
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
@@ -15,9 +16,12 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import bench as ready_bench
+from intop.run.cluster_testbed import _pruned, cluster_testbed
 from intop.run.context import Context
-from intop.run.pruner import limit_ms, told
+from intop.run.pruner import prune_above_ms
+from intop.run.registry import stages
+from intop.stages.collect import Collect
+from intop.stages.sentinels import with_sentinels
 from intop.store import opened
 from samples import trial
 
@@ -38,35 +42,31 @@ DEFAULTS = [trial(DEFAULT, 1000), trial(OTHER, 77), trial(DEFAULT, 2000, index=1
     ],
 )
 def test_the_limit_is_a_multiple_of_the_defaults_p99(
-    made: list[Trial], expected: float | None
+    testbed: FakeTestbed, made: list[Trial], expected: float | None
 ) -> None:
-    assert pytest.approx(expected) == limit_ms(DESIGN, "screen", made, 5.0)
+    assert pytest.approx(expected) == prune_above_ms(Collect(testbed.task), DESIGN, made)
 
 
-@pytest.mark.parametrize(
-    ("planned", "stage", "factor", "is_limited"),
-    [
-        (DESIGN, "screen", 5.0, True),
-        (DESIGN, "collect", 1.5, True),
-        (DESIGN, "refine", 5.0, True),
-        (DESIGN, "collect", 0.0, False),
-        (DESIGN, "pick", 5.0, False),
-        (DESIGN, "judge", 5.0, False),
-        (DESIGN, "contest", 5.0, False),
-        (replace(DESIGN, configuration=DEFAULT), "collect", 5.0, False),
-    ],
-)
-def test_what_a_verdict_rests_on_is_never_stopped_nor_the_default(
-    planned: PlannedTrial, stage: str, factor: float, is_limited: bool
-) -> None:
-    assert is_limited == (limit_ms(planned, stage, DEFAULTS, factor) is not None)
+def test_zero_prunes_none_and_the_default_never_is(testbed: FakeTestbed) -> None:
+    context = testbed.task.context
+    study = replace(context.study, budget=replace(context.study.budget, prune_factor=0.0))
+    without = Collect(replace(testbed.task, context=replace(context, study=study)))
+    assert prune_above_ms(without, DESIGN, DEFAULTS) is None
+    default = replace(DESIGN, configuration=DEFAULT)
+    assert prune_above_ms(Collect(testbed.task), default, DEFAULTS) is None
 
 
-def test_why_it_was_stopped_is_told() -> None:
+def test_what_a_verdict_rests_on_is_never_pruned(testbed: FakeTestbed) -> None:
+    assert ["screen", "collect", "refine"] == [s.name for s in stages() if s.explores]
+    judge = FixedPlan(testbed.task, "judge", (), ends_by_failures=True)
+    assert prune_above_ms(judge, DESIGN, DEFAULTS) is None
+
+
+def test_why_it_was_pruned_is_said() -> None:
     assert (
-        "stopped after 3.1 of 30 s: its P99 is certainly above 450 ms (hopeless x the default's)"
-    ) == told(3.14, 30, 450.0)
-    assert "" == told(None, 30, 450.0)
+        "pruned after 3.1 of 30 s: its P99 is certainly above 450 ms (prune_factor x the default's)"
+    ) == _pruned(3.14, 30, 450.0)
+    assert "" == _pruned(None, 30, 450.0)
 
 
 def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
@@ -87,7 +87,7 @@ def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
 LIMIT_MS = 400.0
 
 
-def test_a_hopeless_trial_is_stopped_and_a_healthy_one_is_not(
+def test_a_bad_trial_is_pruned_and_a_healthy_one_is_not(
     make_study: Callable[..., Any], tmp_path: Path
 ) -> None:
     made = make_study("x86")
@@ -107,17 +107,17 @@ def test_a_hopeless_trial_is_stopped_and_a_healthy_one_is_not(
             workloads=(workload, flood),
         )
         for task in context.subjects():
-            with ready_bench(task) as ready:
+            with cluster_testbed(task) as ready:
                 trials.append(ready.trial(DESIGN, "collect", 0, LIMIT_MS))
-    healthy, hopeless = trials
+    healthy, bad = trials
     assert ("ok", None) == (healthy.status, healthy.pruned_above_ms), healthy.detail
 
-    assert "overloaded" == hopeless.status, hopeless.detail
-    assert hopeless.detail.startswith("stopped after ")
-    assert hopeless.detail.endswith(
-        " of 10 s: its P99 is certainly above 400 ms (hopeless x the default's)"
+    assert "pruned" == bad.status, bad.detail
+    assert bad.detail.startswith("pruned after ")
+    assert bad.detail.endswith(
+        " of 10 s: its P99 is certainly above 400 ms (prune_factor x the default's)"
     )
-    assert hopeless.seconds < flood.duration_s
-    assert hopeless.usable
-    assert LIMIT_MS == hopeless.pruned_above_ms < hopeless.p99_ms
-    assert 0 < hopeless.achieved_rps < flood.rate_rps
+    assert bad.seconds < flood.duration_s
+    assert bad.usable
+    assert LIMIT_MS == bad.pruned_above_ms < bad.p99_ms
+    assert 0 < bad.achieved_rps < flood.rate_rps

@@ -1,4 +1,4 @@
-"""Opening replicas, with benches that say what each trial comes to."""
+"""Opening replicas, with testbeds that say what each trial comes to."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
-from intop.run import replicas
+from intop.run import executor, replicas
 from intop.run.context import Task
 from intop.stages.sentinels import with_sentinels
 from samples import places, trial
@@ -23,12 +23,12 @@ from samples import places, trial
 class Cluster:
     """Replicas that measure the default at the P99 (us) they are given, one after the other."""
 
-    benches: list[FakeTestbed]
+    testbeds: list[FakeTestbed]
     opened: list[int]
 
     @property
     def task(self) -> Task:
-        return self.benches[0].task
+        return self.testbeds[0].task
 
     def stage(self) -> None:
         plan = with_sentinels([p.configuration for p in places(4)], 2, 2)
@@ -40,27 +40,29 @@ def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     def make(*p99_us: int) -> Cluster:
         study = testbed.task.context.study
         labs = study.clusters["x86"] * len(p99_us)
-        context = replace(testbed.task.context, study=replace(study, clusters={"x86": labs}))
+        context = replace(
+            testbed.task.context, study=replace(study, clusters={"x86": labs}), testbeds=None
+        )
         task = replace(testbed.task, context=context)
 
         def latency(start: int) -> Callable[[Any], int]:
             scatter = iter(range(10_000))
             return lambda _: start + 7 * (next(scatter) % 5)
 
-        benches = [
+        testbeds = [
             FakeTestbed(task, name=f"lb-{n}", latency=latency(us)) for n, us in enumerate(p99_us)
         ]
-        made = Cluster(benches, [])
+        made = Cluster(testbeds, [])
 
         @contextmanager
         def opened(_task: Task, replica: int) -> Iterator[FakeTestbed]:
             made.opened.append(replica)
-            yield benches[replica]
+            yield testbeds[replica]
 
-        monkeypatch.setattr(replicas, "bench", opened)
-        monkeypatch.setattr(replicas, "check_ready", lambda _task: None)
-        monkeypatch.setattr(replicas, "check_alike", lambda _one, _other: None)
-        monkeypatch.setattr(replicas, "in_common", list)
+        monkeypatch.setattr(executor, "cluster_testbed", opened)
+        monkeypatch.setattr(executor, "check_ready", lambda _task: None)
+        monkeypatch.setattr(executor, "check_alike", lambda _one, _other: None)
+        monkeypatch.setattr(executor, "in_common", list)
         return made
 
     return make
@@ -72,7 +74,7 @@ def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]
     made.stage()
     assert 2 == replicas.replicas_in_use(made.task)
     rounds = made.task.context.study.budget.agree_rounds
-    first, second = (b.measured for b in made.benches)
+    first, second = (one.measured for one in made.testbeds)
     assert [*range(0, 2 * rounds, 2), 0, 2, 4, 6] == first
     assert [*range(1, 2 * rounds, 2), 1, 3, 5, 7] == second
     # They have agreed once and for all: a further stage opens both at once.
@@ -94,7 +96,7 @@ def test_one_that_measures_something_else_is_left_out(
         testbed.told.getvalue()
     )
     rounds = made.task.context.study.budget.agree_rounds
-    assert [rounds + 8, rounds] == [len(b.measured) for b in made.benches]
+    assert [rounds + 8, rounds] == [len(one.measured) for one in made.testbeds]
     made.opened.clear()
     measured(made.task, "screen", places(2))
     assert [0] == made.opened
@@ -104,7 +106,7 @@ def test_one_that_is_disturbed_throughout_is_left_out(
     cluster: Callable[..., Cluster], testbed: FakeTestbed
 ) -> None:
     made = cluster(5_000, 5_000)
-    made.benches[1].statuses = ["disturbed"] * 100
+    made.testbeds[1].statuses = ["disturbed"] * 100
     made.stage()
     assert "replica lb-1 is left out: too few trials of the default" in testbed.told.getvalue()
     assert 1 == replicas.replicas_in_use(made.task)
@@ -112,14 +114,14 @@ def test_one_that_is_disturbed_throughout_is_left_out(
 
 def test_the_comparison_goes_on_where_it_was_interrupted(cluster: Callable[..., Cluster]) -> None:
     made = cluster(5_000, 5_000)
-    made.benches[0].dies_after = 3
+    made.testbeds[0].dies_after = 3
     with pytest.raises(KeyboardInterrupt):
         made.stage()
     assert 1 == replicas.replicas_in_use(made.task)
-    made.benches[0].dies_after = None
+    made.testbeds[0].dies_after = None
     made.stage()
-    assert [0, 2, 4, 6] == made.benches[0].measured[:4]
-    assert len(made.benches[0].measured) == made.task.context.study.budget.agree_rounds + 4
+    assert [0, 2, 4, 6] == made.testbeds[0].measured[:4]
+    assert len(made.testbeds[0].measured) == made.task.context.study.budget.agree_rounds + 4
 
 
 def test_a_replica_more_is_for_a_new_campaign(
@@ -137,7 +139,7 @@ def test_a_replica_more_is_for_a_new_campaign(
 def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
     testbed: FakeTestbed,
 ) -> None:
-    def bench_of(name: str, **changes: Any) -> Any:
+    def opened_on(name: str, **changes: Any) -> Any:
         @dataclass
         class Opened:
             task: Task
@@ -149,9 +151,9 @@ def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
         conditions = replace(trial(DEFAULT, 5_000).conditions, **changes)
         return Opened(testbed.task, name, conditions, probe_of(values))
 
-    replicas.check_alike(bench_of("one"), bench_of("two"))
+    replicas.check_alike(opened_on("one"), opened_on("two"))
     with pytest.raises(IncomparableError) as caught:
-        replicas.check_alike(bench_of("one"), bench_of("two", kernel="9.9", somaxconn="4096"))
+        replicas.check_alike(opened_on("one"), opened_on("two", kernel="9.9", somaxconn="4096"))
     assert "one and two are no replicas of each other (one against two):" in str(caught.value)
     assert "against 9.9" in str(caught.value)
     assert "net.core.somaxconn: 128 against 4096" in str(caught.value)

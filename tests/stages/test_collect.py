@@ -37,7 +37,7 @@ def latency(planned: PlannedTrial) -> int:
 
 @pytest.fixture(name="first_pass")
 def _first_pass(testbed: FakeTestbed) -> FakeTestbed:
-    """A testbed whose campaign has its first pass planned; without a refinement, a quarter of 16."""
+    """One whose campaign has its first pass planned; without a refinement, a quarter of 16."""
     testbed.latency = latency
     with_budget(testbed, sentinel_every=EVERY, refine_trials=0)
     planned(testbed)
