@@ -2,28 +2,21 @@
 
 from typing import Any
 
-import click
-
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     figures_options,
     force_option,
     new_option,
     samples_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 
 
-@click.command(
-    "collect",
-    cls=Command,
-    epilog=examples(
-        "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
-    ),
+@subcommand(
+    "collect", "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
 )
 @stage_options
 @samples_option

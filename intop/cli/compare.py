@@ -6,9 +6,7 @@ from pathlib import Path
 import click
 
 from intop.cli.options import (
-    Command,
     config_option,
-    examples,
     figures_options,
     json_option,
     output_folder,
@@ -16,6 +14,7 @@ from intop.cli.options import (
     say,
     say_figures,
     show_result,
+    subcommand,
     workload_option,
     write_page,
 )
@@ -24,15 +23,12 @@ from intop.errors import UsageError
 from intop.report.plain import inert
 
 
-@click.command(
+@subcommand(
     "compare",
-    cls=Command,
-    epilog=examples(
-        "intop compare x86 arm",
-        "intop compare x86 arm --workload slt --json",
-        "intop compare x86 arm --markdown > comparison.md",
-        "intop compare x86 arm --markdown --output compare.md --figures images",
-    ),
+    "intop compare x86 arm",
+    "intop compare x86 arm --workload slt --json",
+    "intop compare x86 arm --markdown > comparison.md",
+    "intop compare x86 arm --markdown --output compare.md --figures images",
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))

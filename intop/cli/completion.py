@@ -3,22 +3,19 @@
 import click
 from click.shell_completion import get_completion_class
 
-from intop.cli.options import Command, examples, print_result
+from intop.cli.options import print_result, subcommand
 from intop.errors import UsageError
 
 PROGRAM, VARIABLE = "intop", "_INTOP_COMPLETE"
 """The name that is completed, and what the shell asks by."""
 
 
-@click.command(
+@subcommand(
     "completion",
-    cls=Command,
-    epilog=examples(
-        "intop completion bash > ~/.local/share/bash-completion/completions/intop",
-        "intop completion zsh > ~/.zfunc/_intop    with fpath+=~/.zfunc before compinit",
-        "intop completion fish > ~/.config/fish/completions/intop.fish",
-        'eval "$(intop completion bash)"           this shell only',
-    ),
+    "intop completion bash > ~/.local/share/bash-completion/completions/intop",
+    "intop completion zsh > ~/.zfunc/_intop    with fpath+=~/.zfunc before compinit",
+    "intop completion fish > ~/.config/fish/completions/intop.fish",
+    'eval "$(intop completion bash)"           this shell only',
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context

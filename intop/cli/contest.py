@@ -6,24 +6,20 @@ import click
 
 from intop.cli import dry_run, values
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     force_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 
 
-@click.command(
+@subcommand(
     "contest",
-    cls=Command,
-    epilog=examples(
-        "intop contest                                       all baselines",
-        "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
-        "intop contest --default ubuntu-18.04                the same trials, judged against that",
-        "intop contest --again                               measure anew",
-    ),
+    "intop contest                                       all baselines",
+    "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
+    "intop contest --default ubuntu-18.04                the same trials, judged against that",
+    "intop contest --again                               measure anew",
 )
 @click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
 @stage_options

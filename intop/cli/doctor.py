@@ -7,24 +7,19 @@ import click
 
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     arch_option,
     config_option,
     dry_run_option,
-    examples,
     json_option,
     say,
     show_result,
     study_of,
+    subcommand,
 )
 from intop.cli.running import connect_to
 
 
-@click.command(
-    "doctor",
-    cls=Command,
-    epilog=examples("intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test"),
-)
+@subcommand("doctor", "intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
 @config_option
 @arch_option
 @json_option

@@ -2,21 +2,16 @@
 
 from typing import Any
 
-import click
-
 from intop.cli import dry_run
-from intop.cli.options import Command, dry_run_option, examples, figures_options, stage_options
+from intop.cli.options import dry_run_option, figures_options, stage_options, subcommand
 from intop.cli.running import exit_by, run_stage
 
 
-@click.command(
+@subcommand(
     "explain",
-    cls=Command,
-    epilog=examples(
-        "intop explain",
-        "intop explain --arch x86 --workload slt --figures figures",
-        "intop explain --json",
-    ),
+    "intop explain",
+    "intop explain --arch x86 --workload slt --figures figures",
+    "intop explain --json",
 )
 @stage_options
 @figures_options

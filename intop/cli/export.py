@@ -10,12 +10,11 @@ import click
 from intop.atomic import write_atomically
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
-    Command,
     arch_option,
     config_option,
-    examples,
     print_result,
     say,
+    subcommand,
     winner_option,
     workload_option,
 )
@@ -37,17 +36,14 @@ SYSCTL, TUNED, ANSIBLE, JSON, CSV, PARQUET = FORMATS = (
 TABLES = (CSV, PARQUET)
 
 
-@click.command(
+@subcommand(
     "export",
-    cls=Command,
-    epilog=examples(
-        "intop export --format sysctl --output 99-zz-intop.conf",
-        "intop export --format tuned --include throughput-performance --output intop-web",
-        "intop export --format ansible --arch arm --output intop-arm.yml",
-        "intop export --format json | jq .values",
-        "intop export --format csv --output trials.csv.gz          all trials, a row each",
-        "intop export --format parquet --stage collect --stage refine --output sds.parquet",
-    ),
+    "intop export --format sysctl --output 99-zz-intop.conf",
+    "intop export --format tuned --include throughput-performance --output intop-web",
+    "intop export --format ansible --arch arm --output intop-arm.yml",
+    "intop export --format json | jq .values",
+    "intop export --format csv --output trials.csv.gz          all trials, a row each",
+    "intop export --format parquet --stage collect --stage refine --output sds.parquet",
 )
 @config_option
 @arch_option

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import click
 
-from intop.cli.options import Command, examples, json_option, say, show_result
+from intop.cli.options import json_option, say, show_result, subcommand
 
 
-@click.command(
-    "models", cls=Command, epilog=examples("intop models models", "intop models models --json")
-)
+@subcommand("models", "intop models models", "intop models models --json")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @json_option
 def command(folder: Path, as_json: bool) -> None:

@@ -58,6 +58,11 @@ def examples(*lines: str) -> str:
     return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+def subcommand(name: str, *lines: str) -> Callable[[Callable[..., Any]], Command]:
+    """A command of this name, with lines of examples."""
+    return click.command(name, cls=Command, epilog=examples(*lines))
+
+
 def config_option(command: F) -> F:
     """--config, as `config`: a path or None."""
     return click.option(

@@ -2,25 +2,18 @@
 
 from typing import Any
 
-import click
-
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     force_option,
     new_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 
 
-@click.command(
-    "pilot",
-    cls=Command,
-    epilog=examples("intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json"),
-)
+@subcommand("pilot", "intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
 @stage_options
 @new_option
 @force_option

@@ -10,13 +10,12 @@ import click
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.hosts import host_options, named_hosts
 from intop.cli.options import (
-    Command,
-    examples,
     json_option,
     print_result,
     roll_out_options,
     say,
     show_result,
+    subcommand,
     winner_option,
     workload_option,
 )
@@ -29,16 +28,13 @@ if TYPE_CHECKING:
     from intop.hosts.host import Connect
 
 
-@click.command(
+@subcommand(
     "plan",
-    cls=Command,
-    epilog=examples(
-        "intop plan                                    all load balancers of the study",
-        "intop plan --arch x86 --markdown > plan.md    for a pull request",
-        "intop plan --persist --output plan.json       for a review; then: intop apply plan.json",
-        "intop plan --winner                           the whole winner, not the smallest set",
-        "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
-    ),
+    "intop plan                                    all load balancers of the study",
+    "intop plan --arch x86 --markdown > plan.md    for a pull request",
+    "intop plan --persist --output plan.json       for a review; then: intop apply plan.json",
+    "intop plan --winner                           the whole winner, not the smallest set",
+    "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
 )
 @host_options
 @workload_option

@@ -2,21 +2,16 @@
 
 from typing import Any
 
-import click
-
 from intop.cli import dry_run
-from intop.cli.options import Command, dry_run_option, examples, figures_options, stage_options
+from intop.cli.options import dry_run_option, figures_options, stage_options, subcommand
 from intop.cli.running import run_stage
 
 
-@click.command(
+@subcommand(
     "refine",
-    cls=Command,
-    epilog=examples(
-        "intop refine",
-        "intop refine --arch x86 --workload slt --figures figures",
-        "intop refine --json",
-    ),
+    "intop refine",
+    "intop refine --arch x86 --workload slt --figures figures",
+    "intop refine --json",
 )
 @stage_options
 @figures_options

@@ -5,29 +5,25 @@ from pathlib import Path
 import click
 
 from intop.cli.options import (
-    Command,
     arch_option,
     config_option,
-    examples,
     json_option,
     output_folder,
     print_result,
     say,
+    subcommand,
     workload_option,
     write_page,
 )
 from intop.cli.running import stored_context
 
 
-@click.command(
+@subcommand(
     "report",
-    cls=Command,
-    epilog=examples(
-        "intop report                                   writes intop-report.html",
-        "intop report --arch x86 --output x86.html",
-        "intop report --csv tables                      also all its tables, a file each",
-        "intop report --json > report.json              all that it shows, and no file",
-    ),
+    "intop report                                   writes intop-report.html",
+    "intop report --arch x86 --output x86.html",
+    "intop report --csv tables                      also all its tables, a file each",
+    "intop report --json > report.json              all that it shows, and no file",
 )
 @config_option
 @arch_option

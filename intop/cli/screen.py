@@ -2,27 +2,20 @@
 
 from typing import Any
 
-import click
-
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     figures_options,
     force_option,
     new_option,
     samples_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 
 
-@click.command(
-    "screen",
-    cls=Command,
-    epilog=examples("intop screen", "intop screen --arch x86 --workload slt --samples 60"),
-)
+@subcommand("screen", "intop screen", "intop screen --arch x86 --workload slt --samples 60")
 @stage_options
 @samples_option
 @new_option

@@ -6,26 +6,22 @@ from typing import Any
 import click
 
 from intop.cli.options import (
-    Command,
-    examples,
     figures_options,
     models_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 from intop.errors import UsageError
 
 
-@click.command(
+@subcommand(
     "search",
-    cls=Command,
-    epilog=examples(
-        "intop search",
-        "intop search --workload dlt",
-        "intop search --models models",
-        "intop search --objectives p99,cpu --figures figures",
-        "intop search --algorithm annealing",
-    ),
+    "intop search",
+    "intop search --workload dlt",
+    "intop search --models models",
+    "intop search --objectives p99,cpu --figures figures",
+    "intop search --algorithm annealing",
 )
 @stage_options
 @figures_options

@@ -9,25 +9,21 @@ from intop.cli import campaign_status
 from intop.cli.exit_codes import DRIFT
 from intop.cli.hosts import chosen_hosts, host_options
 from intop.cli.options import (
-    Command,
-    examples,
     interruptible,
     json_option,
     show_result,
+    subcommand,
 )
 from intop.cli.passwords import connecting
 
 
-@click.command(
+@subcommand(
     "status",
-    cls=Command,
-    epilog=examples(
-        "intop status                              all load balancers of the study",
-        "intop status --arch arm --json",
-        "intop status --host root@10.0.0.5:22      needs no study",
-        "intop status --campaign                   how far it is; asks no host",
-        "watch -n 10 intop status --campaign       from another terminal",
-    ),
+    "intop status                              all load balancers of the study",
+    "intop status --arch arm --json",
+    "intop status --host root@10.0.0.5:22      needs no study",
+    "intop status --campaign                   how far it is; asks no host",
+    "watch -n 10 intop status --campaign       from another terminal",
 )
 @host_options
 @click.option("--campaign", is_flag=True, help="Only how far the campaign is; asks no host.")

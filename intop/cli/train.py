@@ -3,31 +3,25 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from intop.cli import table
 from intop.cli.options import (
-    Command,
-    examples,
     figures_options,
     models_option,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import run_stage
 
 
-@click.command(
+@subcommand(
     "train",
-    cls=Command,
-    epilog=examples(
-        "intop train",
-        "intop train --workload dlt --json",
-        "intop train --models models",
-        "intop train --figures figures",
-        "intop train --data trials.csv                              exported trials",
-        "intop train --data runs.csv --target p95_ms",
-        "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
-    ),
+    "intop train",
+    "intop train --workload dlt --json",
+    "intop train --models models",
+    "intop train --figures figures",
+    "intop train --data trials.csv                              exported trials",
+    "intop train --data runs.csv --target p95_ms",
+    "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
 )
 @stage_options
 @figures_options

@@ -6,28 +6,24 @@ import click
 
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     config_option,
     dry_run_option,
-    examples,
     json_option,
     say,
     show_result,
+    subcommand,
     workload_option,
 )
 from intop.cli.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
 
 
-@click.command(
+@subcommand(
     "transfer",
-    cls=Command,
-    epilog=examples(
-        "intop transfer x86 arm",
-        "intop transfer x86 arm --workload slt --rounds 20",
-        "intop transfer x86 arm --no-measure --json",
-        "intop transfer x86 arm --again                 measure anew",
-    ),
+    "intop transfer x86 arm",
+    "intop transfer x86 arm --workload slt --rounds 20",
+    "intop transfer x86 arm --no-measure --json",
+    "intop transfer x86 arm --again                 measure anew",
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))

@@ -7,14 +7,13 @@ import click
 
 from intop.cli import dry_run
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     force_option,
     new_option,
     print_result,
     say,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import exit_by, opened_context
 from intop.errors import UsageError
@@ -26,11 +25,7 @@ if TYPE_CHECKING:
     from intop.store import Campaign, Store
 
 
-@click.command(
-    "tune",
-    cls=Command,
-    epilog=examples("intop tune", "intop tune --new", "intop tune --arch x86 --resume --json"),
-)
+@subcommand("tune", "intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 @stage_options
 @new_option
 @force_option

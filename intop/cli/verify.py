@@ -6,24 +6,20 @@ import click
 
 from intop.cli import dry_run, values
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     figures_options,
     stage_options,
+    subcommand,
 )
 from intop.cli.running import exit_by, run_stage
 
 
-@click.command(
+@subcommand(
     "verify",
-    cls=Command,
-    epilog=examples(
-        "intop verify",
-        "intop verify --arch x86 --workload slt",
-        "intop verify --default ubuntu-18.04",
-        "intop verify --figures figures",
-    ),
+    "intop verify",
+    "intop verify --arch x86 --workload slt",
+    "intop verify --default ubuntu-18.04",
+    "intop verify --figures figures",
 )
 @stage_options
 @figures_options
