@@ -19,7 +19,7 @@ def prune_above_ms(stage: Stage[Any], planned: PlannedTrial, made: Iterable[Tria
     That is `prune_factor` of the budget (0 prunes none) times the geometric mean of the P99 of the
     usable trials of the default among `made`, the trials of this stage so far.
     """
-    factor = stage.task.context.study.budget.prune_factor
+    factor = stage.budget.prune_factor
     if not stage.explores or planned.configuration.is_default or not factor:
         return None
     defaults = [t.p99_ms for t in made if t.configuration.is_default and t.usable]

@@ -47,7 +47,7 @@ class Replicas(Stage[Agreement]):
     def ask(self, so_far: SoFar) -> Batch | None:
         if so_far.plan:
             return so_far.unfinished
-        places = range(self.task.context.study.budget.agree_rounds * len(self.names))
+        places = range(self.budget.agree_rounds * len(self.names))
         return Batch(
             [PlannedTrial(index=n, role="baseline", configuration=DEFAULT) for n in places]
         )

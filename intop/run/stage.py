@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from intop.domain.campaign_status import Bound
 from intop.domain.effort import Span
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Budget
 from intop.run.context import Task
 from intop.run.prospect import Prospect
 from intop.run.testbed import Testbed
@@ -106,6 +107,11 @@ class Stage(ABC, Generic[R]):
 
     def __init__(self, task: Task) -> None:
         self.task = task
+
+    @property
+    def budget(self) -> Budget:
+        """The study's."""
+        return self.task.context.study.budget
 
     @classmethod
     def begin(cls, task: Task) -> Self:

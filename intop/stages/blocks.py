@@ -5,6 +5,7 @@ all of them alike.
 """
 
 import random
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -14,8 +15,11 @@ from intop.domain.configuration import Configuration
 from intop.domain.results import Verdict
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.run.context import Task
+from intop.run.stage import Batch, SoFar, Stage
+from intop.run.testbed import Testbed
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 Arms = Mapping[str, Configuration]
 """Configurations by the name of their arm, in the order in which they are told of."""
@@ -45,6 +49,24 @@ def blocks(
                 )
             )
     return plan
+
+
+class InRounds(Stage[R]):
+    """A stage that measures its arms in a number of rounds that is known before."""
+
+    rounds: int
+    series: int = 1
+
+    @abstractmethod
+    def arms(self, testbed: Testbed) -> Arms:
+        """What is measured on it."""
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if so_far.plan:
+            return so_far.unfinished
+        arms = self.arms(so_far.testbed())
+        plan = blocks(self.task, self.name, arms, self.rounds, series=self.series, start=self.start)
+        return Batch(plan)
 
 
 def latest_series(plan: Sequence[PlannedTrial]) -> tuple[int, list[PlannedTrial]]:

@@ -53,7 +53,7 @@ class Collect(Stage[Collected]):
         return Batch(further) if further else None
 
     def result(self, trials: Sequence[Trial]) -> Collected:
-        level = self._budget.level
+        level = self.budget.level
         measured = by_configuration(trials)
         return Collected(
             trials=tuple(trials),
@@ -63,10 +63,6 @@ class Collect(Stage[Collected]):
             default_noise=noise([m for m in measured if m.configuration.is_default], level=level),
             replicas=self.task.store.get(self.task.subject, Agreement),
         )
-
-    @property
-    def _budget(self) -> Budget:
-        return self.task.context.study.budget
 
     def _design(self, so_far: SoFar) -> list[PlannedTrial]:
         task, space = self.task, so_far.testbed().probed.space
@@ -78,9 +74,9 @@ class Collect(Stage[Collected]):
             )
         else:
             space = space.restricted(ranking.chosen)
-        count = self.samples or self._budget.collect_trials
+        count = self.samples or self.budget.collect_trials
         design = latin_hypercube(space, count, seed=task.seed("collect"))
-        return with_sentinels(design, self._budget.sentinel_every, replicas_in_use(task))
+        return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
 
     def _replicates(
         self, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
@@ -94,7 +90,7 @@ class Collect(Stage[Collected]):
         """
         planned = roles(plan)
         done = planned.count("replicate")
-        wanted = _wanted(self._budget, planned.count("design"))
+        wanted = _wanted(self.budget, planned.count("design"))
         measured = [m for m in by_configuration(trials) if not m.configuration.is_default]
         sound = [
             (m, variance)
@@ -115,7 +111,7 @@ class Collect(Stage[Collected]):
             configuration = sound[which][0].configuration
             place = len(plan) + len(batch)
             batch.append(PlannedTrial(index=place, role="replicate", configuration=configuration))
-            if number % self._budget.sentinel_every == 0:
+            if number % self.budget.sentinel_every == 0:
                 batch.append(PlannedTrial(index=place + 1, role="sentinel", configuration=DEFAULT))
         return batch
 

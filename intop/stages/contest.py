@@ -11,10 +11,11 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import UsageError
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
 from intop.stages.blocks import (
-    blocks,
+    Arms,
+    InRounds,
     first_problem,
     is_finished,
     latest_series,
@@ -26,7 +27,7 @@ from intop.stages.blocks import (
 from intop.stages.pilot import timed
 
 
-class MultiArm(Stage[Contest]):
+class MultiArm(InRounds[Contest]):
     """The host's own values, baselines and the tuned configuration in interleaved rounds.
 
     Entrants are the host's own values ("default"), the named baselines (or all), and, once there
@@ -56,12 +57,12 @@ class MultiArm(Stage[Contest]):
         self._entry = entry = _Entry.of(task, names)
         entry.check_reference(reference)
         self._reference = reference
-        self._rounds = rounds or task.context.study.budget.judge_pairs
+        self.rounds = rounds or task.context.study.budget.judge_pairs
         before = task.store.plan(task.subject, self.name)
-        self._series, planned = latest_series(before)
+        self.series, planned = latest_series(before)
         differences = _differences(entry, planned, rounds) if planned else []
         if planned and again and (differences or is_finished(task, self.name, planned)):
-            self._series, planned, differences = self._series + 1, [], []
+            self.series, planned, differences = self.series + 1, [], []
         if differences:
             raise UsageError(
                 f"{task.title}: this campaign's contest was planned otherwise (then against "
@@ -78,18 +79,12 @@ class MultiArm(Stage[Contest]):
         self.start = planned[0].index if planned else len(before)
         super().__init__(timed(task))
 
-    def ask(self, so_far: SoFar) -> Batch | None:
-        if so_far.plan:
-            return so_far.unfinished
-        chosen = chosen_baselines(self.task.context.study, self._entry.names)
-        try_out(self.task, so_far.testbed(), chosen)
-        arms = self._entry.arms()
-        return Batch(
-            blocks(self.task, self.name, arms, self._rounds, series=self._series, start=self.start)
-        )
+    def arms(self, testbed: Testbed) -> Arms:
+        try_out(self.task, testbed, chosen_baselines(self.task.context.study, self._entry.names))
+        return self._entry.arms()
 
     def result(self, trials: Sequence[Trial]) -> Contest:
-        level = self.task.context.study.budget.level
+        level = self.budget.level
         return _judged(self._entry, trials, self._reference, level)
 
 

@@ -128,7 +128,7 @@ class Explain(Stage[Explanation]):
                 if FEW in judgement.beside
                 else None
             ),
-            level=self.task.context.study.budget.level,
+            level=self.budget.level,
             trials=len(trials),
         )
         lines, reason = curves(self.task, explanation, trials)
@@ -156,7 +156,7 @@ class Explain(Stage[Explanation]):
             origin=SMALLEST,
             configuration=self.winner.made(minimal),
             against=self.verdict.against or HOST,
-            rounds=self.task.context.study.budget.explain_pairs,
+            rounds=self.budget.explain_pairs,
             looks=1,
             series=series,
             start=start,

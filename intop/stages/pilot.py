@@ -61,7 +61,7 @@ class FindDuration(Stage[Pilot]):
         return None
 
     def result(self, trials: Sequence[Trial]) -> Pilot:
-        budget = self.task.context.study.budget
+        budget = self.budget
         for duration_s in self._rungs():
             self._try(duration_s, trials)
         return chosen(
@@ -75,7 +75,7 @@ class FindDuration(Stage[Pilot]):
 
     def _rungs(self) -> Iterator[int]:
         """The durations (s) to try, each of which depends on what those before it came to."""
-        budget = self.task.context.study.budget
+        budget = self.budget
         if self.given is not None and self.given <= budget.pilot_max_s:
             yield self.given
         for count, duration_s in enumerate(self.ladder, start=1):
@@ -87,7 +87,7 @@ class FindDuration(Stage[Pilot]):
 
     @property
     def _count(self) -> int:
-        return self.task.context.study.budget.pilot_trials
+        return self.budget.pilot_trials
 
     def _place(self, index: int, duration_s: int) -> PlannedTrial:
         return PlannedTrial(
@@ -97,7 +97,7 @@ class FindDuration(Stage[Pilot]):
     def _try(self, duration_s: int, trials: Sequence[Trial]) -> None:
         if duration_s in self._tried:
             return
-        budget = self.task.context.study.budget
+        budget = self.budget
         own = [t for t in trials if t.planned.duration_s == duration_s]
         try:
             self._tried[duration_s] = tried_duration(

@@ -87,7 +87,7 @@ class Refine(Stage[Refined]):
 
     def result(self, trials: Sequence[Trial]) -> Refined:
         """What all steps came to."""
-        budget = self.task.context.study.budget
+        budget = self.budget
         plan = self.task.store.plan(self.task.subject, self.name)
         decisions = self._decisions()
         steps: list[RefineStep] = []
@@ -154,7 +154,7 @@ class Refine(Stage[Refined]):
         self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
     ) -> list[PlannedTrial]:
         """What is measured in a step, in order; none when it is enough."""
-        budget = self.task.context.study.budget
+        budget = self.budget
         spent = sum(reasons(plan).values())
         before = self._decisions()
         if spent >= budget.refine_trials or (len(before) >= number and _is_enough(before)):
@@ -220,7 +220,7 @@ class Refine(Stage[Refined]):
     ) -> list[PlannedTrial]:
         """These places after the plan's, with the default at its distance on all replicas."""
         replicas = sum(p.role == "baseline" for p in plan)
-        every = self.task.context.study.budget.sentinel_every * replicas
+        every = self.budget.sentinel_every * replicas
         places: list[PlannedTrial] = []
         for count, one in enumerate(chosen, start=1 + sum(reasons(plan).values())):
             index = len(plan) + len(places)

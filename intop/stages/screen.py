@@ -9,7 +9,7 @@ from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.results import Ranking
 from intop.domain.trial import PlannedTrial, Trial
-from intop.domain.workload import WORKLOADS, Budget
+from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError
 from intop.learn.design import latin_hypercube
 from intop.learn.screening import rank
@@ -53,7 +53,7 @@ class Screen(Stage[Ranking]):
 
     def ask(self, so_far: SoFar) -> Batch | None:
         plan = so_far.plan or self._design(so_far)
-        for end in _looks(plan) if self._budget.screen_stable else ():
+        for end in _looks(plan) if self.budget.screen_stable else ():
             trials = so_far.first(end)
             if len(trials) < end:
                 return Batch(plan[:end], later=plan[end:])
@@ -68,23 +68,19 @@ class Screen(Stage[Ranking]):
                 f"{self.task.title}: screen: the choice is stable, so {saved} trials need not be "
                 f"measured"
             )
-        change = drift(trials, level=self._budget.level)
+        change = drift(trials, level=self.budget.level)
         return replace(self._ranked(trials), drift=change, saved=saved)
 
-    @property
-    def _budget(self) -> Budget:
-        return self.task.context.study.budget
-
     def _design(self, so_far: SoFar) -> list[PlannedTrial]:
-        count = self.samples or self._budget.screen_trials
+        count = self.samples or self.budget.screen_trials
         space, batch = so_far.testbed().probed.space, -(-count // LOOKS)
         design = latin_hypercube(space, count, seed=self.task.seed("screen"), batch=batch)
-        return with_sentinels(design, self._budget.sentinel_every, replicas_in_use(self.task))
+        return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(self.task))
 
     def _is_stable(self, trials: Sequence[Trial]) -> bool:
         self._ranked(trials)
         so_far = [self._rankings[n] for n in sorted(self._rankings) if n <= len(trials)]
-        return is_stable(so_far, self._budget.screen_stable)
+        return is_stable(so_far, self.budget.screen_stable)
 
     def _ranked(self, trials: Sequence[Trial]) -> Ranking:
         # By their number: what was measured before a look is not measured again.

@@ -37,10 +37,17 @@ from intop.run import prerequisites
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
 from intop.run.executor import execute
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.testbed import Testbed
 from intop.stages.baselines import fit as fitted_to_host
 from intop.stages.baselines import try_out
-from intop.stages.blocks import blocks, is_finished, latest_series, planned_arms, planned_rounds
+from intop.stages.blocks import (
+    Arms,
+    InRounds,
+    is_finished,
+    latest_series,
+    planned_arms,
+    planned_rounds,
+)
 from intop.stages.collected import collected_samples
 from intop.stages.contest import judged
 from intop.stages.pilot import timed
@@ -387,7 +394,7 @@ class _Machine:
         return found
 
 
-class Crossing(Stage[Crosswise]):
+class Crossing(InRounds[Crosswise]):
     """A machine's default, both winners and the compromise in interleaved rounds.
 
     One of them that fails is a result. The rounds are of a `series` that both machines have.
@@ -404,23 +411,18 @@ class Crossing(Stage[Crosswise]):
     def __init__(self, machine: _Machine, series: int, rounds: int | None) -> None:
         super().__init__(timed(machine.task))
         self._machine = machine
-        self._series = series
-        self._rounds = rounds or self.task.context.study.budget.judge_pairs
+        self.series = series
+        self.rounds = rounds or self.budget.judge_pairs
         latest, planned = machine.planned()
         before = self.task.store.plan(self.task.subject, self.name)
         self.start = planned[0].index if planned and latest == series else len(before)
 
-    def ask(self, so_far: SoFar) -> Batch | None:
-        if so_far.plan:
-            return so_far.unfinished
-        try_out(self.task, so_far.testbed(), self._machine.foreign)
-        arms = self._machine.arms()
-        return Batch(
-            blocks(self.task, self.name, arms, self._rounds, series=self._series, start=self.start)
-        )
+    def arms(self, testbed: Testbed) -> Arms:
+        try_out(self.task, testbed, self._machine.foreign)
+        return self._machine.arms()
 
     def result(self, trials: Sequence[Trial]) -> Crosswise:
-        level = self.task.context.study.budget.level
+        level = self.budget.level
         return Crosswise(
             arch=self.task.subject.arch,
             emulation=trials[0].conditions.emulation,

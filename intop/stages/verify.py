@@ -23,6 +23,8 @@ from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
 from intop.stages.blocks import (
+    Arms,
+    InRounds,
     blocks,
     first_problem,
     judged_pairs,
@@ -47,7 +49,7 @@ class Picked:
     trials: tuple[Trial, ...]
 
 
-class Pick(Stage[Picked]):
+class Pick(InRounds[Picked]):
     """All finalists and the default in interleaved rounds.
 
     They say which finalist is the best, and what each tree model's own winner is worth. Raises
@@ -62,13 +64,11 @@ class Pick(Stage[Picked]):
 
     def __init__(self, task: Task) -> None:
         self._finalists = _finalists(task, task.context.study.budget.finalists)
+        self.rounds = task.context.study.budget.pick_rounds
         super().__init__(timed(task))
 
-    def ask(self, so_far: SoFar) -> Batch | None:
-        if so_far.plan:
-            return so_far.unfinished
-        rounds = self.task.context.study.budget.pick_rounds
-        return Batch(blocks(self.task, self.name, {**self._finalists, HOST: DEFAULT}, rounds))
+    def arms(self, testbed: Testbed) -> Arms:  # noqa: ARG002
+        return {**self._finalists, HOST: DEFAULT}
 
     def result(self, trials: Sequence[Trial]) -> Picked:
         origin, configuration = _best(self.task, trials)
@@ -145,7 +145,7 @@ class Judgement:
             ratio=interval.ratio,
             ratio_low=interval.low,
             ratio_high=interval.high,
-            level=self.task.context.study.budget.level,
+            level=self.budget.level,
             pairs=len(default),
             failures=sum(t.status == "failed" and t.planned.arm == self.origin for t in trials),
             against="" if self.against == HOST else self.against,
@@ -164,7 +164,7 @@ class Judgement:
             )
 
     def _schedule(self, plan: Sequence[PlannedTrial]) -> Sequence[Look]:
-        level = self.task.context.study.budget.level
+        level = self.budget.level
         return looks(planned_rounds(plan) or self.rounds, self.looks, level=level)
 
     def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
