@@ -61,28 +61,26 @@ class FindDuration(Stage[Pilot]):
         return None
 
     def result(self, trials: Sequence[Trial]) -> Pilot:
-        budget = self.budget
         for duration_s in self._rungs():
             self._try(duration_s, trials)
         return chosen(
             list(self._tried.values()),
             shortest_s=self.ladder[0],
-            wanted=budget.pilot_resolution,
-            pairs=budget.judge_pairs,
-            level=budget.level,
+            wanted=self.budget.pilot_resolution,
+            pairs=self.budget.judge_pairs,
+            level=self.budget.level,
             given_s=self.given,
         )
 
     def _rungs(self) -> Iterator[int]:
         """The durations (s) to try, each of which depends on what those before it came to."""
-        budget = self.budget
-        if self.given is not None and self.given <= budget.pilot_max_s:
+        if self.given is not None and self.given <= self.budget.pilot_max_s:
             yield self.given
         for count, duration_s in enumerate(self.ladder, start=1):
             if duration_s != self.given:
                 yield duration_s
             rungs = [self._tried[d] for d in self.ladder[:count]]
-            if rungs[-1].resolution <= budget.pilot_resolution or stalled(rungs):
+            if rungs[-1].resolution <= self.budget.pilot_resolution or stalled(rungs):
                 return
 
     @property
@@ -97,16 +95,15 @@ class FindDuration(Stage[Pilot]):
     def _try(self, duration_s: int, trials: Sequence[Trial]) -> None:
         if duration_s in self._tried:
             return
-        budget = self.budget
         own = [t for t in trials if t.planned.duration_s == duration_s]
         try:
             self._tried[duration_s] = tried_duration(
                 duration_s,
                 [t for t in own if t.usable],
-                pairs=budget.judge_pairs,
-                wanted=budget.pilot_resolution,
-                level=budget.level,
-                look_count=budget.judge_looks,
+                pairs=self.budget.judge_pairs,
+                wanted=self.budget.pilot_resolution,
+                level=self.budget.level,
+                look_count=self.budget.judge_looks,
             )
         except ValueError as error:
             why = next((t.detail for t in own if not t.usable), "")

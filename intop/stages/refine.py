@@ -87,7 +87,6 @@ class Refine(Stage[Refined]):
 
     def result(self, trials: Sequence[Trial]) -> Refined:
         """What all steps came to."""
-        budget = self.budget
         plan = self.task.store.plan(self.task.subject, self.name)
         decisions = self._decisions()
         steps: list[RefineStep] = []
@@ -104,7 +103,7 @@ class Refine(Stage[Refined]):
                 )
             )
         ended: End = "nothing left"
-        if steps and steps[-1].spent >= budget.refine_trials:
+        if steps and steps[-1].spent >= self.budget.refine_trials:
             ended = "budget"
         elif _is_enough(decisions):
             ended = "nothing better expected"
@@ -114,7 +113,7 @@ class Refine(Stage[Refined]):
             collected=sum(not m.configuration.is_default for m in measured),
             steps=tuple(steps),
             ended=ended,
-            budget=budget.refine_trials,
+            budget=self.budget.refine_trials,
             earlier=len(self._warm_start.usable),
             default_p99_ms=geometric_mean(
                 [
@@ -154,17 +153,16 @@ class Refine(Stage[Refined]):
         self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
     ) -> list[PlannedTrial]:
         """What is measured in a step, in order; none when it is enough."""
-        budget = self.budget
         spent = sum(reasons(plan).values())
         before = self._decisions()
-        if spent >= budget.refine_trials or (len(before) >= number and _is_enough(before)):
+        if spent >= self.budget.refine_trials or (len(before) >= number and _is_enough(before)):
             return []
         if not spent:
             for line in self._warm_start.remarks:
                 self.task.context.progress.say(f"{self.task.title}: refine: {line}")
         best = self._best(number - 1, trials)
         step, proposed = self._proposed(
-            number, trials, min(budget.refine_batch, budget.refine_trials - spent)
+            number, trials, min(self.budget.refine_batch, self.budget.refine_trials - spent)
         )
         decision = Decision(best=best, improvement=step.improvement)
         so_far = (*before[: number - 1], decision)
@@ -173,7 +171,7 @@ class Refine(Stage[Refined]):
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_described(best)} after {spent} of "
-            f"{budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail "
+            f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail "
             f"by {_share(step.improvement)}"
         )
         return proposed

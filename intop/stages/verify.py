@@ -145,7 +145,7 @@ class Judgement:
             ratio=interval.ratio,
             ratio_low=interval.low,
             ratio_high=interval.high,
-            level=self.budget.level,
+            level=self.task.context.study.budget.level,
             pairs=len(default),
             failures=sum(t.status == "failed" and t.planned.arm == self.origin for t in trials),
             against="" if self.against == HOST else self.against,
@@ -164,7 +164,7 @@ class Judgement:
             )
 
     def _schedule(self, plan: Sequence[PlannedTrial]) -> Sequence[Look]:
-        level = self.budget.level
+        level = self.task.context.study.budget.level
         return looks(planned_rounds(plan) or self.rounds, self.looks, level=level)
 
     def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
