@@ -171,8 +171,8 @@ class Refine(Stage[Refined]):
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_described(best)} after {spent} of "
-            f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its tail "
-            f"by {_share(step.improvement)}"
+            f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its "
+            f"tail by {_share(step.improvement)}"
         )
         return proposed
 
