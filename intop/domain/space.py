@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from numpy.typing import NDArray
 from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.parameter import Component, Parameter, normalised
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,19 @@ class Exclusion:
     why: str = ""
 
 
-Constraint = Order | Requirement | Exclusion
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The only numbers that these columns have together, a row each (kernel's unit).
+
+    It makes a space of what a table has, of which nothing else was measured.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, ...], ...]
+    why: str = ""
+
+
+Constraint = Order | Requirement | Exclusion | Listing
 
 
 @dataclass(frozen=True)
@@ -115,6 +131,7 @@ class Space:
         if unmet:
             orders = "; ".join(" <= ".join(o.columns) for o in unmet)
             raise ValueError(f"no configuration meets: {orders}")
+        _ = self._listed
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -171,6 +188,9 @@ class Space:
                 needed = values.get(constraint.needs)
                 active = values.get(constraint.key) in constraint.values
                 return not active or needed is None or needed in constraint.to_be
+            if isinstance(constraint, Listing):
+                row = tuple(numbers[name] for name in constraint.columns if name in numbers)
+                return len(row) < len(constraint.columns) or row in constraint.rows
             return True
 
         return tuple(c for c in self.constraints if not is_met(c))
@@ -276,6 +296,8 @@ class Space:
             for constraint in self.constraints:
                 if isinstance(constraint, Requirement):
                     self._meet(values, constraint)
+            for columns, rows, tree in self._listed:
+                values[:, columns] = rows[tree.query(self._places(columns, values[:, columns]))[1]]
             if np.array_equal(before, values):
                 break
         return values
@@ -328,6 +350,35 @@ class Space:
         default = self.defaults.get(name)
         return None if default is None else (float(default), float(default))
 
+    @cached_property
+    def _listed(self) -> "list[tuple[list[int], Matrix, KDTree]]":
+        """By listing: its columns here, its rows that have the others' defaults, their places."""
+        listings = [c for c in self.constraints if isinstance(c, Listing)]
+        if not listings:
+            return []
+        from scipy.spatial import KDTree
+
+        found: list[tuple[list[int], Matrix, KDTree]] = []
+        for listing in listings:
+            rows = np.array(listing.rows, dtype=np.float64)
+            here = [n for n, name in enumerate(listing.columns) if name in self._position]
+            for place, name in enumerate(listing.columns):
+                if name not in self._position:
+                    rows = rows[rows[:, place] == float(self.defaults[name])]
+            if not here:
+                continue
+            if not len(rows):
+                raise ValueError("no listed row has the defaults of the parameters left out")
+            columns = [self._position[listing.columns[n]] for n in here]
+            rows = rows[:, here]
+            found.append((columns, rows, KDTree(self._places(columns, rows))))
+        return found
+
+    def _places(self, columns: Sequence[int], values: Matrix) -> Matrix:
+        """Where values (n, columns) of these columns stand in their ranges."""
+        places = [self.variables[c].place(values[:, n]) for n, c in enumerate(columns)]
+        return np.column_stack(places)
+
     def _meet(self, values: Matrix, requirement: Requirement) -> None:
         column = self._position.get(requirement.key)
         choices = () if column is None else self.columns[column].parameter.choices
@@ -364,7 +415,7 @@ def mixture(
 
 def _keys_of(constraint: Constraint) -> list[str]:
     """The keys that a constraint is about, each once."""
-    if isinstance(constraint, Order):
+    if isinstance(constraint, Order | Listing):
         return list(dict.fromkeys(name.partition("[")[0] for name in constraint.columns))
     if isinstance(constraint, Requirement):
         return list(dict.fromkeys((constraint.key, constraint.needs)))

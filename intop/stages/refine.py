@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
 from intop.domain.configuration import DEFAULT
 from intop.domain.refined import (
@@ -60,6 +61,8 @@ class Refine(Stage[Refined]):
     result_type = Refined
     needs = ("collect",)
     explores = True
+    least: ClassVar[float] = LEAST
+    """What a step has to be expected to lower the log tail by, to be worth its trials."""
 
     def __init__(self, task: Task) -> None:
         budget = task.context.study.budget
@@ -105,7 +108,7 @@ class Refine(Stage[Refined]):
         ended: End = "nothing left"
         if steps and steps[-1].spent >= self.budget.refine_trials:
             ended = "budget"
-        elif _is_enough(decisions):
+        elif self._is_enough(decisions):
             ended = "nothing better expected"
         measured = by_configuration(self.design)
         found = Refined(
@@ -155,7 +158,8 @@ class Refine(Stage[Refined]):
         """What is measured in a step, in order; none when it is enough."""
         spent = sum(reasons(plan).values())
         before = self._decisions()
-        if spent >= self.budget.refine_trials or (len(before) >= number and _is_enough(before)):
+        enough = len(before) >= number and self._is_enough(before)
+        if enough or spent >= self.budget.refine_trials:
             return []
         if not spent:
             for line in self._warm_start.remarks:
@@ -167,7 +171,7 @@ class Refine(Stage[Refined]):
         decision = Decision(best=best, improvement=step.improvement)
         so_far = (*before[: number - 1], decision)
         self.task.store.put(self.task.subject, Decisions(made=so_far))
-        if _is_enough(so_far):
+        if self._is_enough(so_far):
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_described(best)} after {spent} of "
@@ -230,6 +234,11 @@ class Refine(Stage[Refined]):
                 ]
         return places
 
+    def _is_enough(self, decisions: Sequence[Decision]) -> bool:
+        """Whether the last few steps were all expected to bring next to nothing."""
+        last = [decision.improvement for decision in decisions[-PATIENCE:]]
+        return len(last) == PATIENCE and max(last) < self.least
+
     def _decisions(self) -> tuple[Decision, ...]:
         found = self.task.store.get(self.task.subject, Decisions)
         return found.made if found else ()
@@ -256,12 +265,6 @@ class Refine(Stage[Refined]):
 def refine(task: Task) -> Refined:
     """Refine what was collected. Raises what `Refine` and `execute` do."""
     return execute(Refine(task))
-
-
-def _is_enough(decisions: Sequence[Decision]) -> bool:
-    """Whether the last few steps were all expected to bring next to nothing."""
-    last = [decision.improvement for decision in decisions[-PATIENCE:]]
-    return len(last) == PATIENCE and max(last) < LEAST
 
 
 def _described(best: BestKnown) -> str:
