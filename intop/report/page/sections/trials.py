@@ -235,6 +235,7 @@ def _provenance(one: Findings) -> Iterator[Block]:
                 Column("measured", "count"),
                 Column("ok", "count"),
                 Column("overloaded", "count"),
+                Column("pruned", "count"),
                 Column("disturbed", "count"),
                 Column("failed", "count"),
                 Column("further attempts", "count"),
@@ -261,7 +262,7 @@ def _provenance(one: Findings) -> Iterator[Block]:
 
 
 def _record_cells(record: StageRecord) -> tuple[Value, ...]:
-    statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
+    statuses: tuple[Status, ...] = ("ok", "overloaded", "pruned", "disturbed", "failed")
     return (
         record.stage,
         record.description,
