@@ -37,7 +37,7 @@ TRIAL = (
     Field("step", "", "step of the refinement, from 1; otherwise empty", "integer"),
     Field("reason", "", "why refine proposed it: promise, uncertainty or replicate"),
     Field("replica", "", "the load balancer of the measurement"),
-    Field("status", "", "ok, overloaded, disturbed or failed; models use the first two"),
+    Field("status", "", "ok, overloaded, pruned, disturbed or failed; models use the first three"),
     Field("detail", "", "why the status is not ok"),
     Field("started_at", "UTC", "start time", "datetime"),
     Field("seconds", "s", "duration, with settling and restarts", "number"),

@@ -82,7 +82,7 @@ end
 
 
 def with_labels(connection: sqlite3.Connection) -> None:
-    """The plans and verdicts of a store as an intop wrote them that had labels."""
+    """A store as an intop wrote it that had labels, and no pruned trials."""
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
     for column in ("round", "series", "step", "reason", "duration_s"):
@@ -91,14 +91,14 @@ def with_labels(connection: sqlite3.Connection) -> None:
         "update result set document = replace(document, '\"arm\":', '\"side\":') "
         "where kind = 'verdict'"
     )
+    connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
+    connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
 
 
 def as_before_migrations(path: Path, version: object) -> None:
     """The store as an intop without migrations wrote it."""
     with sqlite3.connect(path) as connection:
         with_labels(connection)
-        connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
-        connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
         connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version integer not null)")
         connection.execute("insert into meta values (?)", (version,))

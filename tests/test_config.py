@@ -595,7 +595,7 @@ def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
         ),
         (
             "[workload.slt]",
-            "[budget]\nhopeless = 1\n[workload.slt]",
+            "[budget]\nprune_factor = 1\n[workload.slt]",
             "study.toml:5: budget: prune_factor (1) must be more than 1, or 0 to prune none",
         ),
     ],

@@ -183,7 +183,7 @@ def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
         trial(),
         FAILED,
         trial(status="disturbed", detail="x"),
-        trial(status="overloaded", attempt=2, pruned_above_ms=450.5),
+        trial(status="pruned", attempt=2, pruned_above_ms=450.5),
     ],
 )
 def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
@@ -715,6 +715,25 @@ def test_a_store_with_a_label_that_nobody_of_us_wrote_is_left_as_it_is(
     with sqlite3.connect(path) as connection:
         assert [(label,)] == connection.execute("select label from planned").fetchall()
     connection.close()
+
+
+def test_what_was_stopped_before_its_end_is_pruned_and_the_rest_stays_overloaded(
+    path: Path,
+) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN)
+        store.add(subject, trial(status="pruned", pruned_above_ms=450.5))
+        store.add(subject, trial(attempt=1, status="overloaded"))
+    as_before_migrations(path, 2)
+    with sqlite3.connect(path) as connection:
+        statuses = connection.execute("select distinct status from trial").fetchall()
+    connection.close()
+    assert [("overloaded",)] == statuses
+    with opened(str(path)) as store:
+        assert [("pruned", 450.5), ("overloaded", None)] == [
+            (t.status, t.pruned_above_ms) for t in store.trials(subject, "collect")
+        ]
 
 
 def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:

@@ -13,6 +13,7 @@ from intop.config.source import LARGEST_FILE, check_kind
 from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Variable
 from intop.domain.table import Inventory, Recipe, Table, schema_of
+from intop.domain.trial import USABLE
 from intop.errors import ConfigurationError
 
 _RECIPES = TypeAdapter(tuple[Recipe, ...])
@@ -64,7 +65,7 @@ def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
 def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
     told, target = columns["status"], columns[recipe.column]
     rows = _last_attempts(columns, recipe)
-    usable = [n for n in rows if told.text(n) in ("ok", "overloaded") and target.text(n)]
+    usable = [n for n in rows if told.text(n) in USABLE and target.text(n)]
     by_name: dict[str, list[int]] = defaultdict(list)
     for row in usable:
         by_name[columns[_NAME].text(row)].append(row)

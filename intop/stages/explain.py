@@ -202,7 +202,7 @@ def required_verdict(task: Task) -> Verdict:
 
 REST, REST_AT_MOST = 1, 4
 """Of what an explanation asks for once the changes are in order: half of the searches that
-`tests/stages/test_explain.py` simulates take about REST times what `explained` says, and
+`tests/stages/test_expected.py` simulates take about REST times what `explained` says, and
 nineteen of twenty no more than REST_AT_MOST times that."""
 
 

@@ -33,7 +33,7 @@ select some of them.
 
 Each row is a trial. A repeated attempt has a separate row. Failed trials have no `p99_ms`;
 disturbed trials have `status` disturbed. To use only valid trials, take the last attempt at each
-place of a plan (`stage`, `index`), if its status is `ok` or `overloaded`. The file contains the
+place of a plan (`stage`, `index`), if its status is `ok`, `overloaded` or `pruned`. The file contains the
 trials whatever the verdict was, and is written completely or not at all.
 
 ## Train again from the file

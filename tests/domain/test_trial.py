@@ -73,11 +73,11 @@ def test_where_the_rate_was_missed_the_backlog_is_in_the_latencies(tool: str) ->
 @pytest.mark.parametrize(
     ("above_ms", "expected_ms"), [(450.0, 450.0), (P99_MS / 2, P99_MS), (None, P99_MS)]
 )
-def test_p99_of_a_stopped_trial_is_not_below_what_is_certain(
+def test_p99_of_a_pruned_trial_is_not_below_what_is_certain(
     above_ms: float | None, expected_ms: float
 ) -> None:
-    stopped = trial(status="overloaded", achieved_rps=80.0, pruned_above_ms=above_ms)
-    assert expected_ms == stopped.p99_ms
+    pruned = trial(status="pruned", achieved_rps=80.0, pruned_above_ms=above_ms)
+    assert expected_ms == pruned.p99_ms
 
 
 def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
@@ -88,7 +88,7 @@ def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
     expected = math.exp((10 * math.log(2000.895) + 20 * slow + 71 * fast) / 101)
     assert pytest.approx(expected) == failures
     # What is certain of P99 says nothing of a tenth.
-    assert trial().tail_ms == trial(status="overloaded", pruned_above_ms=450.0).tail_ms
+    assert trial().tail_ms == trial(status="pruned", pruned_above_ms=450.0).tail_ms
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,7 @@ def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
     [
         ("ok", LATENCIES, True),
         ("overloaded", LATENCIES, True),
+        ("pruned", LATENCIES, True),
         ("disturbed", LATENCIES, False),
         ("failed", None, False),
         ("overloaded", None, False),

@@ -197,6 +197,7 @@ def measured(one: Findings) -> Iterator[Block]:
                     "measured",
                     "ok",
                     "overloaded",
+                    "pruned",
                     "disturbed",
                     "failed",
                     "further attempts",
@@ -223,7 +224,7 @@ def measured(one: Findings) -> Iterator[Block]:
 
 
 def _record_cells(record: StageRecord) -> tuple[Value, ...]:
-    statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
+    statuses: tuple[Status, ...] = ("ok", "overloaded", "pruned", "disturbed", "failed")
     return (
         record.stage,
         record.description,

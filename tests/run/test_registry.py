@@ -1,0 +1,152 @@
+"""A stage is one file, and one line in the registry: nothing else of intop knows of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fakes import FakeTestbed
+from intop.config.study import load_study
+from intop.domain.campaign_status import StageStatus
+from intop.inspect.dry_run import Request, dry_run, of_tune
+from intop.inspect.report import gather
+from intop.inspect.status import campaign_status
+from intop.report.progress import LineProgress
+from intop.run import registry
+from intop.run.context import Context, Task
+from intop.run.executor import execute
+from intop.stages.tune import tune
+from intop.store import opened
+from reported import campaign
+from samples import trial
+from soak import Soak, SoakByItself
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.STAGES, "soak", "soak:Soak")
+
+
+@pytest.fixture
+def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.STAGES, "soak", "soak:SoakByItself")
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, testbed: FakeTestbed) -> Iterator[Task]:
+    """A task of a campaign that has all that `tune` finds out, but for the soaking."""
+    study = load_study(campaign(tmp_path, archs=("x86",)))
+    budget = replace(study.budget, explain_rounds=0)
+    study = replace(study, clusters={"x86": study.clusters["x86"]}, budget=budget)
+    with opened(study.store) as store:
+        latest = store.latest(study.name)
+        assert latest is not None
+        context = Context(
+            study=study,
+            store=store,
+            campaign=latest,
+            connect=lambda address: pytest.fail(f"connects to {address}"),
+            progress=LineProgress(testbed.told),
+            archs=("x86",),
+            workloads=tuple(study.workloads.values()),
+            testbeds=lambda _: nullcontext((testbed,)),
+        )
+        (task,) = context.subjects()
+        collected = trial()
+        store.write_plan(task.subject, "collect", [collected.planned])
+        store.add(task.subject, collected)
+        yield task
+
+
+def status_of(task: Task, *asked: str) -> StageStatus | None:
+    """The stage, where `intop status` has it."""
+    context = task.context
+    found = campaign_status(
+        context.study, task.store, context.archs, context.workloads, asked=asked
+    )
+    return next((s for s in found.subjects[0].stages if s.name == "soak"), None)
+
+
+def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> None:
+    testbed.dies_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        execute(Soak(testbed.task))
+    testbed.dies_after = None
+    found = execute(Soak(testbed.task))
+    assert [0, 1, 2, 3] == testbed.measured
+    assert found == execute(Soak(testbed.task))
+    assert 4 == len(found.p99_ms) == len(testbed.measured)
+
+
+def test_tune_ends_with_it(made_up: Task, testbed: FakeTestbed) -> None:
+    tune(made_up.context, lambda _: None)
+    assert [0, 1, 2, 3] == testbed.measured
+    tune(made_up.context, lambda _: None)
+    assert 4 == len(testbed.measured)
+
+
+def test_tune_leaves_out_what_is_begun_by_itself(
+    made_up: Task, testbed: FakeTestbed, by_itself: None
+) -> None:
+    tune(made_up.context, lambda _: None)
+    assert [] == testbed.measured
+
+
+def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
+    def seen() -> tuple[str, int, int]:
+        found = status_of(made_up)
+        assert found is not None
+        return found.state, found.done, found.trials
+
+    assert ("to come", 0, 4) == seen()
+    testbed.dies_after = 1
+    with pytest.raises(KeyboardInterrupt):
+        execute(Soak(made_up))
+    assert ("begun", 1, 4) == seen()
+    testbed.dies_after = None
+    execute(Soak(made_up))
+    assert ("done", 4, 4) == seen()
+
+
+def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) -> None:
+    assert status_of(made_up) is None
+    execute(SoakByItself(made_up))
+    found = status_of(made_up)
+    assert found is not None
+    assert ("done", 4) == (found.state, found.done)
+
+
+def test_one_that_tune_does_not_want_is_seen_where_it_is_asked_for(
+    made_up: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Soak, "is_wanted", classmethod(lambda cls, prospect: False))
+    assert status_of(made_up) is None
+    assert status_of(made_up, "soak") is not None
+
+
+@pytest.mark.parametrize("stages", [lambda: ("soak",), of_tune])
+def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) -> None:
+    context = made_up.context
+    found = dry_run(
+        context.study,
+        made_up.store,
+        context.archs,
+        context.workloads,
+        Request(stages=stages()),
+    )
+    (intended,) = found.intended
+    assert 4 == next(s for s in intended.stages if s.name == "soak").left
+    assert () == intended.lacking
+
+
+def test_a_report_has_it_among_the_stages(made_up: Task) -> None:
+    execute(Soak(made_up))
+    (findings,) = gather(made_up.context).findings
+    record = findings.stages[-1]
+    assert ("soak", "whether the default stays as it is", 4) == (
+        record.stage,
+        record.description,
+        record.measured,
+    )

@@ -1,0 +1,147 @@
+"""How many trials each stage is expected to have, by the budget and what is planned."""
+
+import random
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import pytest
+
+from intop.config.study import load_study
+from intop.domain.ablation import ablate
+from intop.domain.campaign_status import Place
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.results import TREE_MODELS
+from intop.domain.trial import TrialRole
+from intop.resources import shipped
+from intop.run import registry
+from intop.run.prospect import Prospect, designed
+from intop.run.stage import Expected
+from intop.stages.explain import REST_AT_MOST, explained
+from samples import VERDICT
+
+STUDY = load_study(shipped("configs") / "lab.toml")
+BUDGET = STUDY.budget
+
+
+def place(stage: str, n: int, role: TrialRole = "design") -> Place:
+    configuration = Configuration({"net.core.somaxconn": str(n)}) if n else DEFAULT
+    return Place(stage=stage, index=n, role=role, configuration=configuration)
+
+
+def expected(
+    stage: str, *places: Place, replicas: int = 1, verdict: Any = None, **budget: Any
+) -> Expected:
+    """Of a stage with this plan, where so many replicas are in the file."""
+    study = replace(
+        STUDY,
+        clusters={"x86": STUDY.clusters["x86"][:1] * replicas},
+        budget=replace(BUDGET, **budget),
+    )
+    prospect = Prospect(
+        study=study, workload=study.workloads["slt"], arch="x86", stored=places, verdict=verdict
+    )
+    return registry.stage(stage).expected(prospect)
+
+
+@pytest.mark.parametrize(
+    ("configurations", "every", "replicas", "trials"),
+    [(8, 4, 1, 11), (8, 4, 2, 12), (48, 8, 2, 56), (20, 8, 2, 24), (3, 8, 1, 4)],
+)
+def test_a_design_has_the_default_before_and_after_every_few(
+    configurations: int, every: int, replicas: int, trials: int
+) -> None:
+    assert trials == designed(configurations, every, replicas)
+
+
+def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
+    def trials(stage: str) -> tuple[int, str]:
+        found = expected(stage, replicas=2)
+        return found.trials, found.bound
+
+    assert (5, "at least") == trials("pilot")
+    assert (12, "") == trials("replicas")
+    assert (56, "") == trials("screen")
+    assert (24, "") == trials("collect")
+    assert (24, "at most") == trials("refine")
+    # 3 finalists, 4 models' own winners and the default, in 3 rounds.
+    assert (24, "at most") == trials("pick")
+    assert (20, "at most") == trials("judge")
+    assert "about" == trials("explain")[1]
+    assert (0, "") == trials("contest")
+
+
+def test_a_screening_that_may_end_before_its_plan_has_it_at_most() -> None:
+    assert "at most" == expected("screen", screen_stable=3).bound
+
+
+def test_what_is_planned_is_no_longer_at_most() -> None:
+    found = expected("pick", place("pick", 0), place("pick", 1))
+    assert (2, "") == (found.trials, found.bound)
+
+
+def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
+    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_arms
+    assert BUDGET.pick_arms * BUDGET.pick_rounds == expected("pick").trials
+
+
+def test_a_judgement_likely_ends_at_its_first_look() -> None:
+    assert Expected(trials=20, bound="at most", likely=14) == expected("judge")
+    assert Expected(trials=20, likely=20) == expected("judge", judge_looks=1)
+    begun = [place("judge", n) for n in range(20)]
+    assert Expected(trials=20, bound="at most") == expected("judge", *begun)
+
+
+def test_what_is_added_to_a_plan_later_is_counted_from_the_start() -> None:
+    design = [place("collect", n) for n in range(1, 21)]
+    # A quarter of 20 as replicates; the default after each eight is in none of five.
+    assert Expected(trials=25) == expected("collect", *design, refine_trials=0)
+    replicates = [place("collect", n, "replicate") for n in range(21, 24)]
+    assert Expected(trials=25) == expected("collect", *design, *replicates, refine_trials=0)
+    refined = [place("refine", n, "proposal") for n in range(1, 5)]
+    # 16 are left, and the default twice.
+    found = expected("refine", place("refine", 0, "baseline"), *refined)
+    assert Expected(trials=23, bound="at most") == found
+
+
+# Of an explanation --------------------------------------------------------------------------------
+
+
+def test_what_is_explained_is_the_winner_that_there_is() -> None:
+    found = expected("explain", verdict=VERDICT)
+    keys = len(VERDICT.configuration.values)
+    assert (explained(BUDGET, keys), explained(BUDGET, keys, REST_AT_MOST)) == (
+        found.trials,
+        found.most,
+    )
+    assert 3 * BUDGET.explain_pairs < found.trials < expected("explain").trials
+
+
+def asked_for(changes: int, seed: int) -> int:
+    """The trials that a made-up explanation asks for: three changes help, the others do nothing.
+
+    With the effects and the noise of the lab, between the rows of benchmarks/results/ablation.md.
+    """
+    rng = random.Random(seed)
+    names = [f"{n:02}" for n in range(changes)]
+    effects = dict(zip(names, (0.9, 0.6, 0.5), strict=False))
+    search = ablate(names, rounds=BUDGET.explain_rounds, level=BUDGET.level)
+    asked, trials = next(search), 3 * BUDGET.explain_pairs
+    try:
+        while True:
+            trials += len(asked.sets) * asked.rounds
+            told = [
+                {s: rng.gauss(-sum(effects.get(n, 0.0) for n in s), 0.2) for s in asked.sets}
+                for _ in range(asked.rounds)
+            ]
+            asked = search.send(told)
+    except StopIteration:
+        return trials
+
+
+@pytest.mark.parametrize("changes", [2, 3, 5, 8, 14, 20, 30])
+def test_all_phases_of_an_explanation_are_reckoned_with(changes: int) -> None:
+    made = sorted(asked_for(changes, seed) for seed in range(20))
+    likely = explained(BUDGET, changes)
+    assert 0.75 < likely / median(made) < 1.25
+    assert made[-2] <= max(likely, explained(BUDGET, changes, REST_AT_MOST))
