@@ -125,6 +125,11 @@ class Collect(Stage[Collected]):
         return after or len(places) >= cls.expected(prospect).trials
 
     @classmethod
+    def is_idle(cls, prospect: Prospect) -> bool:
+        """The models have learned from what there is."""
+        return prospect.has(Training)
+
+    @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
         """With the replicates that are to follow, and the default among them."""
         budget, places = prospect.budget, prospect.places(cls.name)

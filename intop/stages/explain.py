@@ -87,21 +87,21 @@ class Explain(Stage[Explanation]):
         return cls(task, verdict)
 
     def ask(self, so_far: SoFar) -> Batch | None:
+        """What the search asks for, then the rounds that judge what it has found."""
         if (start := _judging_start(so_far.plan)) is not None:
             found = self._ablation(so_far.trials, start)
-            return self._judgement(found, so_far.plan[start].series, start).ask(
-                so_far.beginning_at(start)
-            )
-        if so_far.unfinished:
+            series = so_far.plan[start].series
+        elif so_far.unfinished:
             return so_far.unfinished
-        asked = _next(self.task, self.winner, so_far.trials)
-        series = so_far.plan[-1].series + 1 if so_far.plan else 1
-        start = len(so_far.plan)
-        if isinstance(asked, Ablation):
-            judgement = self._judgement(asked, series, start)
-            return judgement.ask(so_far.beginning_at(start))
-        arms = self.winner.arms(asked.sets)
-        return Batch(blocks(self.task, self.name, arms, asked.rounds, series=series, start=start))
+        else:
+            asked = _next(self.task, self.winner, so_far.trials)
+            series = so_far.plan[-1].series + 1 if so_far.plan else 1
+            start = len(so_far.plan)
+            if isinstance(asked, Asked):
+                arms, rounds = self.winner.arms(asked.sets), asked.rounds
+                return Batch(blocks(self.task, self.name, arms, rounds, series=series, start=start))
+            found = asked
+        return self._judgement(found, series, start).ask(so_far.beginning_at(start))
 
     def result(self, trials: Sequence[Trial]) -> Explanation:
         planned = [t.planned for t in trials]

@@ -18,6 +18,7 @@ from intop.domain.refined import (
     reasons,
 )
 from intop.domain.replicates import by_configuration
+from intop.domain.results import Training
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError, UsageError
@@ -75,6 +76,7 @@ class Refine(Stage[Refined]):
         super().__init__(timed(task))
         self.space = collected_space(task)
         self._known: dict[int, BestKnown] = {}
+        self._steps: dict[int, list[PlannedTrial]] = {}
 
     def ask(self, so_far: SoFar) -> Batch | None:
         """The default on each replica and the first step, then a step after the other."""
@@ -85,8 +87,12 @@ class Refine(Stage[Refined]):
             for n in range(0 if so_far.plan else replicas_in_use(self.task))
         ]
         plan = so_far.plan or defaults
-        step = self._with_sentinels(plan, self._chosen(last_step(plan) + 1, plan, so_far.trials))
-        return Batch([*defaults, *step]) if defaults or step else None
+        number = last_step(plan) + 1
+        if number not in self._steps:
+            chosen = self._chosen(number, plan, so_far.trials)
+            self._steps[number] = self._with_sentinels(plan, chosen)
+        places = [*defaults, *self._steps[number]]
+        return Batch(places) if places else None
 
     def result(self, trials: Sequence[Trial]) -> Refined:
         """What all steps came to."""
@@ -139,6 +145,11 @@ class Refine(Stage[Refined]):
         return prospect.budget.refine_trials > 0
 
     @classmethod
+    def is_idle(cls, prospect: Prospect) -> bool:
+        """The models have learned without it."""
+        return prospect.has(Training)
+
+    @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
         """With the steps that are to follow, and the default among them."""
         budget, places = prospect.budget, prospect.places(cls.name)
@@ -161,7 +172,7 @@ class Refine(Stage[Refined]):
         enough = len(before) >= number and self._is_enough(before)
         if enough or spent >= self.budget.refine_trials:
             return []
-        if not spent:
+        if not self._steps:
             for line in self._warm_start.remarks:
                 self.task.context.progress.say(f"{self.task.title}: refine: {line}")
         best = self._best(number - 1, trials)

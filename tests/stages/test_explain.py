@@ -170,3 +170,22 @@ def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
 
     won.trial = failing  # type: ignore[method-assign,assignment]
     assert sorted([*NEEDED, needed]) == sorted(explained(won).keys)
+
+
+def test_a_failure_in_the_judgement_does_not_end_it(won: FakeBench) -> None:
+    task = won.task
+    budget = replace(task.context.study.budget, max_failures=0)
+    study = replace(task.context.study, budget=budget)
+    won.task = task = replace(task, context=replace(task.context, study=study))
+    trial = won.trial
+
+    def failing(planned: PlannedTrial, *arguments: object) -> object:
+        plan = task.store.plan(task.subject, "explain")
+        judging = {p.series for p in plan if p.arm == "smallest set"}
+        if (planned.arm, planned.round) == ("winner", 2) and planned.series in judging:
+            won.statuses = ["failed"]
+        return trial(planned, *arguments)  # type: ignore[arg-type]
+
+    won.trial = failing  # type: ignore[method-assign,assignment]
+    found = explained(won)
+    assert (4, 3) == (found.verdict.pairs, found.kept.rounds)

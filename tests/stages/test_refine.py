@@ -3,7 +3,7 @@
 import math
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,15 @@ from intop.learn import active
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
-from intop.stages import collected, refine, tune
-from intop.stages.collected import collect
+from intop.stages import collected
+from intop.stages import refine as refine_stage
+from intop.stages.collect import collect
+from intop.stages.collected import collected_samples
 from intop.stages.refine import refine
+from intop.stages.search import GlobalSearch
 from intop.stages.sentinels import with_sentinels
-from intop.stages.train import collected_samples
+from intop.stages.train import Train
+from intop.stages.tune import tune
 from intop.store import Store, opened
 from samples import VERDICT
 
@@ -81,10 +85,10 @@ class Models:
 @pytest.fixture(name="models")
 def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
     made = Models()
-    monkeypatch.setattr(refine, "pool", made.pool)
-    monkeypatch.setattr(refine, "propose", made.propose)
+    monkeypatch.setattr(refine_stage, "pool", made.pool)
+    monkeypatch.setattr(refine_stage, "propose", made.propose)
     monkeypatch.setattr(
-        sampling, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+        collected, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
     return made
 
@@ -95,12 +99,14 @@ def with_budget(bench: FakeBench, **changes: Any) -> None:
 
 
 def with_study(bench: FakeBench, **changes: Any) -> None:
-    context = bench.task.context
-    study = replace(context.study, **changes)
-    bench.task = replace(bench.task, context=replace(context, study=study))
+    with_context(bench, study=replace(bench.task.context.study, **changes))
 
 
-def collected(bench: FakeBench) -> None:
+def with_context(bench: FakeBench, **changes: Any) -> None:
+    bench.task = replace(bench.task, context=replace(bench.task.context, **changes))
+
+
+def with_design(bench: FakeBench) -> None:
     store, subject = bench.task.store, bench.task.subject
     store.put(subject, PROBE)
     store.write_plan(subject, "collect", with_sentinels(DESIGN, EVERY))
@@ -118,7 +124,7 @@ def _ready(bench: FakeBench, models: Models) -> FakeBench:
     """A campaign that is collected, and 10 trials to refine it in steps of 4, 4 and 2."""
     bench.latency = latency
     with_budget(bench, sentinel_every=EVERY, refine_trials=10, refine_batch=4)
-    collected(bench)
+    with_design(bench)
     return bench
 
 
@@ -182,7 +188,7 @@ def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeBench, models: 
     ready.trial = trial  # type: ignore[method-assign]
     with_study(ready, warm_start=False)
     another_campaign(ready)
-    collected(ready)
+    with_design(ready)
     found = refine(ready.task)
     assert {bucket_us(200_000) / 1000} == {v for m in models.seen[-1].measured for v in m}
     known = {t.tail_ms for stage in ("collect", "refine") for t in ready.task.trials(stage)}
@@ -219,6 +225,7 @@ def test_it_ends_where_nothing_is_left(ready: FakeBench, models: Models) -> None
     models.most = 0
     found = refine(ready.task)
     assert ("nothing left", (), found.before) == (found.ended, found.steps, found.best)
+    assert 1 == ready.told.getvalue().count("0 follow")
 
 
 def test_what_is_done_is_not_done_again(ready: FakeBench) -> None:
@@ -237,9 +244,9 @@ def test_it_needs_a_first_design_and_trials(bench: FakeBench) -> None:
 
 
 def test_the_real_choice_is_carried_out(ready: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "pool", active.pool)
-    monkeypatch.setattr(refine, "propose", active.propose)
-    monkeypatch.setattr(sampling, "best_known", active.best_known)
+    monkeypatch.setattr(refine_stage, "pool", active.pool)
+    monkeypatch.setattr(refine_stage, "propose", active.propose)
+    monkeypatch.setattr(collected, "best_known", active.best_known)
     with_budget(ready, refine_trials=3, refine_batch=2)
     found = refine(ready.task)
     assert (2, 3) == (len(found.steps), found.spent)
@@ -269,9 +276,9 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
 
     # The same rows in each step, so that only the failures keep them from coming back.
     nothing: Any = None
-    fixed = models.pool(sampling.collected_space(ready.task), nothing, tails=nothing, seed=1)
+    fixed = models.pool(collected.collected_space(ready.task), nothing, tails=nothing, seed=1)
     models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
-    refine.pool, refine.propose = models.pool, noted  # put back by the fixture
+    refine_stage.pool, refine_stage.propose = models.pool, noted  # put back by the fixture
     found = refine(ready.task)
     (failing,) = bad
     assert 1 == [p.configuration for p in plan(ready)].count(failing)
@@ -294,7 +301,7 @@ def test_where_only_the_default_could_be_measured_there_is_nothing_to_refine(
     bench.latency = latency
     with_budget(bench, max_failures=99, sentinel_every=EVERY)
     bench.statuses = ["ok" if p.role != "design" else "failed" for p in with_sentinels(DESIGN, 4)]
-    collected(bench)
+    with_design(bench)
     with pytest.raises(ResultMissingError, match="no configuration could be measured but the"):
         refine(bench.task)
 
@@ -352,13 +359,8 @@ def test_with_replicas_too(
     """Which of two trials ends first, differs from run to run."""
     other = FakeBench(ready.task, name="other", latency=latency, told=ready.told)
 
-    @contextmanager
-    def both(task: Any) -> Iterator[tuple[FakeBench, FakeBench]]:
-        other.task = task
-        yield ready, other
-
-    monkeypatch.setattr(measuring, "benches", both)
-    monkeypatch.setattr(refine, "replicas_in_use", lambda _: 2)
+    with_context(ready, testbeds=lambda _: nullcontext((ready, other)))
+    monkeypatch.setattr(refine_stage, "replicas_in_use", lambda _: 2)
     with in_a_copy(ready, tmp_path):
         undisturbed, places = refine(ready.task), plan(ready)
     assert ["baseline"] * 2 == [p.role for p in places[:2]]
@@ -389,7 +391,7 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
 ) -> None:
     refine(ready.task)
     another_campaign(ready)
-    collected(ready)
+    with_design(ready)
     models.seen = []
     with in_a_copy(ready, tmp_path):
         undisturbed = refine(ready.task)
@@ -407,14 +409,14 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
     ready.dies_after = None
     resumed, own = ready.task, list(ready.measured)
     another_campaign(ready)
-    collected(ready)
+    with_design(ready)
     ready.task, ready.measured = resumed, own
     assert undisturbed == refine(ready.task)
 
 
 def test_a_warm_start_can_be_switched_off(ready: FakeBench, models: Models) -> None:
     another_campaign(ready)
-    collected(ready)
+    with_design(ready)
     with_study(ready, warm_start=False)
     assert 0 == refine(ready.task).earlier
     assert 11 == sum(map(len, models.seen[0].measured))
@@ -461,7 +463,7 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
     else:
         if differ is other_kernel:
             differ(ready)
-        collected(ready)
+        with_design(ready)
         if differ is other_default:
             differ(ready)
     assert 0 == refine(ready.task).earlier
@@ -481,17 +483,21 @@ def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
     store, subject = ready.task.store, ready.task.subject
     store.put(subject, Ranking(importances=(), chosen=KEYS, trials=1))
     training = Training(keys=KEYS, fitted=(), errors=(), trials=1)
+    store.put(subject, VERDICT)
     learned: list[int] = []
 
-    def train(task: Any) -> Training:
-        learned.append(sum(map(len, collected_samples(task)[1].measured)))
+    def trained(stage: Train, _: object) -> Training:
+        learned.append(sum(map(len, collected_samples(stage.task)[1].measured)))
         return training
 
     found = Search(candidates=(), convergences=())
-    monkeypatch.setattr(tune, "train", train)
-    monkeypatch.setattr(tune, "search", lambda _: found)
-    monkeypatch.setattr(tune, "verify", lambda _: VERDICT)
-    (tuned,) = tune.tune(ready.task.context, lambda _: None)
+    monkeypatch.setattr(Train, "result", trained)
+    monkeypatch.setattr(GlobalSearch, "result", lambda *_: found)
+    (tuned,) = tune(ready.task.context, lambda _: None)
     assert [11 + trials + bool(trials) + trials // EVERY] == learned
     assert store.get(subject, Refined) == tuned.refined
     assert bool(trials) == (tuned.refined is not None)
+    assert found == tuned.search
+    # Models that are trained learn nothing from a refinement that would come now.
+    with_budget(ready, refine_trials=8)
+    assert [tuned] == tune(ready.task.context, lambda _: None)

@@ -1,7 +1,7 @@
 """Two architectures crosswise, with benches that say what each trial comes to."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -26,11 +26,9 @@ from intop.report.machine import to_json
 from intop.report.progress import LineProgress
 from intop.report.transfer import transfer as text
 from intop.resources import shipped
-from intop.run import replicas
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.stages import transfer
-from intop.stages.transfer import transfer
 from intop.store import Subject, opened
 from samples import VERDICT, trial
 
@@ -97,7 +95,7 @@ class Site:
         self.task(arch).store.put(self.task(arch).subject, found)
 
     def transfer(self, **options: Any) -> Transfer:
-        return transfer(
+        return transfer.transfer(
             self.context, BOTH, self.context.workloads[0], **{"rounds": ROUNDS, **options}
         )
 
@@ -115,6 +113,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         budget=replace(study.budget, population=20, generations=5),
     )
     told = StringIO()
+    benches: dict[str, FakeBench] = {}
     monkeypatch.setattr(transfer, "REPEATS", 1)
     monkeypatch.setattr(transfer, "each", lambda work, jobs: [work(*job) for job in jobs])
     with opened(str(tmp_path / "store.db")) as store:
@@ -126,15 +125,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             progress=LineProgress(told),
             archs=BOTH,
             workloads=(study.workloads["slt"],),
+            testbeds=lambda task: nullcontext((benches[task.subject.arch],)),
         )
-        benches = {arch: fake(context, arch, told) for arch in BOTH}
-
-        @contextmanager
-        def ready(task: Task, _replica: int) -> Iterator[FakeBench]:
-            yield benches[task.subject.arch]
-
-        monkeypatch.setattr(replicas, "bench", ready)
-        monkeypatch.setattr(replicas, "check_ready", lambda _task: None)
+        benches |= {arch: fake(context, arch, told) for arch in BOTH}
         yield Site(context, benches)
 
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import FakeBench
-from intop.domain.results import Ranking, Search, Training, Verdict
-from intop.run.context import Task
+from fakes import FakeBench, probe_of
+from intop.domain.results import Ranking, Search, Training
+from intop.run.stage import AnyStage
 from intop.stages import tune
+from intop.stages.explain import Explain
 from samples import VERDICT
 
 
@@ -21,15 +22,16 @@ def test_a_gain_is_told_before_it_is_explained(
         Training(keys=(), fitted=(), errors=(), trials=0),
         Search(candidates=(), convergences=()),
         verdict,
+        probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}),
     ):
         task.store.put(task.subject, result)
     heard: list[str] = []
 
-    def explain(_: Task) -> Verdict:
+    def execute(stage: AnyStage) -> None:
+        assert isinstance(stage, Explain)
         heard.append(bench.told.getvalue())
-        return verdict
 
-    monkeypatch.setattr(tune, "explain", explain)
+    monkeypatch.setattr(tune, "execute", execute)
     (found,) = tune.tune(task.context, lambda _: None)
     assert found.verdict == verdict
     assert [f"{task.title}: gain: {verdict.gain}" in said for said in heard] == [True] * told

@@ -176,7 +176,7 @@ def test_what_was_measured_beyond_a_look_is_never_left_out(bench: FakeBench) -> 
     assert 10 == judge(bench.task, "tuned", QUICK).pairs
 
 
-def test_a_tuned_side_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
+def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
     bench.p99_us = {QUICK.digest: 1_000}
     made = planned(bench)
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
