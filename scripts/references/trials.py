@@ -33,8 +33,8 @@ select some of them.
 
 Each row is a trial. A repeated attempt has a separate row. Failed trials have no `p99_ms`;
 disturbed trials have `status` disturbed. To use only valid trials, take the last attempt at each
-place of a plan (`stage`, `index`), if its status is `ok`, `overloaded` or `pruned`. The file contains the
-trials whatever the verdict was, and is written completely or not at all.
+place of a plan (`stage`, `index`), if its status is `ok`, `overloaded` or `pruned`. The file
+contains the trials whatever the verdict was, and is written completely or not at all.
 
 ## Train again from the file
 

@@ -53,7 +53,7 @@ Run = Callable[..., str]
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two workloads of 14 configurations and the default; some trials failed or were disturbed."""
-    monkeypatch.setattr(modelling, "FAMILIES", {name: FAMILIES[name] for name in FAST})
+    monkeypatch.setattr(train, "FAMILIES", {name: FAMILIES[name] for name in FAST})
     path = tmp_path / "study.toml"
     path.write_text((LAB + BUDGET).format(folder=tmp_path))
     with opened(str(tmp_path / "mine.db")) as store:

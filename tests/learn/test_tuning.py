@@ -15,7 +15,6 @@ from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.learn.tuning import score, train_all, tune
-from intop.stages import tune
 from samples import table
 
 
