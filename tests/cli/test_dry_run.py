@@ -11,8 +11,8 @@ from campaigns import begun
 from intop.cli import cli
 from intop.domain.cluster import native_arch
 from intop.errors import ResultMissingError
-from intop.inspect import status
 from intop.resources import shipped
+from intop.stages import train
 from intop.store import opened
 
 Call = Callable[..., tuple[int, str, str]]
@@ -179,7 +179,7 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(status, "processes", lambda: 2)
+    monkeypatch.setattr(train, "processes", lambda: 2)
     path = shipped("configs") / "paper.toml"
     found = json.loads(call("tune", "--dry-run", "--json", "-c", path)[1])
     text = " ".join(path.read_text().replace("#", "").split())
@@ -205,7 +205,7 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
     """By stage in seconds, on two cores, on 22 November 2026; second attempts are not in it."""
     took = {"replicas": 17, "collect": 36, "refine": 34, "train": 93, "judge": 22, "explain": 357}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(status, "processes", lambda: 2)
+    monkeypatch.setattr(train, "processes", lambda: 2)
     asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "slt")
     found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
     stages = {s["name"]: s for s in found["intended"][0]["stages"]}

@@ -69,6 +69,12 @@ def status_of(task: Task, *asked: str) -> StageStatus | None:
     return next((s for s in found.subjects[0].stages if s.name == "soak"), None)
 
 
+def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
+    assert list(registry.STAGES) == [stage.name for stage in registry.stages()]
+    assert all(stage.description for stage in registry.stages())
+    assert {need for s in registry.stages() for need in s.needs} <= registry.STAGES.keys()
+
+
 def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> None:
     testbed.dies_after = 3
     with pytest.raises(KeyboardInterrupt):

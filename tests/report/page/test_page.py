@@ -14,13 +14,11 @@ from browser import Browser, chromium
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
-from intop.domain.trial import STAGES
 from intop.errors import IntopError, UsageError
 from intop.inspect.report import gather
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
-from intop.report.page.sections.trials import PURPOSES
 from reported import HOSTILE, ONE, campaign
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
@@ -195,10 +193,6 @@ def test_ratios_of_a_change_say_what_they_are_of(found: Report) -> None:
     names = columns(found)["x86-slt-changes"]
     assert "left out of the winner: times higher" in names
     assert "left out of the smallest set: times higher" in names
-
-
-def test_each_stage_has_its_purpose() -> None:
-    assert set(STAGES) == set(PURPOSES)
 
 
 def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) -> None:
