@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.learn.samples import Samples
@@ -14,7 +14,7 @@ KEY = "net.ipv4.tcp_fin_timeout"
 ONE, OTHER = Configuration({KEY: "30"}), Configuration({KEY: "45"})
 
 
-def collect(bench: FakeBench) -> None:
+def collect(testbed: FakeTestbed) -> None:
     """The default three times, one configuration twice, once disturbed, and another one once."""
     order = [DEFAULT, ONE, OTHER, DEFAULT, ONE, ONE, DEFAULT]
     latencies = [1_000, 400, 2_000, 1_000, 1_600, 1, 1_000]
@@ -22,11 +22,11 @@ def collect(bench: FakeBench) -> None:
         PlannedTrial(index=n, role="design", configuration=configuration)
         for n, configuration in enumerate(order)
     ]
-    bench.latency = lambda p: latencies[p.index]
-    retries = bench.task.context.study.budget.retries
-    bench.statuses = [*("ok",) * 5, "disturbed", "ok", *("disturbed",) * retries]
-    bench.task.store.put(bench.task.subject, probe_of({KEY: "60"}))
-    measured(bench.task, "collect", plan)
+    testbed.latency = lambda p: latencies[p.index]
+    retries = testbed.task.context.study.budget.retries
+    testbed.statuses = [*("ok",) * 5, "disturbed", "ok", *("disturbed",) * retries]
+    testbed.task.store.put(testbed.task.subject, probe_of({KEY: "60"}))
+    measured(testbed.task, "collect", plan)
 
 
 def check(samples: Samples) -> None:

@@ -1,11 +1,11 @@
-"""A contest of baselines, with a bench that says what each trial comes to."""
+"""A contest of baselines, with a testbed that says what each trial comes to."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import Contest, Contestant, Verdict
 from intop.domain.trial import PlannedTrial, Trial
@@ -34,47 +34,47 @@ VERDICT = Verdict(
 
 
 @pytest.fixture
-def arena(bench: FakeBench) -> FakeBench:
+def arena(testbed: FakeTestbed) -> FakeTestbed:
     """A probed host on which each of the two baselines changes one key."""
-    context = bench.task.context
+    context = testbed.task.context
     blog = replace(context.study.baselines[BLOG], values={"net.ipv4.tcp_fin_timeout": "30"})
     study = replace(context.study, baselines={**context.study.baselines, BLOG: blog})
-    bench.task = replace(bench.task, context=replace(context, study=study))
+    testbed.task = replace(testbed.task, context=replace(context, study=study))
     probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
-    bench.task.store.put(bench.task.subject, probe)
-    bench.p99_us = {c.digest: P99_US[name] for name, c in ON_HOST.items()}
-    bench.p99_us[DEFAULT.digest] = P99_US["default"]
-    return bench
+    testbed.task.store.put(testbed.task.subject, probe)
+    testbed.p99_us = {c.digest: P99_US[name] for name, c in ON_HOST.items()}
+    testbed.p99_us[DEFAULT.digest] = P99_US["default"]
+    return testbed
 
 
 def named(found: Contest) -> dict[str, Contestant]:
     return {c.name: c for c in found.contestants}
 
 
-def fail(bench: FakeBench, name: str) -> None:
+def fail(testbed: FakeTestbed, name: str) -> None:
     """Let all trials of one arm fail."""
-    original = bench.trial
+    original = testbed.trial
 
     def trial(planned: PlannedTrial, *rest: Any) -> Trial:
-        bench.statuses = ["failed" if planned.arm == name else "ok"]
+        testbed.statuses = ["failed" if planned.arm == name else "ok"]
         return original(planned, *rest)
 
-    bench.trial = trial  # type: ignore[method-assign]
+    testbed.trial = trial  # type: ignore[method-assign]
 
 
-def killed(bench: FakeBench, *names: str, again: bool = False) -> None:
+def killed(testbed: FakeTestbed, *names: str, again: bool = False) -> None:
     """A contest that is planned, and stopped before its first trial."""
 
     def stop(*_: object) -> Trial:
         raise KeyboardInterrupt
 
-    original, bench.trial = bench.trial, stop  # type: ignore[method-assign]
+    original, testbed.trial = testbed.trial, stop  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        contest(bench.task, names, rounds=3, again=again)
-    bench.trial = original  # type: ignore[method-assign]
+        contest(testbed.task, names, rounds=3, again=again)
+    testbed.trial = original  # type: ignore[method-assign]
 
 
-def test_everybody_meets_in_every_round(arena: FakeBench) -> None:
+def test_everybody_meets_in_every_round(arena: FakeTestbed) -> None:
     found = contest(arena.task, BOTH, rounds=4)
     assert (4, "default") == (found.rounds, found.reference)
     assert ["default", UBUNTU, BLOG] == [c.name for c in found.contestants]
@@ -85,11 +85,11 @@ def test_everybody_meets_in_every_round(arena: FakeBench) -> None:
     assert found == arena.task.store.get(arena.task.subject, Contest)
 
 
-def test_the_default_of_rounds_is_that_of_the_judgement(arena: FakeBench) -> None:
+def test_the_default_of_rounds_is_that_of_the_judgement(arena: FakeTestbed) -> None:
     assert arena.task.context.study.budget.judge_pairs == contest(arena.task, BOTH).rounds
 
 
-def test_each_is_judged_against_the_reference(arena: FakeBench) -> None:
+def test_each_is_judged_against_the_reference(arena: FakeTestbed) -> None:
     arena.task.store.put(arena.task.subject, VERDICT)
     found = contest(arena.task, BOTH, rounds=3)
     outcomes = {name: one.outcome for name, one in named(found).items()}
@@ -108,7 +108,7 @@ def test_each_is_judged_against_the_reference(arena: FakeBench) -> None:
     assert (0.95, 1 - 0.05 / 3) == pytest.approx((found.level, found.ratio_level))
 
 
-def test_another_reference_measures_nothing(arena: FakeBench) -> None:
+def test_another_reference_measures_nothing(arena: FakeTestbed) -> None:
     contest(arena.task, BOTH, rounds=3)
     count = len(arena.measured)
     found = contest(arena.task, BOTH, rounds=3, reference=BLOG)
@@ -121,7 +121,7 @@ def test_another_reference_measures_nothing(arena: FakeBench) -> None:
 
 
 def test_a_baseline_that_changes_nothing_is_not_measured_twice(
-    arena: FakeBench,
+    arena: FakeTestbed,
 ) -> None:
     same = probe_of({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "4096"})
     arena.task.store.put(arena.task.subject, same)
@@ -140,7 +140,7 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
     assert f"{BLOG} changes nothing on this host" in arena.told.getvalue()
 
 
-def test_what_the_kernel_does_not_take_is_left_out(arena: FakeBench) -> None:
+def test_what_the_kernel_does_not_take_is_left_out(arena: FakeTestbed) -> None:
     arena.refuses = {"net.core.somaxconn": "4096"}
     found = named(contest(arena.task, BOTH, rounds=3))
     assert ("same as default", "worse") == (found[UBUNTU].outcome, found[BLOG].outcome)
@@ -152,7 +152,7 @@ def test_what_the_kernel_does_not_take_is_left_out(arena: FakeBench) -> None:
 
 
 def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
-    arena: FakeBench,
+    arena: FakeTestbed,
 ) -> None:
     rounds = arena.task.context.study.budget.max_failures + 2
     fail(arena, BLOG)
@@ -168,13 +168,13 @@ def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
     assert "no significant gain" == named(found)[UBUNTU].outcome
 
 
-def test_a_contest_needs_the_hosts_own_values(arena: FakeBench) -> None:
+def test_a_contest_needs_the_hosts_own_values(arena: FakeTestbed) -> None:
     fail(arena, "default")
     with pytest.raises(BaselineError):
         contest(arena.task, BOTH, rounds=3)
 
 
-def test_a_contest_goes_on_where_it_stopped(arena: FakeBench) -> None:
+def test_a_contest_goes_on_where_it_stopped(arena: FakeTestbed) -> None:
     killed(arena, *BOTH)
     found = contest(arena.task, BOTH)
     assert (3, 9) == (found.rounds, len(arena.measured))
@@ -190,7 +190,7 @@ def test_a_contest_goes_on_where_it_stopped(arena: FakeBench) -> None:
     ],
 )
 def test_a_contest_that_was_planned_otherwise_is_refused(
-    arena: FakeBench, names: tuple[str, ...], rounds: int, told: str
+    arena: FakeTestbed, names: tuple[str, ...], rounds: int, told: str
 ) -> None:
     contest(arena.task, BOTH, rounds=3)
     with pytest.raises(UsageError) as caught:
@@ -200,7 +200,7 @@ def test_a_contest_that_was_planned_otherwise_is_refused(
     assert 9 == len(arena.measured)
 
 
-def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeBench) -> None:
+def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeTestbed) -> None:
     contest(arena.task, (BLOG,), rounds=3)
     study = arena.task.context.study
     changed = replace(study.baselines[BLOG], values={"net.ipv4.tcp_fin_timeout": "15"})
@@ -211,7 +211,7 @@ def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeBench) 
         contest(replace(arena.task, context=context), (BLOG,), rounds=3)
 
 
-def test_again_measures_another_series_and_keeps_the_first(arena: FakeBench) -> None:
+def test_again_measures_another_series_and_keeps_the_first(arena: FakeTestbed) -> None:
     contest(arena.task, BOTH, rounds=3)
     arena.p99_us[ON_HOST[BLOG].digest] = 1_000
     found = contest(arena.task, (BLOG,), rounds=2, again=True)
@@ -222,13 +222,13 @@ def test_again_measures_another_series_and_keeps_the_first(arena: FakeBench) -> 
     assert 13 == len(arena.measured)
 
 
-def test_a_series_that_was_given_up_is_not_finished(arena: FakeBench) -> None:
+def test_a_series_that_was_given_up_is_not_finished(arena: FakeTestbed) -> None:
     killed(arena, *BOTH)
     contest(arena.task, (BLOG,), rounds=2, again=True)
     assert [9, 10, 11, 12] == arena.measured
 
 
-def test_a_killed_second_series_goes_on_by_the_same_command(arena: FakeBench) -> None:
+def test_a_killed_second_series_goes_on_by_the_same_command(arena: FakeTestbed) -> None:
     contest(arena.task, BOTH, rounds=3)
     killed(arena, *BOTH, again=True)
     contest(arena.task, BOTH, rounds=3, again=True)
@@ -237,7 +237,7 @@ def test_a_killed_second_series_goes_on_by_the_same_command(arena: FakeBench) ->
     assert list(range(27)) == arena.measured
 
 
-def test_unknown_names_are_refused_before_anything_is_measured(arena: FakeBench) -> None:
+def test_unknown_names_are_refused_before_anything_is_measured(arena: FakeTestbed) -> None:
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
         contest(arena.task, ("nosuch",))
     with pytest.raises(UsageError, match="kernel-6\\.1 is no entrant of this contest"):

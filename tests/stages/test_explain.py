@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation
 from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, ResultMissingError, UsageError
-from intop.run.campaigns import new
-from intop.stages.explain import explain
 from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
+from intop.run.campaigns import new
+from intop.stages.explain import explain
 from samples import VERDICT
 
 DEFAULTS = {
@@ -47,32 +47,32 @@ def latency(planned: PlannedTrial) -> int:
 
 
 @pytest.fixture
-def won(bench: FakeBench) -> FakeBench:
+def won(testbed: FakeTestbed) -> FakeTestbed:
     """A campaign with a gain."""
-    context = bench.task.context
+    context = testbed.task.context
     budget = replace(context.study.budget, explain_rounds=2, explain_pairs=4)
     study = replace(context.study, budget=budget)
-    bench.task = replace(bench.task, context=replace(context, study=study))
-    begin(bench)
-    bench.latency = latency
-    return bench
+    testbed.task = replace(testbed.task, context=replace(context, study=study))
+    begin(testbed)
+    testbed.latency = latency
+    return testbed
 
 
-def begin(bench: FakeBench, verdict: Verdict | None = None) -> None:
-    task = bench.task
+def begin(testbed: FakeTestbed, verdict: Verdict | None = None) -> None:
+    task = testbed.task
     task.store.put(task.subject, probe_of(DEFAULTS))
     gain = replace(VERDICT, configuration=Configuration(WINNER))
     task.store.put(task.subject, verdict or gain)
 
 
-def explained(bench: FakeBench) -> Explanation:
-    found = explain(bench.task)
+def explained(testbed: FakeTestbed) -> Explanation:
+    found = explain(testbed.task)
     assert isinstance(found, Explanation)
     return found
 
 
 def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
-    won: FakeBench, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    won: FakeTestbed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     found = explained(won)
     assert NEEDED == sorted(found.minimal.values) == sorted(found.keys)
@@ -103,7 +103,7 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     assert "x86-slt-contributions.svg" == drawn.name
 
 
-def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench) -> None:
+def test_killed_and_resumed_it_comes_to_the_same(won: FakeTestbed) -> None:
     undisturbed = explained(won)
     measured = list(won.measured)
     assert undisturbed == explained(won)
@@ -123,7 +123,7 @@ def test_killed_and_resumed_it_comes_to_the_same(won: FakeBench) -> None:
     assert measured == won.measured
 
 
-def test_an_explanation_that_was_begun_otherwise_is_refused(won: FakeBench) -> None:
+def test_an_explanation_that_was_begun_otherwise_is_refused(won: FakeTestbed) -> None:
     won.dies_after = 25
     with pytest.raises(KeyboardInterrupt):
         explain(won.task)
@@ -135,29 +135,29 @@ def test_an_explanation_that_was_begun_otherwise_is_refused(won: FakeBench) -> N
 
 
 def test_no_gain_is_told_and_nothing_is_measured(
-    bench: FakeBench, capsys: pytest.CaptureFixture[str]
+    testbed: FakeTestbed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin(bench, replace(VERDICT, ratio_low=0.9))
-    found = explain(bench.task)
+    begin(testbed, replace(VERDICT, ratio_low=0.9))
+    found = explain(testbed.task)
     assert isinstance(found, Verdict)
-    assert [] == bench.measured
+    assert [] == testbed.measured
     show(text("x86 slt", found))
     assert "no gain to explain, nothing was measured" in capsys.readouterr().out
 
 
-def test_without_a_verdict_it_says_what_to_type(bench: FakeBench) -> None:
-    bench.task.store.put(bench.task.subject, probe_of(DEFAULTS))
+def test_without_a_verdict_it_says_what_to_type(testbed: FakeTestbed) -> None:
+    testbed.task.store.put(testbed.task.subject, probe_of(DEFAULTS))
     with pytest.raises(ResultMissingError, match="intop verify --arch x86 --workload slt"):
-        explain(bench.task)
+        explain(testbed.task)
 
 
-def test_a_winner_that_changes_nothing_is_told(bench: FakeBench) -> None:
-    begin(bench, replace(VERDICT, configuration=DEFAULT))
+def test_a_winner_that_changes_nothing_is_told(testbed: FakeTestbed) -> None:
+    begin(testbed, replace(VERDICT, configuration=DEFAULT))
     with pytest.raises(IntopError, match="changes nothing"):
-        explain(bench.task)
+        explain(testbed.task)
 
 
-def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
+def test_leaving_out_what_fails_hurts(won: FakeTestbed) -> None:
     """Without one key, the winner can't be measured at all: that key is needed."""
     needed = "net.core.somaxconn"
     trial = won.trial
@@ -172,7 +172,7 @@ def test_leaving_out_what_fails_hurts(won: FakeBench) -> None:
     assert sorted([*NEEDED, needed]) == sorted(explained(won).keys)
 
 
-def test_a_failure_in_the_judgement_does_not_end_it(won: FakeBench) -> None:
+def test_a_failure_in_the_judgement_does_not_end_it(won: FakeTestbed) -> None:
     task = won.task
     budget = replace(task.context.study.budget, max_failures=0)
     study = replace(task.context.study, budget=budget)

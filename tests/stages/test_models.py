@@ -147,7 +147,7 @@ def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> N
     (campaign.models / "arm-slt.zip").write_bytes(campaign.path.read_bytes()[:-1])
     with pytest.raises(SystemExit, match="1"):
         cli(["models", str(campaign.models)], standalone_mode=False)
-    out, err = capsys.readouterr()
+    out, err = (" ".join(said.split()) for said in capsys.readouterr())
     assert "x86-slt.zip: models of x86 slt" in out
     assert "predict log P99 in ms from 2 variables" in out
     assert "fitted to 12 trials of 12 configurations" in out

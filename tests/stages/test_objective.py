@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.results import Training
 from intop.domain.trial import PlannedTrial
@@ -18,17 +18,17 @@ from intop.stages.search import search
 KEY = "net.ipv4.tcp_fin_timeout"
 
 
-def with_trials(bench: FakeBench, trials: int) -> FakeBench:
+def with_trials(testbed: FakeTestbed, trials: int) -> FakeTestbed:
     """Every second trial is a replicate of the one before it; the third one fails."""
     plan = [
         PlannedTrial(index=n, role="design", configuration=Configuration({KEY: f"{20 + n // 2}"}))
         for n in range(trials)
     ]
-    bench.latency = lambda p: 1_000 + 100 * p.index
-    bench.statuses = ["ok", "ok", "failed"]
-    bench.task.store.put(bench.task.subject, probe_of({KEY: "60"}))
-    measured(bench.task, "collect", plan)
-    return bench
+    testbed.latency = lambda p: 1_000 + 100 * p.index
+    testbed.statuses = ["ok", "ok", "failed"]
+    testbed.task.store.put(testbed.task.subject, probe_of({KEY: "60"}))
+    measured(testbed.task, "collect", plan)
+    return testbed
 
 
 def asking(task: Task, objective: Literal["p99", "component"]) -> Task:
@@ -37,19 +37,19 @@ def asking(task: Task, objective: Literal["p99", "component"]) -> Task:
 
 
 def test_each_trial_counts_as_what_its_component_says(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = asking(with_trials(bench, 6).task, "component")
+    task = asking(with_trials(testbed, 6).task, "component")
     monkeypatch.setattr(collected, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
     _, samples, _ = collected.collected_samples(task)
     assert ((1.0, 2.0), (4.0,), (5.0, 6.0)) == samples.measured
 
 
 def test_training_says_what_was_learned_and_has_the_components(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
-    task = with_trials(bench, 12).task
+    task = with_trials(testbed, 12).task
     found = train.train(asking(task, "component"))
     assert ("component", "P99 equivalent") == (found.objective, found.target)
     assert found.components is not None
@@ -65,10 +65,10 @@ def test_training_says_what_was_learned_and_has_the_components(
 
 
 def test_models_of_another_objective_are_not_searched(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
-    task = with_trials(bench, 12).task
+    task = with_trials(testbed, 12).task
     train.train(task)
     with pytest.raises(
         UsageError, match=r"learned the objective 'p99', and .* asks for 'component'"
@@ -76,7 +76,7 @@ def test_models_of_another_objective_are_not_searched(
         search(asking(task, "component"))
 
 
-def test_a_component_that_cannot_be_told_is_refused_by_file(bench: FakeBench) -> None:
-    task: Any = asking(with_trials(bench, 6).task, "component")
+def test_a_component_that_cannot_be_told_is_refused_by_file(testbed: FakeTestbed) -> None:
+    task: Any = asking(with_trials(testbed, 6).task, "component")
     with pytest.raises(IntopError, match=r'x86 slt: .*10 trials.*Set objective = "p99" in'):
         train.train(task)

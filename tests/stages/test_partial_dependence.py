@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.results import Training
@@ -36,18 +36,18 @@ TRAINING = Training(keys=(KEY, OTHER), fitted=(), errors=(), trials=2)
 
 
 @pytest.fixture
-def collected(bench: FakeBench) -> FakeBench:
-    bench.task.store.put(bench.task.subject, probe_of({KEY: "60", OTHER: "4096"}))
+def collected(testbed: FakeTestbed) -> FakeTestbed:
+    testbed.task.store.put(testbed.task.subject, probe_of({KEY: "60", OTHER: "4096"}))
     plan = [
         PlannedTrial(index=n, role="design", configuration=c)
         for n, c in enumerate((DEFAULT, WINNER))
     ]
-    measured(bench.task, "collect", plan)
-    return bench
+    measured(testbed.task, "collect", plan)
+    return testbed
 
 
 def test_a_curve_is_predicted_about_the_winner(
-    collected: FakeBench, monkeypatch: pytest.MonkeyPatch
+    collected: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
 
@@ -76,7 +76,7 @@ def test_a_curve_is_predicted_about_the_winner(
     ],
 )
 def test_without_models_it_says_why(
-    collected: FakeBench, training: Training | None, why: str
+    collected: FakeTestbed, training: Training | None, why: str
 ) -> None:
     if training is not None:
         collected.task.store.put(collected.task.subject, training)

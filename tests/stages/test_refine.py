@@ -1,4 +1,4 @@
-"""Refinement: steps are functions of the trials before them; benches and models are made up."""
+"""Refinement: steps are functions of the trials before them; testbeds and models are made up."""
 
 import math
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
@@ -93,66 +93,66 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
     return made
 
 
-def with_budget(bench: FakeBench, **changes: Any) -> None:
-    study = bench.task.context.study
-    with_study(bench, budget=replace(study.budget, **changes))
+def with_budget(testbed: FakeTestbed, **changes: Any) -> None:
+    study = testbed.task.context.study
+    with_study(testbed, budget=replace(study.budget, **changes))
 
 
-def with_study(bench: FakeBench, **changes: Any) -> None:
-    with_context(bench, study=replace(bench.task.context.study, **changes))
+def with_study(testbed: FakeTestbed, **changes: Any) -> None:
+    with_context(testbed, study=replace(testbed.task.context.study, **changes))
 
 
-def with_context(bench: FakeBench, **changes: Any) -> None:
-    bench.task = replace(bench.task, context=replace(bench.task.context, **changes))
+def with_context(testbed: FakeTestbed, **changes: Any) -> None:
+    testbed.task = replace(testbed.task, context=replace(testbed.task.context, **changes))
 
 
-def with_design(bench: FakeBench) -> None:
-    store, subject = bench.task.store, bench.task.subject
+def with_design(testbed: FakeTestbed) -> None:
+    store, subject = testbed.task.store, testbed.task.subject
     store.put(subject, PROBE)
     store.write_plan(subject, "collect", with_sentinels(DESIGN, EVERY))
-    collect(bench.task)
-    bench.measured = []
+    collect(testbed.task)
+    testbed.measured = []
 
 
-def another_campaign(bench: FakeBench) -> None:
-    campaign = new(bench.task.store, bench.task.context.study)
-    bench.task = replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
+def another_campaign(testbed: FakeTestbed) -> None:
+    campaign = new(testbed.task.store, testbed.task.context.study)
+    testbed.task = replace(testbed.task, subject=replace(testbed.task.subject, campaign=campaign))
 
 
 @pytest.fixture(name="ready")
-def _ready(bench: FakeBench, models: Models) -> FakeBench:
+def _ready(testbed: FakeTestbed, models: Models) -> FakeTestbed:
     """A campaign that is collected, and 10 trials to refine it in steps of 4, 4 and 2."""
-    bench.latency = latency
-    with_budget(bench, sentinel_every=EVERY, refine_trials=10, refine_batch=4)
-    with_design(bench)
-    return bench
+    testbed.latency = latency
+    with_budget(testbed, sentinel_every=EVERY, refine_trials=10, refine_batch=4)
+    with_design(testbed)
+    return testbed
 
 
-def plan(bench: FakeBench) -> list[PlannedTrial]:
-    return bench.task.store.plan(bench.task.subject, "refine")
+def plan(testbed: FakeTestbed) -> list[PlannedTrial]:
+    return testbed.task.store.plan(testbed.task.subject, "refine")
 
 
 @contextmanager
-def in_a_copy(bench: FakeBench, path: Path) -> Iterator[None]:
-    """The bench's task in a copy of its store as it is now."""
-    task = bench.task
+def in_a_copy(testbed: FakeTestbed, path: Path) -> Iterator[None]:
+    """The testbed's task in a copy of its store as it is now."""
+    task = testbed.task
     (origin,) = path.glob("store.db")
     source, target = sqlite3.connect(origin), sqlite3.connect(path / "copy.db")
     source.backup(target)
     source.close()
     target.close()
     with opened(str(path / "copy.db")) as store:
-        bench.task = replace(task, context=replace(task.context, store=store))
-        bench.measured = []
+        testbed.task = replace(task, context=replace(task.context, store=store))
+        testbed.measured = []
         yield
-    bench.task = task
-    bench.measured = []
+    testbed.task = task
+    testbed.measured = []
 
 
 # Steps --------------------------------------------------------------------------------------------
 
 
-def test_steps_follow_until_the_budget_is_spent(ready: FakeBench, models: Models) -> None:
+def test_steps_follow_until_the_budget_is_spent(ready: FakeTestbed, models: Models) -> None:
     models.improvements = [math.inf, 0.5, 0.4]
     found = refine(ready.task)
     assert ("budget", 10, 10) == (found.ended, found.spent, found.budget)
@@ -169,7 +169,7 @@ def test_steps_follow_until_the_budget_is_spent(ready: FakeBench, models: Models
 
 
 def test_each_step_learns_from_all_usable_trials_before_it(
-    ready: FakeBench, models: Models
+    ready: FakeTestbed, models: Models
 ) -> None:
     refine(ready.task)
     assert [11, 17, 22] == [sum(map(len, samples.measured)) for samples in models.seen]
@@ -178,7 +178,7 @@ def test_each_step_learns_from_all_usable_trials_before_it(
     assert 11 + 10 + 3 == sum(map(len, samples.measured))
 
 
-def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeBench, models: Models) -> None:
+def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeTestbed, models: Models) -> None:
     make = ready.trial
 
     def trial(planned: PlannedTrial, *args: Any) -> Trial:
@@ -198,7 +198,7 @@ def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeBench, models: 
     assert 200 < found.before.p99_ms < 201
 
 
-def test_the_default_stands_first_and_at_its_distance(ready: FakeBench) -> None:
+def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> None:
     refine(ready.task)
     roles = [p.role for p in plan(ready)]
     step = ["replicate", "proposal", "proposal", "proposal", "sentinel"]
@@ -207,7 +207,7 @@ def test_the_default_stands_first_and_at_its_distance(ready: FakeBench) -> None:
 
 
 def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
-    ready: FakeBench, models: Models
+    ready: FakeTestbed, models: Models
 ) -> None:
     with_budget(ready, refine_trials=100)
     models.improvements = [0.3, 0.0, 0.2, 0.009, 0.001, 0.0099]
@@ -221,29 +221,31 @@ def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it
     assert 6 == len(models.seen)
 
 
-def test_it_ends_where_nothing_is_left(ready: FakeBench, models: Models) -> None:
+def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> None:
     models.most = 0
     found = refine(ready.task)
     assert ("nothing left", (), found.before) == (found.ended, found.steps, found.best)
     assert 1 == ready.told.getvalue().count("0 follow")
 
 
-def test_what_is_done_is_not_done_again(ready: FakeBench) -> None:
+def test_what_is_done_is_not_done_again(ready: FakeTestbed) -> None:
     found = refine(ready.task)
     count = len(ready.measured)
     assert found == refine(ready.task) == ready.task.store.get(ready.task.subject, Refined)
     assert count == len(ready.measured)
 
 
-def test_it_needs_a_first_design_and_trials(bench: FakeBench) -> None:
+def test_it_needs_a_first_design_and_trials(testbed: FakeTestbed) -> None:
     with pytest.raises(ResultMissingError, match="intop collect --arch x86 --workload slt"):
-        refine(bench.task)
-    with_budget(bench, refine_trials=0)
+        refine(testbed.task)
+    with_budget(testbed, refine_trials=0)
     with pytest.raises(UsageError, match="refine_trials is 0"):
-        refine(bench.task)
+        refine(testbed.task)
 
 
-def test_the_real_choice_is_carried_out(ready: FakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_choice_is_carried_out(
+    ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(refine_stage, "pool", active.pool)
     monkeypatch.setattr(refine_stage, "propose", active.propose)
     monkeypatch.setattr(collected, "best_known", active.best_known)
@@ -255,7 +257,7 @@ def test_the_real_choice_is_carried_out(ready: FakeBench, monkeypatch: pytest.Mo
 # Failures -----------------------------------------------------------------------------------------
 
 
-def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models: Models) -> None:
+def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeTestbed, models: Models) -> None:
     bad: list[Configuration] = []
     make = ready.trial
 
@@ -288,7 +290,7 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeBench, models
     assert DESIGN[0] != found.steps[0].best.configuration
 
 
-def test_too_many_failures_stop_it(ready: FakeBench) -> None:
+def test_too_many_failures_stop_it(ready: FakeTestbed) -> None:
     with_budget(ready, max_failures=1)
     ready.statuses = ["ok", "failed", "failed"]
     with pytest.raises(IntopError, match="2 trials of refine have failed"):
@@ -296,14 +298,14 @@ def test_too_many_failures_stop_it(ready: FakeBench) -> None:
 
 
 def test_where_only_the_default_could_be_measured_there_is_nothing_to_refine(
-    bench: FakeBench, models: Models
+    testbed: FakeTestbed, models: Models
 ) -> None:
-    bench.latency = latency
-    with_budget(bench, max_failures=99, sentinel_every=EVERY)
-    bench.statuses = ["ok" if p.role != "design" else "failed" for p in with_sentinels(DESIGN, 4)]
-    with_design(bench)
+    testbed.latency = latency
+    with_budget(testbed, max_failures=99, sentinel_every=EVERY)
+    testbed.statuses = ["ok" if p.role != "design" else "failed" for p in with_sentinels(DESIGN, 4)]
+    with_design(testbed)
     with pytest.raises(ResultMissingError, match="no configuration could be measured but the"):
-        refine(bench.task)
+        refine(testbed.task)
 
 
 # Killed -------------------------------------------------------------------------------------------
@@ -311,7 +313,7 @@ def test_where_only_the_default_could_be_measured_there_is_nothing_to_refine(
 
 @pytest.mark.parametrize("killed_after", [0, 1, 5, 6, 8, 11])
 def test_killed_and_resumed_it_comes_to_the_same(
-    ready: FakeBench, models: Models, tmp_path: Path, killed_after: int
+    ready: FakeTestbed, models: Models, tmp_path: Path, killed_after: int
 ) -> None:
     with in_a_copy(ready, tmp_path):
         undisturbed, places = refine(ready.task), plan(ready)
@@ -327,7 +329,7 @@ def test_killed_and_resumed_it_comes_to_the_same(
 @pytest.mark.parametrize("method", ["put", "write_plan"])
 @pytest.mark.parametrize("step", [1, 2])
 def test_killed_while_a_step_is_decided_on_it_comes_to_the_same(
-    ready: FakeBench,
+    ready: FakeTestbed,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     method: str,
@@ -354,10 +356,10 @@ def test_killed_while_a_step_is_decided_on_it_comes_to_the_same(
 
 @pytest.mark.parametrize("killed_after", [1, 4, 6])
 def test_with_replicas_too(
-    ready: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+    ready: FakeTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
     """Which of two trials ends first, differs from run to run."""
-    other = FakeBench(ready.task, name="other", latency=latency, told=ready.told)
+    other = FakeTestbed(ready.task, name="other", latency=latency, told=ready.told)
 
     with_context(ready, testbeds=lambda _: nullcontext((ready, other)))
     monkeypatch.setattr(refine_stage, "replicas_in_use", lambda _: 2)
@@ -374,7 +376,7 @@ def test_with_replicas_too(
     assert places == plan(ready)
 
 
-def test_others_wait_for_a_refinement_that_has_begun(ready: FakeBench) -> None:
+def test_others_wait_for_a_refinement_that_has_begun(ready: FakeTestbed) -> None:
     collected_samples(ready.task)
     ready.dies_after = 3
     with pytest.raises(KeyboardInterrupt):
@@ -387,7 +389,7 @@ def test_others_wait_for_a_refinement_that_has_begun(ready: FakeBench) -> None:
 
 
 def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
-    ready: FakeBench, models: Models, tmp_path: Path
+    ready: FakeTestbed, models: Models, tmp_path: Path
 ) -> None:
     refine(ready.task)
     another_campaign(ready)
@@ -414,7 +416,7 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
     assert undisturbed == refine(ready.task)
 
 
-def test_a_warm_start_can_be_switched_off(ready: FakeBench, models: Models) -> None:
+def test_a_warm_start_can_be_switched_off(ready: FakeTestbed, models: Models) -> None:
     another_campaign(ready)
     with_design(ready)
     with_study(ready, warm_start=False)
@@ -423,25 +425,25 @@ def test_a_warm_start_can_be_switched_off(ready: FakeBench, models: Models) -> N
     assert "campaign 1" not in ready.told.getvalue()
 
 
-def other_kernel(bench: FakeBench) -> None:
-    make = bench.trial
+def other_kernel(testbed: FakeTestbed) -> None:
+    make = testbed.trial
 
     def trial(*args: Any) -> Trial:
         made = make(*args)
         return replace(made, conditions=replace(made.conditions, kernel="9.9", rate_rps=7.0))
 
-    bench.trial = trial  # type: ignore[method-assign]
+    testbed.trial = trial  # type: ignore[method-assign]
 
 
-def other_default(bench: FakeBench) -> None:
+def other_default(testbed: FakeTestbed) -> None:
     values = {"net.core.somaxconn": "128", "net.ipv4.tcp_fin_timeout": "60"}
-    bench.task.store.put(bench.task.subject, probe_of(values))
+    testbed.task.store.put(testbed.task.subject, probe_of(values))
 
 
-def other_parameters(bench: FakeBench) -> None:
+def other_parameters(testbed: FakeTestbed) -> None:
     configurations = [Configuration({KEYS[0]: str(1000 * n)}) for n in range(1, 9)]
     plan = with_sentinels(configurations, EVERY)
-    bench.task.store.write_plan(bench.task.subject, "collect", plan)
+    testbed.task.store.write_plan(testbed.task.subject, "collect", plan)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +455,7 @@ def other_parameters(bench: FakeBench) -> None:
     ],
 )
 def test_what_was_measured_otherwise_is_left_out_with_the_reason(
-    ready: FakeBench, models: Models, differ: Callable[[FakeBench], None], told: str
+    ready: FakeTestbed, models: Models, differ: Callable[[FakeTestbed], None], told: str
 ) -> None:
     another_campaign(ready)
     if differ is other_parameters:
@@ -477,7 +479,7 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
 
 @pytest.mark.parametrize("trials", [0, 4])
 def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
-    ready: FakeBench, models: Models, monkeypatch: pytest.MonkeyPatch, trials: int
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch, trials: int
 ) -> None:
     with_budget(ready, refine_trials=trials, replicate_trials=0, explain_rounds=0)
     store, subject = ready.task.store, ready.task.subject

@@ -3,7 +3,7 @@
 import pytest
 
 from collected import KEY, check, collect
-from fakes import FakeBench
+from fakes import FakeTestbed
 from intop.domain.results import TREE_MODELS, FittedFamily, Search, Training
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
@@ -11,9 +11,9 @@ from intop.stages import search
 
 
 def test_a_search_fits_its_models_to_the_same(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect(bench)
+    collect(testbed)
 
     class EnoughError(Exception):
         """What was to be seen was seen."""
@@ -24,15 +24,15 @@ def test_a_search_fits_its_models_to_the_same(
 
     monkeypatch.setattr(search, "fit_trees", fit)
     training = Training(keys=(KEY,), fitted=(), errors=(), trials=6, configurations=3)
-    bench.task.store.put(bench.task.subject, training)
+    testbed.task.store.put(testbed.task.subject, training)
     with pytest.raises(EnoughError):
-        search.search(bench.task)
+        search.search(testbed.task)
 
 
-def test_a_search_keeps_each_tree_models_own_winner(bench: FakeBench) -> None:
+def test_a_search_keeps_each_tree_models_own_winner(testbed: FakeTestbed) -> None:
     """As its own search found it, which is its best prediction, whatever the others say."""
-    collect(bench)
-    task = bench.task
+    collect(testbed)
+    task = testbed.task
     fitted = tuple(
         FittedFamily(family=name, hyperparameters=dict(family.defaults), inner_score=0.0)
         for name, family in FAMILIES.items()

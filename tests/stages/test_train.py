@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from collected import check, collect
-from fakes import FakeBench
+from fakes import FakeTestbed
 from intop.domain.results import Searches
 from intop.errors import ResultMissingError
 from intop.stages import train
 
 
 def test_training_has_one_sample_of_each_configuration(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect(bench)
+    collect(testbed)
     given: list[Any] = []
     monkeypatch.setattr(train, "train_all", lambda *args, **_: given.extend(args) or [])
-    training = train.train(bench.task)
+    training = train.train(testbed.task)
     _, samples = given
     check(samples)
     assert (6, 3) == (training.trials, training.configurations)
@@ -28,9 +28,9 @@ def test_training_has_one_sample_of_each_configuration(
 
 
 def test_a_killed_training_goes_on_with_what_is_stored(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect(bench)
+    collect(testbed)
     made: list[Searches | None] = []
     first = Searches(fingerprint="first")
 
@@ -45,14 +45,14 @@ def test_a_killed_training_goes_on_with_what_is_stored(
 
     monkeypatch.setattr(train, "train_all", train_all)
     with pytest.raises(KeyboardInterrupt):
-        train.train(bench.task)
-    train.train(bench.task)
+        train.train(testbed.task)
+    train.train(testbed.task)
     assert [None, first] == made
 
 
 def test_a_training_without_trials_makes_no_folder_for_its_models(
-    bench: FakeBench, tmp_path: Path
+    testbed: FakeTestbed, tmp_path: Path
 ) -> None:
     with pytest.raises(ResultMissingError):
-        train.train(bench.task, tmp_path / "models")
+        train.train(testbed.task, tmp_path / "models")
     assert not (tmp_path / "models").exists()

@@ -1,4 +1,4 @@
-"""Two architectures crosswise, with benches that say what each trial comes to."""
+"""Two architectures crosswise, with testbeds that say what each trial comes to."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.results import FittedFamily, Training
@@ -17,10 +17,6 @@ from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.families import FAMILIES
-from intop.pipeline import replicas, transferring
-from intop.run.campaigns import new
-from intop.run.context import Context, Task
-from intop.stages.transfer import transfer
 from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
@@ -51,13 +47,13 @@ def p99_us(arch: str, configuration: Configuration) -> int:
 
 @dataclass
 class Site:
-    """A context with both architectures, and the bench of each."""
+    """A context with both architectures, and the testbed of each."""
 
     context: Context
-    benches: dict[str, FakeBench]
+    testbeds: dict[str, FakeTestbed]
 
     def task(self, arch: str) -> Task:
-        return self.benches[arch].task
+        return self.testbeds[arch].task
 
     def collect(self, arch: str, count: int = 20) -> None:
         """Trials of a design, and models of them."""
@@ -101,7 +97,7 @@ class Site:
 
     @property
     def measured(self) -> dict[str, int]:
-        return {arch: len(bench.measured) for arch, bench in self.benches.items()}
+        return {arch: len(testbed.measured) for arch, testbed in self.testbeds.items()}
 
 
 @pytest.fixture(name="site")
@@ -113,7 +109,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         budget=replace(study.budget, population=20, generations=5),
     )
     told = StringIO()
-    benches: dict[str, FakeBench] = {}
+    testbeds: dict[str, FakeTestbed] = {}
     monkeypatch.setattr(transfer, "REPEATS", 1)
     monkeypatch.setattr(transfer, "each", lambda work, jobs: [work(*job) for job in jobs])
     with opened(str(tmp_path / "store.db")) as store:
@@ -125,13 +121,13 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             progress=LineProgress(told),
             archs=BOTH,
             workloads=(study.workloads["slt"],),
-            testbeds=lambda task: nullcontext((benches[task.subject.arch],)),
+            testbeds=lambda task: nullcontext((testbeds[task.subject.arch],)),
         )
-        benches |= {arch: fake(context, arch, told) for arch in BOTH}
-        yield Site(context, benches)
+        testbeds |= {arch: fake(context, arch, told) for arch in BOTH}
+        yield Site(context, testbeds)
 
 
-def fake(context: Context, arch: str, told: StringIO) -> FakeBench:
+def fake(context: Context, arch: str, told: StringIO) -> FakeTestbed:
     workload = context.workloads[0]
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
@@ -140,7 +136,7 @@ def fake(context: Context, arch: str, told: StringIO) -> FakeBench:
         # A little noise, or an interval would have no width.
         return p99_us(arch, planned.configuration) + planned.index % 3
 
-    return FakeBench(task, told=told, latency=latency)
+    return FakeTestbed(task, told=told, latency=latency)
 
 
 @pytest.fixture(name="tuned")
@@ -213,7 +209,7 @@ def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
 
 @pytest.mark.usefixtures("no_warm_start")
 def test_a_killed_measurement_goes_on_with_the_same(tuned: Site) -> None:
-    arm = tuned.benches["arm"]
+    arm = tuned.testbeds["arm"]
     arm.dies_after = 5
     with pytest.raises(KeyboardInterrupt):
         tuned.transfer()
@@ -231,10 +227,10 @@ def test_another_winner_needs_another_series(tuned: Site) -> None:
     with pytest.raises(UsageError, match=r"(?s)x86 winner: its values.*--again") as caught:
         tuned.transfer()
     assert "intop transfer x86 arm --again" in str(caught.value)
-    tuned.benches["arm"].dies_after = 8
+    tuned.testbeds["arm"].dies_after = 8
     with pytest.raises(KeyboardInterrupt):
         tuned.transfer(again=True)
-    tuned.benches["arm"].dies_after = None
+    tuned.testbeds["arm"].dies_after = None
     # Killed between the two: the first one's new series is not measured again.
     tuned.transfer()
     assert {"x86": 16, "arm": 16} == tuned.measured

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.results import Ranking, Search, Training
 from intop.run.stage import AnyStage
 from intop.stages import tune
@@ -14,9 +14,9 @@ from samples import VERDICT
 
 @pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])
 def test_a_gain_is_told_before_it_is_explained(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch, ratio_low: float, told: bool
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, ratio_low: float, told: bool
 ) -> None:
-    task, verdict = bench.task, replace(VERDICT, ratio_low=ratio_low)
+    task, verdict = testbed.task, replace(VERDICT, ratio_low=ratio_low)
     for result in (
         Ranking(importances=(), chosen=(), trials=0),
         Training(keys=(), fitted=(), errors=(), trials=0),
@@ -29,7 +29,7 @@ def test_a_gain_is_told_before_it_is_explained(
 
     def execute(stage: AnyStage) -> None:
         assert isinstance(stage, Explain)
-        heard.append(bench.told.getvalue())
+        heard.append(testbed.told.getvalue())
 
     monkeypatch.setattr(tune, "execute", execute)
     (found,) = tune.tune(task.context, lambda _: None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeBench, probe_of
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe
 from intop.domain.results import Candidate, Search, Verdict
@@ -29,30 +29,30 @@ def configurations(count: int) -> list[Configuration]:
     return [Configuration({"net.core.somaxconn": str(n)}) for n in range(1, count + 1)]
 
 
-def test_the_best_finalist_is_one_that_never_failed(bench: FakeBench) -> None:
+def test_the_best_finalist_is_one_that_never_failed(testbed: FakeTestbed) -> None:
     quick, slow = configurations(2)
     arms = {"quick": quick, "slow": slow, "default": DEFAULT}
-    made = blocks(bench.task, "pick", arms, 2)
-    bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
-    picked = measured(bench.task, "pick", made)
-    assert ("quick", quick) == verify._best(bench.task, picked)
+    made = blocks(testbed.task, "pick", arms, 2)
+    testbed.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
+    picked = measured(testbed.task, "pick", made)
+    assert ("quick", quick) == verify._best(testbed.task, picked)
     quicks = [p.arm == "quick" for p in made]
-    bench.statuses = ["failed" if mine else "ok" for mine in quicks]
-    failing = measured(bench.task, "judge", made)
-    assert ("slow", slow) == verify._best(bench.task, failing)
+    testbed.statuses = ["failed" if mine else "ok" for mine in quicks]
+    failing = measured(testbed.task, "judge", made)
+    assert ("slow", slow) == verify._best(testbed.task, failing)
 
 
-def test_a_disturbed_trial_does_not_count_against_its_finalist(bench: FakeBench) -> None:
+def test_a_disturbed_trial_does_not_count_against_its_finalist(testbed: FakeTestbed) -> None:
     quick, slow = configurations(2)
-    made = blocks(bench.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
-    bench.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
-    retries = bench.task.context.study.budget.retries
+    made = blocks(testbed.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
+    testbed.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
+    retries = testbed.task.context.study.budget.retries
     first = next(p for p in made if p.arm == "quick")
-    bench.statuses = ["disturbed" if planned == first else "ok" for planned in made]
-    bench.statuses += ["disturbed"] * retries
-    picked = measured(bench.task, "pick", made)
+    testbed.statuses = ["disturbed" if planned == first else "ok" for planned in made]
+    testbed.statuses += ["disturbed"] * retries
+    picked = measured(testbed.task, "pick", made)
     assert "disturbed" in {t.status for t in picked}
-    assert ("quick", quick) == verify._best(bench.task, picked)
+    assert ("quick", quick) == verify._best(testbed.task, picked)
 
 
 # Judging ------------------------------------------------------------------------------------------
@@ -67,37 +67,37 @@ def judge(
 
 
 def planned(
-    bench: FakeBench, against: str = "default", default: Configuration = DEFAULT
+    testbed: FakeTestbed, against: str = "default", default: Configuration = DEFAULT
 ) -> list[PlannedTrial]:
     """What `judge` is going to plan, to say beforehand how trials end."""
-    count = bench.task.context.study.budget.judge_pairs
-    return blocks(bench.task, "judge", {"tuned": QUICK, against: default}, count)
+    count = testbed.task.context.study.budget.judge_pairs
+    return blocks(testbed.task, "judge", {"tuned": QUICK, against: default}, count)
 
 
-def with_budget(bench: FakeBench, **changes: Any) -> Task:
+def with_budget(testbed: FakeTestbed, **changes: Any) -> Task:
     """The same task with another budget."""
-    context = bench.task.context
+    context = testbed.task.context
     study = replace(context.study, budget=replace(context.study.budget, **changes))
-    return replace(bench.task, context=replace(context, study=study))
+    return replace(testbed.task, context=replace(context, study=study))
 
 
-def another_campaign(bench: FakeBench) -> Task:
+def another_campaign(testbed: FakeTestbed) -> Task:
     """The same task in a campaign in which nothing is measured yet."""
-    campaign = new(bench.task.store, bench.task.context.study)
-    return replace(bench.task, subject=replace(bench.task.subject, campaign=campaign))
+    campaign = new(testbed.task.store, testbed.task.context.study)
+    return replace(testbed.task, subject=replace(testbed.task.subject, campaign=campaign))
 
 
-def unclear(bench: FakeBench) -> None:
+def unclear(testbed: FakeTestbed) -> None:
     """The tuned arm is now quicker than the default and now slower."""
     cycle = itertools.cycle((1_000, 25_000))
-    bench.latency = lambda p: 5_000 if p.configuration.is_default else next(cycle)
+    testbed.latency = lambda p: 5_000 if p.configuration.is_default else next(cycle)
 
 
-def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
-    bench.p99_us[QUICK.digest] = 1_000
-    assert verify.judged_latencies(bench.task) is None
-    verdict = judge(bench.task, "tuned", QUICK)
-    latencies = verify.judged_latencies(bench.task)
+def test_a_clear_verdict_stops_at_the_first_look(testbed: FakeTestbed) -> None:
+    testbed.p99_us[QUICK.digest] = 1_000
+    assert verify.judged_latencies(testbed.task) is None
+    verdict = judge(testbed.task, "tuned", QUICK)
+    latencies = verify.judged_latencies(testbed.task)
     assert latencies is not None
     assert (7, 7) == (len(latencies.default), len(latencies.tuned))
     assert ("gain", 7, 7, 10, 2) == (
@@ -108,31 +108,31 @@ def test_a_clear_verdict_stops_at_the_first_look(bench: FakeBench) -> None:
         verdict.looks,
     )
     assert verdict.stopped_early
-    assert list(range(14)) == bench.measured
-    assert 20 == len(bench.task.store.plan(bench.task.subject, "judge"))
-    assert "x86 slt: judge: clear after 7 of 10 rounds" in bench.told.getvalue()
+    assert list(range(14)) == testbed.measured
+    assert 20 == len(testbed.task.store.plan(testbed.task.subject, "judge"))
+    assert "x86 slt: judge: clear after 7 of 10 rounds" in testbed.told.getvalue()
     assert verdict.sides is not None
     assert (700, 700) == (verdict.sides.requests.default, verdict.sides.requests.tuned)
 
 
-def test_a_stopped_verdict_is_not_an_unfinished_one(bench: FakeBench) -> None:
-    bench.p99_us[QUICK.digest] = 1_000
-    first = judge(bench.task, "tuned", QUICK)
-    bench.statuses = ["failed"] * 50
-    assert first == judge(bench.task, "tuned", QUICK)
-    assert 14 == len(bench.measured)
+def test_a_stopped_verdict_is_not_an_unfinished_one(testbed: FakeTestbed) -> None:
+    testbed.p99_us[QUICK.digest] = 1_000
+    first = judge(testbed.task, "tuned", QUICK)
+    testbed.statuses = ["failed"] * 50
+    assert first == judge(testbed.task, "tuned", QUICK)
+    assert 14 == len(testbed.measured)
 
 
-def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
-    unclear(bench)
-    verdict = judge(bench.task, "tuned", QUICK)
+def test_an_unclear_verdict_takes_all_pairs(testbed: FakeTestbed) -> None:
+    unclear(testbed)
+    verdict = judge(testbed.task, "tuned", QUICK)
     assert ("no significant gain", 10, 10, False) == (
         verdict.outcome,
         verdict.pairs,
         verdict.rounds,
         verdict.stopped_early,
     )
-    assert list(range(20)) == bench.measured
+    assert list(range(20)) == testbed.measured
     # The last look has what the first one left of the error rate.
     ratios = [5_000 / us for us in (1_000, 25_000) * 5]
     expected = paired_ratio(ratios, [1.0] * 10, level=0.96715)
@@ -141,47 +141,47 @@ def test_an_unclear_verdict_takes_all_pairs(bench: FakeBench) -> None:
     )
 
 
-def test_one_look_is_the_plain_interval_of_all_pairs(bench: FakeBench) -> None:
-    bench.p99_us[QUICK.digest] = 1_000
-    assert 10 == judge(with_budget(bench, judge_looks=1), "tuned", QUICK).pairs
+def test_one_look_is_the_plain_interval_of_all_pairs(testbed: FakeTestbed) -> None:
+    testbed.p99_us[QUICK.digest] = 1_000
+    assert 10 == judge(with_budget(testbed, judge_looks=1), "tuned", QUICK).pairs
 
 
 @pytest.mark.parametrize("clear", [True, False])
 @pytest.mark.parametrize("killed_after", [1, 13, 14, 15, 19])
 def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
-    bench: FakeBench, killed_after: int, clear: bool
+    testbed: FakeTestbed, killed_after: int, clear: bool
 ) -> None:
     def latency(p: PlannedTrial) -> int:
         slow = 4_000 + 2_000 * ((p.round or 0) % 2)
         return slow if p.configuration.is_default else 500 if clear else 5_000
 
-    bench.latency = latency
-    undisturbed = judge(bench.task, "tuned", QUICK)
+    testbed.latency = latency
+    undisturbed = judge(testbed.task, "tuned", QUICK)
     assert clear == undisturbed.stopped_early
-    measured, bench.measured = bench.measured, []
+    measured, testbed.measured = testbed.measured, []
 
-    bench.task = another_campaign(bench)
-    bench.dies_after = killed_after
+    testbed.task = another_campaign(testbed)
+    testbed.dies_after = killed_after
     if killed_after < len(measured):
         with pytest.raises(KeyboardInterrupt):
-            judge(bench.task, "tuned", QUICK)
-    bench.dies_after = None
-    assert undisturbed == judge(bench.task, "tuned", QUICK)
-    assert measured == bench.measured
+            judge(testbed.task, "tuned", QUICK)
+    testbed.dies_after = None
+    assert undisturbed == judge(testbed.task, "tuned", QUICK)
+    assert measured == testbed.measured
 
 
-def test_what_was_measured_beyond_a_look_is_never_left_out(bench: FakeBench) -> None:
-    bench.p99_us[QUICK.digest] = 1_000
-    judge(with_budget(bench, judge_looks=1), "tuned", QUICK)
-    assert 10 == judge(bench.task, "tuned", QUICK).pairs
+def test_what_was_measured_beyond_a_look_is_never_left_out(testbed: FakeTestbed) -> None:
+    testbed.p99_us[QUICK.digest] = 1_000
+    judge(with_budget(testbed, judge_looks=1), "tuned", QUICK)
+    assert 10 == judge(testbed.task, "tuned", QUICK).pairs
 
 
-def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBench) -> None:
-    bench.p99_us = {QUICK.digest: 1_000}
-    made = planned(bench)
+def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(testbed: FakeTestbed) -> None:
+    testbed.p99_us = {QUICK.digest: 1_000}
+    made = planned(testbed)
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
-    bench.statuses = ["failed" if n == first else "ok" for n in range(20)]
-    verdict = judge(bench.task, "tuned", QUICK)
+    testbed.statuses = ["failed" if n == first else "ok" for n in range(20)]
+    verdict = judge(testbed.task, "tuned", QUICK)
     assert (6, 7, 1, "worse") == (
         verdict.pairs,
         verdict.rounds,
@@ -191,26 +191,26 @@ def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(bench: FakeBenc
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
 
 
-def test_a_default_that_fails_is_due_again_also_at_a_look(bench: FakeBench) -> None:
-    bench.p99_us = {QUICK.digest: 1_000}
-    made = planned(bench)
+def test_a_default_that_fails_is_due_again_also_at_a_look(testbed: FakeTestbed) -> None:
+    testbed.p99_us = {QUICK.digest: 1_000}
+    made = planned(testbed)
     last = max(n for n, p in enumerate(made[:14]) if p.configuration.is_default)
-    bench.statuses = ["failed" if n == last else "ok" for n in range(last + 1)]
+    testbed.statuses = ["failed" if n == last else "ok" for n in range(last + 1)]
     with pytest.raises(BaselineError):
-        judge(bench.task, "tuned", QUICK)
-    verdict = judge(bench.task, "tuned", QUICK)
+        judge(testbed.task, "tuned", QUICK)
+    verdict = judge(testbed.task, "tuned", QUICK)
     assert (7, 7, 0) == (verdict.pairs, verdict.rounds, verdict.failures)
 
 
-def test_a_default_that_fails_throughout_gives_no_verdict(bench: FakeBench) -> None:
-    searched(bench)
+def test_a_default_that_fails_throughout_gives_no_verdict(testbed: FakeTestbed) -> None:
+    searched(testbed)
     baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
-    made = planned(bench, "openeuler-25.09", baseline)
-    bench.statuses = ["failed" if p.arm == "openeuler-25.09" else "ok" for p in made]
+    made = planned(testbed, "openeuler-25.09", baseline)
+    testbed.statuses = ["failed" if p.arm == "openeuler-25.09" else "ok" for p in made]
     with pytest.raises(
         IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
     ):
-        judge(bench.task, "tuned", QUICK, "openeuler-25.09")
+        judge(testbed.task, "tuned", QUICK, "openeuler-25.09")
 
 
 # From the finalists on ----------------------------------------------------------------------------
@@ -220,19 +220,19 @@ def probe_with(fin_timeout: str, somaxconn: str = "4096") -> Probe:
     return probe_of({"net.ipv4.tcp_fin_timeout": fin_timeout, "net.core.somaxconn": somaxconn})
 
 
-def searched(bench: FakeBench) -> None:
+def searched(testbed: FakeTestbed) -> None:
     """A campaign that is ready to be verified; QUICK is five times as quick as the default."""
-    task = bench.task
+    task = testbed.task
     measured(task, "collect", with_sentinels(configurations(2), 2))
     found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
     task.store.put(task.subject, Search(candidates=(found,), convergences=()))
     task.store.put(task.subject, probe_with("60"))
-    bench.p99_us[QUICK.digest] = 1_000
+    testbed.p99_us[QUICK.digest] = 1_000
 
 
-def with_winners(bench: FakeBench, **winners: Configuration) -> None:
+def with_winners(testbed: FakeTestbed, **winners: Configuration) -> None:
     """The same search, with the winners of models."""
-    task = bench.task
+    task = testbed.task
     found = task.store.get(task.subject, Search)
     assert found is not None
     made = tuple(
@@ -243,23 +243,23 @@ def with_winners(bench: FakeBench, **winners: Configuration) -> None:
 
 
 def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_once(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    searched(bench)
+    searched(testbed)
     one, other = configurations(9)[7:]
-    with_winners(bench, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
-    finalists = verify._finalists(bench.task, 1)
+    with_winners(testbed, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
+    finalists = verify._finalists(testbed.task, 1)
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
 
 
-def test_a_verdict_says_what_the_models_own_winners_were_worth(bench: FakeBench) -> None:
-    searched(bench)
+def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:
+    searched(testbed)
     one, other = configurations(9)[7:]
-    with_winners(bench, RFR=one, CatBoost=QUICK, XGBoost=other)
-    bench.p99_us |= {one.digest: 2_500, other.digest: 5_000}
-    verdict = verify.verify(bench.task)
+    with_winners(testbed, RFR=one, CatBoost=QUICK, XGBoost=other)
+    testbed.p99_us |= {one.digest: 2_500, other.digest: 5_000}
+    verdict = verify.verify(testbed.task)
     assert verdict.models is not None
-    rounds = bench.task.context.study.budget.pick_rounds
+    rounds = testbed.task.context.study.budget.pick_rounds
     assert [("RFR", "RFR", rounds), ("CatBoost", "candidate 1", rounds)] == [
         (m.model, m.arm, m.rounds) for m in verdict.models.models
     ][:2]
@@ -269,57 +269,57 @@ def test_a_verdict_says_what_the_models_own_winners_were_worth(bench: FakeBench)
     assert 10 ** (1 / 3) == pytest.approx(verdict.models.mean.ratio, rel=0.01)
     assert verdict.models.best is not None
     assert ("CatBoost", QUICK) == (verdict.models.best.model, verdict.configuration)
-    assert verdict == bench.task.store.get(bench.task.subject, Verdict)
+    assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)
 
 
-def test_a_models_own_winner_may_be_picked(bench: FakeBench) -> None:
-    searched(bench)
+def test_a_models_own_winner_may_be_picked(testbed: FakeTestbed) -> None:
+    searched(testbed)
     (one,) = configurations(9)[8:]
-    with_winners(bench, XGBoost=one)
-    bench.p99_us[one.digest] = 500
-    verdict = verify.verify(bench.task)
+    with_winners(testbed, XGBoost=one)
+    testbed.p99_us[one.digest] = 500
+    verdict = verify.verify(testbed.task)
     assert ("XGBoost", one) == (verdict.origin, verdict.configuration)
     assert 10 == pytest.approx(verdict.ratio, rel=0.01)
 
 
 def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    searched(bench)
-    plan = blocks(bench.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
-    bench.task.store.write_plan(bench.task.subject, "pick", plan)
-    with_winners(bench, XGBoost=configurations(9)[8])
-    assert verify.verify(bench.task).models is None
+    searched(testbed)
+    plan = blocks(testbed.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
+    testbed.task.store.write_plan(testbed.task.subject, "pick", plan)
+    with_winners(testbed, XGBoost=configurations(9)[8])
+    assert verify.verify(testbed.task).models is None
 
 
-def test_a_verdict_is_against_the_hosts_own_values(bench: FakeBench) -> None:
-    searched(bench)
-    verdict = verify.verify(bench.task)
+def test_a_verdict_is_against_the_hosts_own_values(testbed: FakeTestbed) -> None:
+    searched(testbed)
+    verdict = verify.verify(testbed.task)
     assert ("", QUICK) == (verdict.against, verdict.configuration)
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
 
 
 def test_a_verdict_against_a_baseline_measures_that_in_place_of_the_default(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    searched(bench)
+    searched(testbed)
     baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
-    bench.p99_us[baseline.digest] = 2_000
-    verdict = verify.verify(bench.task, "openeuler-25.09")
+    testbed.p99_us[baseline.digest] = 2_000
+    verdict = verify.verify(testbed.task, "openeuler-25.09")
     assert "openeuler-25.09" == verdict.against
     assert 2 == pytest.approx(verdict.ratio, rel=0.01)
-    judged = bench.task.store.plan(bench.task.subject, "judge")
+    judged = testbed.task.store.plan(testbed.task.subject, "judge")
     assert {QUICK.digest, baseline.digest} == {p.configuration.digest for p in judged}
 
 
 def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
-    bench: FakeBench,
+    testbed: FakeTestbed,
 ) -> None:
-    searched(bench)
-    bench.task.store.put(bench.task.subject, probe_with("30", "65535"))
-    verdict = verify.verify(bench.task, "openeuler-25.09")
+    searched(testbed)
+    testbed.task.store.put(testbed.task.subject, probe_with("30", "65535"))
+    verdict = verify.verify(testbed.task, "openeuler-25.09")
     assert 5 == pytest.approx(verdict.ratio, rel=0.01)
-    assert "openeuler-25.09 changes nothing on this host" in bench.told.getvalue()
+    assert "openeuler-25.09 changes nothing on this host" in testbed.told.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -331,21 +331,21 @@ def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
     ],
 )
 def test_a_verdict_planned_against_another_default_is_refused(
-    bench: FakeBench, first: str, later: str, way_out: str
+    testbed: FakeTestbed, first: str, later: str, way_out: str
 ) -> None:
-    searched(bench)
-    verdict = verify.verify(bench.task, first)
-    assert verdict == verify.verify(bench.task, first)
+    searched(testbed)
+    verdict = verify.verify(testbed.task, first)
+    assert verdict == verify.verify(testbed.task, first)
     with pytest.raises(UsageError, match=f"was planned against {first}, not {later}") as caught:
-        verify.verify(bench.task, later)
+        verify.verify(testbed.task, later)
     assert way_out in str(caught.value)
 
 
 def test_the_best_measured_is_not_the_luckiest_trial(
-    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One trial of the first is the lowest of all, but not the mean of its trials."""
-    searched(bench)
+    searched(testbed)
     monkeypatch.setattr(
         collected, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
@@ -356,15 +356,15 @@ def test_the_best_measured_is_not_the_luckiest_trial(
         for n, (configuration, _) in enumerate(places)
     ]
     plan.append(PlannedTrial(index=15, role="replicate", configuration=failing))
-    bench.task.store.write_plan(bench.task.subject, "collect", plan)
-    bench.latency = lambda p: places[min(p.index, 14) - 10][1]
-    bench.statuses = [*("ok",) * 5, "failed"]
-    measured(bench.task, "collect", [])
-    finalists = verify._finalists(bench.task, 2)
+    testbed.task.store.write_plan(testbed.task.subject, "collect", plan)
+    testbed.latency = lambda p: places[min(p.index, 14) - 10][1]
+    testbed.statuses = [*("ok",) * 5, "failed"]
+    measured(testbed.task, "collect", [])
+    finalists = verify._finalists(testbed.task, 2)
     assert {"candidate 1": QUICK, verify.MEASURED_BEST: steady} == finalists
 
 
-def test_an_unknown_default_is_refused_before_anything_is_measured(bench: FakeBench) -> None:
+def test_an_unknown_default_is_refused_before_anything_is_measured(testbed: FakeTestbed) -> None:
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
-        verify.verify(bench.task, "nosuch")
-    assert [] == bench.measured
+        verify.verify(testbed.task, "nosuch")
+    assert [] == testbed.measured
