@@ -76,5 +76,4 @@ def _sentence(found: Components, number: int) -> str:
 
 
 def _left_out(found: Components) -> list[str]:
-    named = (("constant", found.constant), ("not known of every trial", found.unknown))
-    return [f"left out, {why}: {', '.join(metrics)}" for why, metrics in named if metrics]
+    return [f"left out, constant: {', '.join(found.constant)}"] if found.constant else []

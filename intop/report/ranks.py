@@ -44,8 +44,6 @@ def notes(found: RankAgreement) -> tuple[str, ...]:
 
 
 def _passes(found: RankAgreement, pair: RankPair) -> str:
-    if pair.passes_one is None or pair.passes_other is None:
-        return "not known"
     if pair.passes_one and pair.passes_other:
         return "both"
     if pair.passes_one:

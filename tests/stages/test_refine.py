@@ -15,7 +15,7 @@ from fakes import FakeBench, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
-from intop.domain.results import Ranking, Search, Training
+from intop.domain.results import Training
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
@@ -29,7 +29,7 @@ from intop.stages.refine import refine
 from intop.stages.sentinels import with_sentinels
 from intop.stages.train import collected_samples
 from intop.store import Store, opened
-from samples import VERDICT
+from samples import VERDICT, ranking, search, training
 
 COUNT = 8
 EVERY = 4
@@ -479,15 +479,15 @@ def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
 ) -> None:
     with_budget(ready, refine_trials=trials, replicate_trials=0, explain_rounds=0)
     store, subject = ready.task.store, ready.task.subject
-    store.put(subject, Ranking(importances=(), chosen=KEYS, trials=1))
-    training = Training(keys=KEYS, fitted=(), errors=(), trials=1)
+    store.put(subject, ranking(chosen=KEYS))
+    trained = training(keys=KEYS)
     learned: list[int] = []
 
     def train(task: Any) -> Training:
         learned.append(sum(map(len, collected_samples(task)[1].measured)))
-        return training
+        return trained
 
-    found = Search(candidates=(), convergences=())
+    found = search()
     monkeypatch.setattr(tune, "train", train)
     monkeypatch.setattr(tune, "search", lambda _: found)
     monkeypatch.setattr(tune, "verify", lambda _: VERDICT)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeBench
-from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.domain.results import Verdict
 from intop.run.context import Task
 from intop.stages import tune
-from samples import VERDICT
+from samples import VERDICT, ranking, search, training
 
 
 @pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])
@@ -16,12 +16,7 @@ def test_a_gain_is_told_before_it_is_explained(
     bench: FakeBench, monkeypatch: pytest.MonkeyPatch, ratio_low: float, told: bool
 ) -> None:
     task, verdict = bench.task, replace(VERDICT, ratio_low=ratio_low)
-    for result in (
-        Ranking(importances=(), chosen=(), trials=0),
-        Training(keys=(), fitted=(), errors=(), trials=0),
-        Search(candidates=(), convergences=()),
-        verdict,
-    ):
+    for result in (ranking(), training(), search(), verdict):
         task.store.put(task.subject, result)
     heard: list[str] = []
 

@@ -83,7 +83,7 @@ def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
             mark,
             color=colour,
             markersize=3.5,
-            label=f"measured on {inert(replica)}" if replica else "measured",
+            label=f"measured on {inert(replica)}",
             gid=f"replica-{inert(replica)}",
         )
 

@@ -55,16 +55,13 @@ def ranking(one: Findings) -> Iterator[Block]:
 
 def _importance_table(one: Findings, found: Ranking) -> Table:
     chosen = set(found.chosen)
-    return without_empty(
-        Table(
-            name=table_name(one, "importance"),
-            title="Importance of all parameters that were varied (splits: share of all splits)",
-            columns=(*IMPORTANCE, Column("chosen", "text")),
-            rows=tuple(
-                (*importance_cells(i), "chosen" if i.key in chosen else None)
-                for i in found.importances
-            ),
-        )
+    return Table(
+        name=table_name(one, "importance"),
+        title="Importance of all parameters that were varied (splits: share of all splits)",
+        columns=(*IMPORTANCE, Column("chosen", "text")),
+        rows=tuple(
+            (*importance_cells(i), "chosen" if i.key in chosen else None) for i in found.importances
+        ),
     )
 
 
@@ -115,7 +112,7 @@ def models(one: Findings) -> Iterator[Block]:
 
 
 def _errors(one: Findings, found: Training) -> Table:
-    table = without_empty(error_table(found))
+    table = error_table(found)
     return named(one, replace(table, title=f"{table.title}, {one.title}"))
 
 

@@ -79,7 +79,7 @@ def drift(one: Findings) -> Iterator[Block]:
                     Column("replica", "text"),
                     Column("P99 in ms"),
                 ),
-                rows=tuple((60 * s.hours, s.replica or None, s.p99_ms) for s in found.sentinels),
+                rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in found.sentinels),
             ),
             Table(
                 name=table_name(one, "default-trend"),
