@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from intop.domain.results import Components, Objective, Training
-from intop.report.document.model import Section, numbers, tabled, texts
+from intop.report.document.columns import numbers, texts
+from intop.report.document.model import Section, tabled
 from intop.report.text import errors
 
 STRONG = 0.5

@@ -1,7 +1,8 @@
 """How far two rankings agree. Computes nothing."""
 
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.report.document.model import Column, Notes, Section, Table, numbers
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Notes, Section, Table
 from intop.report.text import few
 
 MOST_ROWS = 12

@@ -15,18 +15,8 @@ from intop.domain.results import (
     Search,
     Training,
 )
-from intop.report.document.model import (
-    Column,
-    Notes,
-    Section,
-    Table,
-    Value,
-    columns,
-    numbers,
-    tabled,
-    texts,
-    widened,
-)
+from intop.report.document.columns import Column, Value, columns, numbers, texts
+from intop.report.document.model import Notes, Section, Table, tabled, widened
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {

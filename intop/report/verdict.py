@@ -6,7 +6,8 @@ from itertools import chain, repeat
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.report.document.model import Block, Column, Notes, Section, Table, numbers, span, widened
+from intop.report.document.columns import Column, numbers, span
+from intop.report.document.model import Block, Notes, Section, Table, widened
 from intop.report.numbers import counted
 
 WIDTH = 32

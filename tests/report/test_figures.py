@@ -22,9 +22,10 @@ from intop.domain.results import (
     Ranking,
 )
 from intop.errors import IntopError
+from intop.report.figures.colours import INK
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
-from intop.report.figures.drawing import INK, Drawing
+from intop.report.figures.drawing import Drawing
 from intop.report.figures.files import write_figures
 from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance

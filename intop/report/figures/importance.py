@@ -7,20 +7,16 @@ from matplotlib.figure import Figure
 
 from intop.domain.ranks import RankAgreement, RankPair
 from intop.domain.results import Importance, Ranking
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
+from intop.report.figures.axes import (
     ROW_HALF,
-    Drawing,
-    drawn,
     faint_grid,
     is_narrow,
     legend_below,
     name_rows,
     row_line,
 )
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""

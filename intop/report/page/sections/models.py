@@ -8,7 +8,8 @@ from intop.domain.comparison import converged
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import Ranking, Search, Training
-from intop.report.document.model import Block, Column, Figure, Paragraph, Section, Table, numbers
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Block, Figure, Paragraph, Section, Table
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance

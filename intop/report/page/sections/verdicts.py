@@ -12,21 +12,8 @@ from intop.domain.results import Verdict
 from intop.domain.sides import merged
 from intop.report import paper
 from intop.report.comparison import matrix
-from intop.report.document.model import (
-    Block,
-    Column,
-    Figure,
-    Paragraph,
-    Span,
-    Table,
-    Value,
-    Verbatim,
-    columns,
-    numbers,
-    span,
-    texts,
-    widened,
-)
+from intop.report.document.columns import Column, Span, Value, columns, numbers, span, texts
+from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, widened
 from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
