@@ -90,7 +90,9 @@ def run(tool: LoadTool, load: Load) -> LoadResult:
 
 def p99_ms(tool: LoadTool, load: Load, result: LoadResult) -> float:
     """What a trial with this result is judged by."""
-    nothing = dict.fromkeys(("arch", "machine", "kernel", "cpu", "nginx", "script", "link"), "")
+    nothing = dict.fromkeys(
+        ("arch", "machine", "kernel", "cpu", "nginx", "script", "link", "paths"), ""
+    )
     return Trial(
         planned=PlannedTrial(index=0, role="design", configuration=DEFAULT),
         stage="collect",
@@ -111,6 +113,7 @@ def p99_ms(tool: LoadTool, load: Load, result: LoadResult) -> float:
         seconds=0,
         seed=0,
         tool_version="",
+        replica="",
         histogram=result.histogram,
         achieved_rps=result.achieved_rps,
         pruned_above_ms=None if result.stopped_after_s is None else load.prune_above_ms,

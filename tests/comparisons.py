@@ -16,7 +16,7 @@ from intop.domain.comparison import (
 )
 from intop.domain.configuration import Configuration
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.domain.results import Importance, ModelError, Ranking, Training
+from intop.domain.results import Importance, Training
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from samples import CONDITIONS, MEASURED, PROVENANCE
 
@@ -29,15 +29,12 @@ def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:
 
 
 def share(mean: float) -> Importance:
-    return Importance(key="a", mean=mean, sd=0.0625)
+    return samples.importance("a", mean, sd=0.0625)
 
 
 def training(**mape: float) -> Training:
-    errors = tuple(
-        ModelError(family=f, mape=m, r2=0.5, spearman=0.75, trials=20, seconds=1)
-        for f, m in mape.items()
-    )
-    return Training(keys=("a", "b"), fitted=(), errors=errors, trials=24)
+    errors = (samples.model_error(f, m, spearman=0.75) for f, m in mape.items())
+    return samples.training(*errors, keys=("a", "b"), trials=24)
 
 
 X86 = Side(
@@ -48,7 +45,7 @@ X86 = Side(
     default=latency(310, 250, 384.4),
     tuned=latency(99.96, 80, 124.9),
     verdict=VERDICT,
-    ranking=Ranking(importances=(), chosen=(), trials=9),
+    ranking=samples.ranking(),
     training=training(RFR=40, DNN=80),
     convergences=(
         Converged(model="RFR", generations=29, seconds=0.5),

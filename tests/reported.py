@@ -19,10 +19,8 @@ from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.results import (
     Candidate,
     Ceiling,
-    Convergence,
     HeldOut,
     Importance,
-    ModelError,
     Ranking,
     Search,
     Training,
@@ -32,7 +30,7 @@ from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, METRICS, MODELS, judged_trials, trial
+from samples import CONDITIONS, MODELS, judged_trials, model_error, run, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (
@@ -124,11 +122,7 @@ def probe() -> Probe:
 
 def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
     tuned_us = TUNED_US if gain else tuple(reversed(DEFAULT_US))
-    metrics = {"lg": METRICS, "lb": METRICS}
-    judged = [
-        replace(t, metrics=metrics)
-        for t in judged_trials(TUNED, DEFAULT_US, tuned_us, _conditions(subject))
-    ]
+    judged = judged_trials(TUNED, DEFAULT_US, tuned_us, _conditions(subject))
     _add(store, subject, "judge", judged)
     sides = judged[::2], judged[1::2]
     before, after = ([t.p99_ms for t in side] for side in sides)
@@ -143,6 +137,9 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
         ratio_high=ratio.high,
         level=0.95,
         pairs=len(before),
+        rounds=5,
+        planned_rounds=5,
+        looks=1,
         sides=side_by_side(*sides, level=0.95),
         models=MODELS,
     )
@@ -195,15 +192,9 @@ TRAINING = Training(
     keys=(ONE, OTHER),
     fitted=(),
     errors=tuple(
-        ModelError(
-            family=family,
-            mape=mape,
-            r2=0.5,
-            spearman=0.6,
-            trials=12,
-            seconds=1.5,
-            coverage=0.9,
-            regret=12.0,
+        model_error(
+            family,
+            mape,
             held_out=tuple(
                 HeldOut(measured=ms, predicted=1.2 * ms, low=0.8 * ms, high=1.6 * ms)
                 for ms in (0.5, 0.9, 1.5)
@@ -217,10 +208,8 @@ TRAINING = Training(
 )
 SEARCH = Search(
     candidates=(Candidate(configuration=TUNED, predicted_p99_ms=0.48, model="ensemble"),),
-    convergences=(
-        Convergence(model="RFR", best_ms=(0.9, 0.6, 0.5), converged_at=2, seconds=0.3),
-        Convergence(model="ensemble", best_ms=(0.8, 0.5), converged_at=1, seconds=0.7),
-    ),
+    convergences=(run("RFR", 0.9, 0.6, 0.5), run("ensemble", 0.8, 0.5)),
+    winners=(),
 )
 
 

@@ -2,6 +2,8 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,17 @@ from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
-from intop.domain.results import Verdict
+from intop.domain.results import (
+    Convergence,
+    Importance,
+    ModelError,
+    Pairwise,
+    Ranking,
+    Search,
+    SideBySide,
+    Training,
+    Verdict,
+)
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
@@ -34,6 +46,7 @@ CONDITIONS = Conditions(
     duration_s=10,
     timeout_s=2,
     link="tbf",
+    paths="/",
 )
 
 METRICS = HostMetrics(
@@ -45,7 +58,10 @@ METRICS = HostMetrics(
     listen_drops=2,
     retransmits=4,
     cpu_pressure=0.125,
+    memory_before_mib=90.5,
+    time_wait_before=2,
 )
+HOSTS = {"lg": METRICS, "lb": METRICS, "b1": METRICS}
 
 
 class LocalHost:
@@ -108,9 +124,79 @@ def trial(
         seconds=12.0,
         seed=1,
         tool_version="0.1.0",
+        replica="lb",
         histogram=Histogram.from_pairs([(p99_us, 100)]) if good else None,
         achieved_rps=conditions.rate_rps,
+        metrics=HOSTS if good else {},
     )
+
+
+def importance(key: str, weight: float = 0.1, **changes: Any) -> Importance:
+    """A parameter of this weight, by permutation and by the splits, that doesn't pass."""
+    found = Importance(
+        key=key,
+        mean=weight,
+        sd=0.0,
+        permutation=weight,
+        permutation_sd=0.0,
+        above=0.5,
+        passes=False,
+    )
+    return replace(found, **changes)
+
+
+def ranking(*importances: Importance, chosen: Sequence[str] = (), **changes: Any) -> Ranking:
+    """A ranking of nine trials."""
+    found = Ranking(
+        importances=importances,
+        chosen=tuple(chosen),
+        trials=9,
+        probe_level=0.0,
+        error_rate=0.05,
+        keep=9,
+    )
+    return replace(found, **changes)
+
+
+def model_error(family: str, mape: float = 20.0, **changes: Any) -> ModelError:
+    """What a family errs by, without the rows that were held out."""
+    found = ModelError(
+        family=family,
+        mape=mape,
+        r2=0.5,
+        spearman=0.5,
+        trials=9,
+        seconds=1.0,
+        coverage=0.9,
+        level=0.95,
+        regret=3.5,
+    )
+    return replace(found, **changes)
+
+
+def training(*errors: ModelError, **changes: Any) -> Training:
+    """A training of nine trials."""
+    found = Training(keys=(), fitted=(), errors=errors, trials=9, configurations=9)
+    return replace(found, **changes)
+
+
+def run(model: str = "RFR", *best_ms: float, **changes: Any) -> Convergence:
+    """How the search of a model went that improved until its last generation."""
+    found = Convergence(
+        model=model,
+        best_ms=best_ms,
+        converged_at=max(0, len(best_ms) - 1),
+        seconds=0.5,
+        algorithm="genetic",
+        predictions=200,
+        restarts=0,
+    )
+    return replace(found, **changes)
+
+
+def search(*convergences: Convergence, **changes: Any) -> Search:
+    """A search without candidates."""
+    return replace(Search(candidates=(), convergences=convergences, winners=()), **changes)
 
 
 def table(values: Matrix, log_target: Matrix) -> Samples:
@@ -199,6 +285,20 @@ PROVENANCE = Provenance(
     tool_version="0.1.0",
 )
 
+SIDES = SideBySide(
+    latencies_ms={
+        "P50": Pairwise(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
+        "P90": Pairwise(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
+        "P99": Pairwise(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
+        "P99.9": Pairwise(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
+        "max": Pairwise(default=500.0, tuned=800.0),
+    },
+    requests=Pairwise(default=3000, tuned=2990),
+    achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=RatioInterval(1.0, 0.99, 1.01)),
+    error_share=Pairwise(default=0.0, tuned=0.0123),
+    balancer_cpu=Pairwise(default=0.25, tuned=0.2, ratio=RatioInterval(1.25, 1.1, 1.4)),
+)
+
 VERDICT = Verdict(
     configuration=Configuration(
         {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
@@ -211,6 +311,10 @@ VERDICT = Verdict(
     ratio_high=4.4,
     level=0.95,
     pairs=8,
+    rounds=8,
+    planned_rounds=8,
+    looks=1,
+    sides=SIDES,
 )
 
 DEPLOYMENT = Deployment(

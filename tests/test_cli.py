@@ -22,11 +22,10 @@ from intop.cli import cli, rollback
 from intop.domain.answer import Answer
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
-from intop.domain.results import Importance, Ranking
 from intop.domain.trial import PlannedTrial
 from intop.learn.searching.search import ALGORITHMS
 from intop.store import Subject, opened
-from samples import CONDITIONS, VERDICT, trial
+from samples import CONDITIONS, VERDICT, importance, ranking, trial
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]
@@ -601,13 +600,13 @@ def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
 def ranked(study: Path, *archs: str) -> None:
     """The same screening of each architecture, in the latest campaign."""
     keys = ("net.core.somaxconn", "vm.swappiness", "fs.file-max")
-    shares = tuple(Importance(key=k, mean=0.5 - n / 10, sd=0.1) for n, k in enumerate(keys))
+    shares = [importance(key, 0.5 - n / 10) for n, key in enumerate(keys)]
     with opened(str(study.parent / "mine.db")) as store:
         campaign = store.latest("mine")
         assert campaign is not None
         for arch in archs:
             subject = Subject(campaign=campaign, arch=arch, workload="slt")
-            store.put(subject, Ranking(importances=shares, chosen=keys[:1], trials=9))
+            store.put(subject, ranking(*shares, chosen=keys[:1]))
 
 
 @pytest.mark.parametrize(

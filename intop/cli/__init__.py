@@ -35,7 +35,8 @@ from intop.cli import (
     verify,
 )
 from intop.cli.exit_codes import INTERRUPTED
-from intop.cli.options import Group, examples, say, say_stopped
+from intop.cli.options import Group, examples
+from intop.cli.output import say, say_stopped
 from intop.errors import IntopError
 from intop.version import __version__
 

@@ -13,14 +13,11 @@ from intop.cli.options import (
     Command,
     dry_run_option,
     examples,
-    interruptible,
-    print_result,
     roll_out_options,
-    say,
-    show_result,
     stage_options,
     winner_option,
 )
+from intop.cli.output import interruptible, print_result, say, show_result
 from intop.cli.planned import planned
 from intop.errors import UsageError
 

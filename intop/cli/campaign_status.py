@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intop.cli.options import say, show_result, study_of
+from intop.cli.options import study_of
+from intop.cli.output import say, show_result
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:

@@ -9,15 +9,10 @@ from intop.cli.options import (
     config_option,
     figures_options,
     json_option,
-    output_folder,
-    print_result,
-    say,
-    say_figures,
-    show_result,
     subcommand,
     workload_option,
-    write_page,
 )
+from intop.cli.output import output_folder, print_result, say, say_figures, show_result, write_page
 from intop.cli.running import stored_context
 from intop.errors import UsageError
 from intop.report.plain import inert

@@ -5,12 +5,7 @@ from typing import Any
 import click
 
 from intop.cli import dry_run, values
-from intop.cli.options import (
-    dry_run_option,
-    force_option,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import dry_run_option, force_option, stage_options, subcommand
 from intop.cli.running import run_stage
 
 

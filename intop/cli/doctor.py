@@ -11,11 +11,10 @@ from intop.cli.options import (
     config_option,
     dry_run_option,
     json_option,
-    say,
-    show_result,
     study_of,
     subcommand,
 )
+from intop.cli.output import say, show_result
 from intop.cli.running import connect_to
 
 

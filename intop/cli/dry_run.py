@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import interruptible, say, show_result, study_of
+from intop.cli.options import study_of
+from intop.cli.output import interruptible, say, show_result
 from intop.errors import UsageError
 
 UNTOUCHED = "nothing was written"

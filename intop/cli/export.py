@@ -9,15 +9,8 @@ import click
 
 from intop.atomic import write_atomically
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import (
-    arch_option,
-    config_option,
-    print_result,
-    say,
-    subcommand,
-    winner_option,
-    workload_option,
-)
+from intop.cli.options import arch_option, config_option, subcommand, winner_option, workload_option
+from intop.cli.output import print_result, say
 from intop.cli.running import stored_context
 from intop.errors import UsageError
 from intop.run.registry import STAGES

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, arch_option, config_option, say, study_of
+from intop.cli.options import F, arch_option, config_option, study_of
+from intop.cli.output import say
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,12 +11,10 @@ from intop.cli.options import (
     config_option,
     dry_run_option,
     examples,
-    interruptible,
     json_option,
-    print_result,
-    say,
     study_of,
 )
+from intop.cli.output import interruptible, print_result, say
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from intop.cli.options import json_option, say, show_result, subcommand
+from intop.cli.options import json_option, subcommand
+from intop.cli.output import say, show_result
 
 
 @subcommand("models", "intop models models", "intop models models --json")

@@ -1,9 +1,6 @@
-"""What the commands have in common: help with examples, options, and where words go."""
+"""What the commands have in common: help with examples, options, and the study they are about."""
 
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -11,14 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from intop.cli import values
-from intop.cli.exit_codes import INTERRUPTED
 from intop.errors import UsageError
-from intop.report.plain import inert
 from intop.resources import shipped
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.report.document.model import Block
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -198,46 +192,6 @@ def figures_options(command: F) -> F:
     return folder(form(command))
 
 
-def output_folder(folder: Path, option: str) -> Path:
-    """The folder of an option, which is made when it is missing. Raises UsageError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"the folder of {option} can't be made: {error}") from error
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"the folder of {option}, {folder}, can't be written to")
-    return folder
-
-
-def write_page(output: Path, text: str) -> None:
-    """Write a page to a file, all of it or nothing. Raises UsageError where that can't be."""
-    from intop.atomic import write_atomically
-
-    try:
-        if output.exists() and not output.is_file():
-            raise UsageError(f"{output} can't be written: it is no file. Name another: --output")
-        write_atomically(output, text.encode())
-    except OSError as error:
-        raise UsageError(
-            f"{output} can't be written: {error.strerror or error}. Name another: --output"
-        ) from error
-
-
-def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
-    """Draw what there is to be seen of results by title, and say where.
-
-    Returns the figures' titles by path.
-    """
-    from intop.report.figures.files import write_figures
-
-    written = write_figures(folder, form, found)
-    for path in written:
-        say(f"drawn: {path}")
-    if not written:
-        say("nothing of this result can be drawn")
-    return written
-
-
 def study_of(config: Path | None) -> "Study":
     """The study in the file that was asked for. Raises ConfigurationError, UsageError."""
     from intop.config.location import default_path
@@ -251,41 +205,3 @@ def study_of(config: Path | None) -> "Study":
             f"leave --config and INTOP_CONFIG out, for ./intop.toml or else the embedded lab"
         )
     return load_study(path)
-
-
-def print_result(text: str) -> None:
-    """To stdout: what was asked for."""
-    click.echo(inert(text))
-
-
-def show_result(found: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_json: bool) -> None:
-    """To stdout: what was found, as JSON or else as text."""
-    if as_json:
-        from intop.report.machine import to_json
-
-        print_result(to_json(found))
-    else:
-        from intop.report.document.text import show
-
-        show(*text_of(found))
-
-
-def say(text: str) -> None:
-    """To stderr: all that is said beside the result."""
-    click.echo(inert(text), err=True)
-
-
-def say_stopped(text: str) -> None:
-    """The one line after Ctrl-C, below the ^C that a terminal shows."""
-    before = "\n" if sys.stderr.isatty() else ""
-    say(f"{before}intop: stopped{text}")
-
-
-@contextmanager
-def interruptible(told: str) -> Iterator[None]:
-    """What is true when this is stopped; of a campaign something else is."""
-    try:
-        yield
-    except (KeyboardInterrupt, click.Abort):
-        say_stopped(f"; {told}")
-        sys.exit(INTERRUPTED)

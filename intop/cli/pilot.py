@@ -3,13 +3,7 @@
 from typing import Any
 
 from intop.cli import dry_run
-from intop.cli.options import (
-    dry_run_option,
-    force_option,
-    new_option,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import dry_run_option, force_option, new_option, stage_options, subcommand
 from intop.cli.running import run_stage
 
 

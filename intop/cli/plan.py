@@ -11,14 +11,12 @@ from intop.cli.exit_codes import NO_GAIN
 from intop.cli.hosts import host_options, named_hosts
 from intop.cli.options import (
     json_option,
-    print_result,
     roll_out_options,
-    say,
-    show_result,
     subcommand,
     winner_option,
     workload_option,
 )
+from intop.cli.output import print_result, say, show_result
 from intop.cli.passwords import connecting
 from intop.cli.running import connect_to, stored_context
 from intop.errors import UsageError

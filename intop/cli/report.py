@@ -4,17 +4,8 @@ from pathlib import Path
 
 import click
 
-from intop.cli.options import (
-    arch_option,
-    config_option,
-    json_option,
-    output_folder,
-    print_result,
-    say,
-    subcommand,
-    workload_option,
-    write_page,
-)
+from intop.cli.options import stage_options, subcommand
+from intop.cli.output import output_folder, print_result, say, write_page
 from intop.cli.running import stored_context
 
 
@@ -25,10 +16,7 @@ from intop.cli.running import stored_context
     "intop report --csv tables                      also all its tables, a file each",
     "intop report --json > report.json              all that it shows, and no file",
 )
-@config_option
-@arch_option
-@workload_option
-@json_option
+@stage_options
 @click.option(
     "--output",
     "-o",

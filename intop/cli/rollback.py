@@ -8,15 +8,8 @@ import click
 
 from intop.cli.dry_run import UNTOUCHED
 from intop.cli.hosts import chosen_hosts, host_options
-from intop.cli.options import (
-    Command,
-    dry_run_option,
-    examples,
-    interruptible,
-    json_option,
-    say,
-    show_result,
-)
+from intop.cli.options import Command, dry_run_option, examples, json_option
+from intop.cli.output import interruptible, say, show_result
 from intop.cli.passwords import connecting
 from intop.errors import UsageError
 

@@ -11,7 +11,8 @@ import click
 from click.core import ParameterSource
 
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import output_folder, print_result, say, say_figures, study_of
+from intop.cli.options import study_of
+from intop.cli.output import output_folder, print_result, say, say_figures
 from intop.cli.passwords import connecting
 from intop.errors import LabDownError, ResultMissingError, UsageError
 

@@ -5,12 +5,7 @@ from typing import Any
 
 import click
 
-from intop.cli.options import (
-    figures_options,
-    models_option,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import figures_options, models_option, stage_options, subcommand
 from intop.cli.running import run_stage
 from intop.errors import UsageError
 

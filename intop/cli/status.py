@@ -8,12 +8,8 @@ import click
 from intop.cli import campaign_status
 from intop.cli.exit_codes import DRIFT
 from intop.cli.hosts import chosen_hosts, host_options
-from intop.cli.options import (
-    interruptible,
-    json_option,
-    show_result,
-    subcommand,
-)
+from intop.cli.options import json_option, subcommand
+from intop.cli.output import interruptible, show_result
 from intop.cli.passwords import connecting
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, interruptible, output_folder, print_result, say_figures
+from intop.cli.options import F
+from intop.cli.output import interruptible, output_folder, print_result, say_figures
 from intop.errors import UsageError
 
 if TYPE_CHECKING:

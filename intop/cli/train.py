@@ -4,12 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli import table
-from intop.cli.options import (
-    figures_options,
-    models_option,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import figures_options, models_option, stage_options, subcommand
 from intop.cli.running import run_stage
 
 

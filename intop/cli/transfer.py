@@ -9,11 +9,10 @@ from intop.cli.options import (
     config_option,
     dry_run_option,
     json_option,
-    say,
-    show_result,
     subcommand,
     workload_option,
 )
+from intop.cli.output import say, show_result
 from intop.cli.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
 

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop.cli import dry_run
-from intop.cli.options import (
-    dry_run_option,
-    force_option,
-    new_option,
-    print_result,
-    say,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import dry_run_option, force_option, new_option, stage_options, subcommand
+from intop.cli.output import print_result, say
 from intop.cli.running import exit_by, opened_context
 from intop.errors import UsageError
 

@@ -5,12 +5,7 @@ from typing import Any
 import click
 
 from intop.cli import dry_run, values
-from intop.cli.options import (
-    dry_run_option,
-    figures_options,
-    stage_options,
-    subcommand,
-)
+from intop.cli.options import dry_run_option, figures_options, stage_options, subcommand
 from intop.cli.running import exit_by, run_stage
 
 

@@ -6,21 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    TypeAdapter,
-)
+from pydantic import Field, TypeAdapter
 
 from intop.config.source import Fraction, Model, Source
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
 from intop.domain.presence import UNKNOWN, Presence
-from intop.domain.space import (
-    Constraint,
-    Exclusion,
-    Order,
-    Requirement,
-    parameter_columns,
-)
+from intop.domain.space import Constraint, Exclusion, Order, Requirement, parameter_columns
 from intop.errors import ConfigurationError
 
 

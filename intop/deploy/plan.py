@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from intop.deploy.deployable import deployments, task_of
-from intop.deploy.host_plans import (
-    Seen,
-    SeenCluster,
-    host_plan,
-    look,
-    look_around,
-    replica_plan,
-)
+from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.host_states import ask_all, replica_name
 from intop.domain.answer import Answer
 from intop.domain.cluster import Cluster, HostAddress

@@ -128,7 +128,7 @@ def remarks(theirs: Origin, ours: Origin) -> list[str]:
         else:
             told.append(
                 f"they are of other trials: {theirs.trials} of {theirs.configurations} "
-                f"configurations on {', '.join(theirs.replicas) or 'an unnamed host'}, "
+                f"configurations on {', '.join(theirs.replicas)}, "
                 f"study {theirs.study} of {theirs.campaign}"
             )
     names = [n for n in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES) if n != "arch"]

@@ -13,14 +13,10 @@ P99 = "log P99"
 
 @dataclass(frozen=True, kw_only=True)
 class Performance:
-    """The performance metrics of some trials, a row for each of them.
-
-    `unknown` are the metrics that not every trial has: those of hosts, where nothing was read.
-    """
+    """The performance metrics of some trials, a row for each of them."""
 
     metrics: tuple[str, ...]
     rows: tuple[tuple[float, ...], ...]
-    unknown: tuple[str, ...] = ()
 
     def column(self, metric: str) -> list[float]:
         """One metric of all trials. Raises ValueError for one that is not there."""
@@ -36,19 +32,10 @@ def performance(trials: Sequence[Trial]) -> Performance:
     is a share of a host's time, memory in MiB; both as they were read over the load. Raises
     ValueError for a trial without latencies.
     """
-    known = dict(_OF_TRIAL)
-    if all(_has_hosts(trial) for trial in trials):
-        known |= _OF_HOSTS
     return Performance(
-        metrics=tuple(known),
-        rows=tuple(tuple(of(trial) for of in known.values()) for trial in trials),
-        unknown=tuple(name for name in _OF_HOSTS if name not in known),
+        metrics=tuple(_METRICS),
+        rows=tuple(tuple(of(trial) for of in _METRICS.values()) for trial in trials),
     )
-
-
-def _has_hosts(trial: Trial) -> bool:
-    """Whether there are a load generator, a load balancer and a backend."""
-    return len(trial.metrics) > 2
 
 
 def _log_ms(value: float) -> float:
@@ -64,7 +51,7 @@ def _backends(trial: Trial) -> list[HostMetrics]:
     return list(trial.metrics.values())[2:]
 
 
-_OF_TRIAL: Mapping[str, Callable[[Trial], float]] = {
+_METRICS: Mapping[str, Callable[[Trial], float]] = {
     "log P50": lambda t: _log_ms(t.percentile_ms(50.0)),
     "log P90": lambda t: _log_ms(t.percentile_ms(90.0)),
     P99: lambda t: _log_ms(t.p99_ms),
@@ -72,8 +59,6 @@ _OF_TRIAL: Mapping[str, Callable[[Trial], float]] = {
     "log max": lambda t: _log_ms(_max_ms(t)),
     "achieved rate": lambda t: t.achieved_rps,
     "error share": lambda t: error_share([t]),
-}
-_OF_HOSTS: Mapping[str, Callable[[Trial], float]] = {
     "balancer's CPU": lambda t: t.balancer.cpu,
     "balancer's memory": lambda t: t.balancer.memory_mib,
     "retransmits": lambda t: math.log1p(t.balancer.retransmits),

@@ -16,15 +16,14 @@ LEADING = 3
 class RankPair:
     """One parameter's place in both rankings, among those that both have; 1 is the most important.
 
-    `passes_one` and `passes_other` say whether it is above the probe level there; None in a
-    ranking that has none.
+    `passes_one` and `passes_other` say whether it is above the probe level there.
     """
 
     key: str
     rank_one: int
     rank_other: int
-    passes_one: bool | None
-    passes_other: bool | None
+    passes_one: bool
+    passes_other: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class RankAgreement:
 
 def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> RankAgreement:
     """The agreement of two rankings that are called so."""
-    weights = [{i.key: i.weight for i in ranking.importances} for ranking in (one, other)]
+    weights = [{i.key: i.permutation for i in ranking.importances} for ranking in (one, other)]
     common = tuple(key for key in weights[0] if key in weights[1])
     here, there = ([found[key] for key in common] for found in weights)
     spearman = kendall = None

@@ -78,27 +78,16 @@ class Importance:
     much worse a model predicts configurations that it has not seen when this parameter's values
     are shuffled among them. By so much of the variance of log P99 does its squared error grow, on
     average, with a standard deviation over the models. `above` is the share of the sets of probes
-    all of which it beats, `passes` whether the screening takes it for more than noise. These four
-    are None in a ranking by an earlier version, which had no probes and went by `mean`.
+    all of which it beats, `passes` whether the screening takes it for more than noise.
     """
 
     key: str
     mean: float
     sd: float
-    permutation: float | None = None
-    permutation_sd: float | None = None
-    above: float | None = None
-    passes: bool | None = None
-
-    @property
-    def weight(self) -> float:
-        """What it is ranked by."""
-        return self.mean if self.permutation is None else self.permutation
-
-    @property
-    def weight_sd(self) -> float:
-        """Its standard deviation over models."""
-        return self.sd if self.permutation_sd is None else self.permutation_sd
+    permutation: float
+    permutation_sd: float
+    above: float
+    passes: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,17 +98,17 @@ class Ranking:
     these are few, the next by rank, at most `keep` of them. `probe_level` is what a
     permutation importance has to be above; where none has an effect, any passes with a chance of
     `error_rate` at most. `saved` trials were planned and not measured, since the choice
-    had become stable. `drift` is that of the default among its trials. None of these but `saved`
-    is known of a ranking by an earlier version.
+    had become stable. `drift` is that of the default among its trials, None as long as the
+    screening is under way.
     """
 
     importances: tuple[Importance, ...]
     chosen: tuple[str, ...]
     trials: int
+    probe_level: float
+    error_rate: float
+    keep: int
     drift: Drift | None = None
-    probe_level: float | None = None
-    error_rate: float | None = None
-    keep: int | None = None
     saved: int = 0
 
     @property
@@ -168,8 +157,7 @@ class ModelError:
     much higher, in percent, the configuration that is predicted lowest was measured than the
     lowest measured one. All from held-out folds, grouped by configuration, with hyper-parameters
     chosen inside the folds; where folds are repeated, means over the repeats, and `held_out` has
-    each configuration once for each repeat. Those of earlier versions have no coverage, no regret
-    and nothing held out.
+    each configuration once for each repeat. It is empty in a file of saved models.
     """
 
     family: str
@@ -178,9 +166,9 @@ class ModelError:
     spearman: float
     trials: int
     seconds: float
-    coverage: float | None = None
-    level: float = 0.95
-    regret: float | None = None
+    coverage: float
+    level: float
+    regret: float
     held_out: tuple[HeldOut, ...] = ()
 
 
@@ -245,18 +233,17 @@ class Convergence:
 
     `converged_at` is the generation after which the best improved no more. A generation is as many
     predictions as the population has individuals, whatever the `algorithm`; `predictions` is how
-    many were made in all, 0 in searches of before they were counted. After `restarts` of them the
-    search began anew, where nothing got better. Where uncertainty has a penalty, what is best has
-    it, and the P99 shown has not.
+    many were made in all. After `restarts` of them the search began anew, where nothing got better.
+    Where uncertainty has a penalty, what is best has it, and the P99 shown has not.
     """
 
     model: str
     best_ms: tuple[float, ...]
     converged_at: int
     seconds: float
-    algorithm: str = "genetic"
-    predictions: int = 0
-    restarts: int = 0
+    algorithm: str
+    predictions: int
+    restarts: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +293,7 @@ class SideBySide:
     requests: Pairwise
     achieved_rps: Pairwise
     error_share: Pairwise
-    balancer_cpu: Pairwise | None = None
+    balancer_cpu: Pairwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,9 +305,8 @@ class Verdict:
     side that gave no latencies at all. `against` names the baseline that stood for the default,
     and is empty for the host's own values. `rounds` of `planned_rounds` were measured, looked at
     up to `looks` times; the interval is so wide that those of all looks hold together at `level`.
-    Verdicts of before there were looks have 0 rounds, and no `sides`. `models` is what the tree
-    models' own winners were worth in the rounds before, in which the configuration was picked; None
-    where they were not measured.
+    `models` is what the tree models' own winners were worth in the rounds before, in which the
+    configuration was picked; None where they were not measured.
     """
 
     configuration: Configuration
@@ -332,12 +318,12 @@ class Verdict:
     ratio_high: float
     level: float
     pairs: int
+    rounds: int
+    planned_rounds: int
+    looks: int
+    sides: SideBySide
     failures: int = 0
     against: str = ""
-    rounds: int = 0
-    planned_rounds: int = 0
-    looks: int = 1
-    sides: SideBySide | None = None
     models: SpeedUps | None = None
 
     @property
@@ -424,8 +410,8 @@ class Components:
     `metrics`; a component has the sign with which P99 grows. `explained` is its share of the
     variance of all standardised metrics; the first `needed` of them reach 90 %. In each of the
     `groups`, a chain of correlations above `together`, of either sign, connects the metrics. The
-    `constant` ones are left out, and so are the `unknown` ones, which not every trial has. Of too
-    few trials or metrics there are no loadings, and nothing that follows from them.
+    `constant` ones are left out. Of too few trials or metrics there are no loadings, and nothing
+    that follows from them.
     """
 
     trials: int
@@ -436,7 +422,6 @@ class Components:
     groups: tuple[tuple[str, ...], ...] = ()
     together: float = 0.0
     constant: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
 
     def loading(self, component: int, metric: str) -> float:
         """The correlation of a component with a metric; 0 for one that was left out."""
@@ -450,17 +435,16 @@ class Training:
     """What training found: hyper-parameters and held-out errors by family.
 
     `keys` are the parameters that the models know, `trials` how many they were trained on. Those
-    of one of the `configurations` were put together; None in one by an earlier version, for
-    which each trial was a sample. `ceiling` is None where nothing was measured twice. The `target`
-    is in `unit`, which may be empty. `components` are those of the trials' performance metrics,
-    `objective` is what the models learned.
+    of one of the `configurations` were put together. `ceiling` is None where nothing was measured
+    twice. The `target` is in `unit`, which may be empty. `components` are those of the trials'
+    performance metrics, None for a table; `objective` is what the models learned.
     """
 
     keys: tuple[str, ...]
     fitted: tuple[FittedFamily, ...]
     errors: tuple[ModelError, ...]
     trials: int
-    configurations: int | None = None
+    configurations: int
     ceiling: Ceiling | None = None
     target: str = "P99"
     unit: str = "ms"
@@ -487,13 +471,13 @@ class Search:
     """What the search found: candidates in order of promise, and how each run of it went.
 
     `objective` is what was searched for the lowest of. `winners` are the best candidate of each
-    tree model by itself; a search by an earlier version has none.
+    tree model by itself.
     """
 
     candidates: tuple[Candidate, ...]
     convergences: tuple[Convergence, ...]
+    winners: tuple[Candidate, ...]
     objective: Objective = "p99"
-    winners: tuple[Candidate, ...] = ()
 
     @property
     def quantity(self) -> str:

@@ -58,13 +58,12 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         for name, percent in PERCENTS.items()
     }
     told["max"] = Pairwise(default=before.max_ms, tuned=after.max_ms)
-    measured = all(len(t.metrics) > 1 for t in (*default, *tuned))
     return SideBySide(
         latencies_ms=told,
         requests=Pairwise(default=before.total, tuned=after.total),
         achieved_rps=means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
-        balancer_cpu=means(lambda t: t.balancer.cpu) if measured else None,
+        balancer_cpu=means(lambda t: t.balancer.cpu),
     )
 
 

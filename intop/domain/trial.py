@@ -44,7 +44,7 @@ class Conditions:
     duration_s: int
     timeout_s: int
     link: str
-    paths: str = ""
+    paths: str
     emulation: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
@@ -103,7 +103,7 @@ class HostMetrics:
     `foreign_cpu` went to programs that have no part in the load, most of it to `foreign_program`;
     `load_cpu` is what the load tool used of what its threads could. None is what is not known: of
     a backend whose application nobody named, of a lab's guest, of another host than the load
-    generator, of a trial by an earlier version.
+    generator.
     """
 
     cpu: float
@@ -114,8 +114,8 @@ class HostMetrics:
     listen_drops: int
     retransmits: int
     cpu_pressure: float
-    memory_before_mib: float | None = None
-    time_wait_before: int | None = None
+    memory_before_mib: float
+    time_wait_before: int
     foreign_cpu: float | None = None
     foreign_program: str = ""
     load_cpu: float | None = None
@@ -127,8 +127,7 @@ class Trial:
 
     `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
     the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is the load balancer that it
-    was measured on; empty in a trial by an earlier version. `pruned_above_ms` is what P99 is
-    certainly above, of a pruned trial.
+    was measured on. `pruned_above_ms` is what P99 is certainly above, of a pruned trial.
     """
 
     planned: PlannedTrial
@@ -141,11 +140,11 @@ class Trial:
     seconds: float
     seed: int
     tool_version: str
+    replica: str
     histogram: Histogram | None = None
     achieved_rps: float = 0.0
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
-    replica: str = ""
     pruned_above_ms: float | None = None
 
     @property

@@ -72,7 +72,6 @@ def _analysed(table: Performance) -> _Analysed:
         trials=len(rows),
         metrics=metrics,
         constant=tuple(m for m in table.metrics if m not in metrics),
-        unknown=table.unknown,
     )
     if len(rows) < FEWEST_TRIALS or len(metrics) < FEWEST_METRICS:
         return _Analysed(none, np.empty(0))
@@ -95,7 +94,6 @@ def _analysed(table: Performance) -> _Analysed:
         groups=_groups(metrics, np.abs(np.corrcoef(standard, rowvar=False)) > TOGETHER),
         together=TOGETHER,
         constant=none.constant,
-        unknown=table.unknown,
     )
     return _Analysed(found, signs[0] * scores[:, 0])
 

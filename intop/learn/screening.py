@@ -74,7 +74,7 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
         )
         for i in np.argsort(-means, kind="stable")
     )
-    passing = sum(bool(i.passes) for i in importances)
+    passing = sum(i.passes for i in importances)
     order = importances if passing >= FEW else _by_either(importances)
     count = min(keep, passing) if passing >= FEW else keep
     return Ranking(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
-from intop.report.document.model import Block, Section, Table, Verbatim, numbers, texts
+from intop.report.document.columns import numbers, texts
+from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.numbers import counted
 from intop.report.progress import duration
 from intop.report.verdict import sentence

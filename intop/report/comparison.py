@@ -17,20 +17,8 @@ from intop.domain.results import Importance
 from intop.domain.speedups import ModelSpeedUp
 from intop.domain.trial import Conditions
 from intop.report import paper, ranks
-from intop.report.document.model import (
-    Column,
-    Form,
-    Notes,
-    Section,
-    Span,
-    Table,
-    Value,
-    columns,
-    span,
-    tabled,
-    texts,
-    worded,
-)
+from intop.report.document.columns import Column, Form, Span, Value, columns, span, texts, worded
+from intop.report.document.model import Notes, Section, Table, tabled
 from intop.report.numbers import interval, number, percent
 from intop.report.verdict import LUCK, measured_as, models_sentence
 

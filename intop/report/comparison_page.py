@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from intop.domain.comparison import Compared, Comparison, Side
 from intop.report.comparison import differences, sections
+from intop.report.document.columns import texts
 from intop.report.document.markdown import as_markdown, image
-from intop.report.document.model import Paragraph, Section, Table, texts
+from intop.report.document.model import Paragraph, Section, Table
 from intop.report.text import LOADS
 
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from intop.domain.results import Components, Objective, Training
-from intop.report.document.model import Section, numbers, tabled, texts
+from intop.report.document.columns import numbers, texts
+from intop.report.document.model import Section, tabled
 from intop.report.text import errors
 
 STRONG = 0.5
@@ -76,5 +77,4 @@ def _sentence(found: Components, number: int) -> str:
 
 
 def _left_out(found: Components) -> list[str]:
-    named = (("constant", found.constant), ("not known of every trial", found.unknown))
-    return [f"left out, {why}: {', '.join(metrics)}" for why, metrics in named if metrics]
+    return [f"left out, constant: {', '.join(found.constant)}"] if found.constant else []

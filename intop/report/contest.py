@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from intop.domain.results import Contest, Contestant
-from intop.report.document.model import Column, Section, numbers, tabled
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Section, tabled
 from intop.report.text import few
 
 

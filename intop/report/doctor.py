@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
-from intop.report.document.model import Notes, Section, Table, Verbatim, numbers, texts
+from intop.report.document.columns import numbers, texts
+from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
 from intop.report.text import few
 

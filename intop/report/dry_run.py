@@ -7,7 +7,8 @@ from intop.domain.applied import Applied
 from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.host_state import HostState
 from intop.report.campaign_status import pace, stages
-from intop.report.document.model import Block, Section, Table, Verbatim, texts
+from intop.report.document.columns import texts
+from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.host_states import held
 from intop.report.numbers import counted
 from intop.report.progress import duration

@@ -7,7 +7,8 @@ from intop.domain.ablation import KEPT
 from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
-from intop.report.document.model import Column, Notes, Section, Table, Value, columns, span, widened
+from intop.report.document.columns import Column, Value, columns, span
+from intop.report.document.model import Notes, Section, Table, widened
 from intop.report.numbers import percent
 from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from intop.domain.front import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
-from intop.report.document.model import Column, Notes, Section, Table, Verbatim, numbers, texts
+from intop.report.document.columns import Column, numbers, texts
+from intop.report.document.model import Notes, Section, Table, Verbatim
 
 MOST_ROWS = 12
 """Of a longer front, so many are shown: both ends, the knee, and others evenly between."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from intop.domain.answer import Answer, Rollback
 from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
-from intop.report.document.model import Block, Table, Verbatim, texts
+from intop.report.document.columns import texts
+from intop.report.document.model import Block, Table, Verbatim
 from intop.report.numbers import counted
 from intop.report.text import few
 

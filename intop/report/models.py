@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from intop.domain.artefact import Manifest
-from intop.report.document.model import Column, Section, numbers, tabled, texts
+from intop.report.document.columns import Column, numbers, texts
+from intop.report.document.model import Section, tabled
 
 
 def manifest(name: str, found: Manifest) -> Section:

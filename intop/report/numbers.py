@@ -14,11 +14,6 @@ def number(value: float, sign: str = "") -> str:
     return f"{value:{sign}z.{1 if size >= 10 else 2}f}" if size >= 0.1 else f"{value:{sign}.2g}"
 
 
-def in_percent(share: float | None) -> float | None:
-    """A share as a number of percent; None stays."""
-    return None if share is None else 100 * share
-
-
 def percent(level: float) -> str:
     """Such as 95 %, 99.5 %."""
     return f"{100 * level:.4g} %"

@@ -8,7 +8,8 @@ from intop.domain import paper
 from intop.domain.comparison import Compared, Comparison, Converged
 from intop.domain.results import TREE_MODELS, Training, Verdict
 from intop.domain.stats import RatioInterval
-from intop.report.document.model import AS_ABOVE, Column, Table, texts
+from intop.report.document.columns import AS_ABOVE, Column, texts
+from intop.report.document.model import Table
 from intop.report.numbers import counted, interval, number
 
 NOT_MEASURED = "not measured"

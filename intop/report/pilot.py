@@ -2,7 +2,8 @@
 
 from intop.domain.duration import MOST_PAIRS
 from intop.domain.results import Pilot, TriedDuration
-from intop.report.document.model import Column, Section, numbers, tabled
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Section, tabled
 
 
 def pilot(title: str, found: Pilot) -> Section:

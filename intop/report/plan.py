@@ -6,7 +6,8 @@ from intop.domain.deployment import Change, Origin
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
-from intop.report.document.model import Column, Notes, Section, Table, texts
+from intop.report.document.columns import Column, texts
+from intop.report.document.model import Notes, Section, Table
 from intop.report.explain import kept_sentence
 from intop.report.numbers import counted
 

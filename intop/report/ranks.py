@@ -1,7 +1,8 @@
 """How far two rankings agree. Computes nothing."""
 
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.report.document.model import Column, Notes, Section, Table, numbers
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Notes, Section, Table
 from intop.report.text import few
 
 MOST_ROWS = 12
@@ -44,8 +45,6 @@ def notes(found: RankAgreement) -> tuple[str, ...]:
 
 
 def _passes(found: RankAgreement, pair: RankPair) -> str:
-    if pair.passes_one is None or pair.passes_other is None:
-        return "not known"
     if pair.passes_one and pair.passes_other:
         return "both"
     if pair.passes_one:

@@ -1,7 +1,8 @@
 """A refinement as a document: step by step, why trials were chosen and what they came to."""
 
 from intop.domain.refined import BestKnown, Refined, expected_percent
-from intop.report.document.model import Column, Notes, Section, Table, Value, columns, widened
+from intop.report.document.columns import Column, Value, columns
+from intop.report.document.model import Notes, Section, Table, widened
 
 REASONS = ("promise", "uncertainty", "replicate")
 

@@ -15,19 +15,8 @@ from intop.domain.results import (
     Search,
     Training,
 )
-from intop.report.document.model import (
-    Column,
-    Notes,
-    Section,
-    Table,
-    Value,
-    columns,
-    numbers,
-    tabled,
-    texts,
-    widened,
-)
-from intop.report.numbers import in_percent
+from intop.report.document.columns import Column, Value, columns, numbers, texts
+from intop.report.document.model import Notes, Section, Table, tabled, widened
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -52,12 +41,11 @@ def ranking(title: str, found: Ranking) -> Section:
     chosen = set(found.chosen)
     shown = [i for i in found.importances if i.key in chosen]
     level = found.probe_level
-    top = max((level or 0.0, *(i.weight for i in found.importances))) or 1.0
-    rows = [(*importance_cells(i), "█" * round(20 * i.weight / top)) for i in shown]
-    if level is not None:
-        place = sum(i.weight > level for i in shown)
-        bar = "┄" * round(20 * level / top)
-        rows.insert(place, ("probe level", 100 * level, "", "", "", bar))
+    top = max((level, *(i.permutation for i in found.importances))) or 1.0
+    rows = [(*importance_cells(i), "█" * round(20 * i.permutation / top)) for i in shown]
+    place = sum(i.permutation > level for i in shown)
+    bar = "┄" * round(20 * level / top)
+    rows.insert(place, ("probe level", 100 * level, "", "", "", bar))
     lines = [cut_sentence(found)]
     if found.saved:
         lines.append(
@@ -82,14 +70,12 @@ IMPORTANCE = (
 def importance_cells(item: Importance) -> tuple[Value, ...]:
     """A row of a table of importances."""
     shares = (item.permutation, item.permutation_sd, item.above, item.mean)
-    return (item.key, *map(in_percent, shares))
+    return (item.key, *(100 * share for share in shares))
 
 
 def cut_sentence(found: Ranking) -> str:
     """Why the cut is where it is."""
     count, passing, chosen = len(found.importances), len(found.passing), len(found.chosen)
-    if found.probe_level is None or found.error_rate is None:
-        return f"{count - chosen} further parameters were ranked and left out."
     level = (
         f"the probe level, which parameters without effect pass in {found.error_rate:.0%} of "
         "screenings at most"
@@ -113,9 +99,7 @@ def cut_sentence(found: Ranking) -> str:
 
 def errors(title: str, training: Training) -> Section:
     """Held-out error by family, and what a perfect model would reach."""
-    trials = f"{training.trials} trials"
-    if training.configurations is not None:
-        trials += f" of {training.configurations} configurations"
+    trials = f"{training.trials} trials of {training.configurations} configurations"
     title += ": error of the models on configurations they have not seen"
     return Section(
         title=f"{title} ({trials}, {len(training.keys)} parameters)",
@@ -136,7 +120,7 @@ def error_table(training: Training) -> Table:
             Column("time", unit="s"),
         ),
         rows=tuple(
-            (e.family, e.mape, e.r2, e.spearman, in_percent(e.coverage), e.regret, e.seconds)
+            (e.family, e.mape, e.r2, e.spearman, 100 * e.coverage, e.regret, e.seconds)
             for e in training.errors
         ),
     )
@@ -144,7 +128,7 @@ def error_table(training: Training) -> Table:
 
 def judgement(training: Training) -> Iterator[str]:
     """What the errors come to, in sentences."""
-    if levels := sorted({e.level for e in training.errors if e.coverage is not None}):
+    if levels := sorted({e.level for e in training.errors}):
         yield (
             f"Coverage: how many lie in the interval of their prediction, which is to hold "
             f"{few([f'{level:.0%}' for level in levels])}. Regret: by how much the one predicted "

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from intop.domain.comparison import AT_FULL_SPEED
 from intop.domain.transfer import Transfer, WarmStart, WorstCase
 from intop.report.contest import contest
-from intop.report.document.model import Column, Notes, Section, numbers, tabled
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Notes, Section, tabled
 from intop.report.text import few
 
 

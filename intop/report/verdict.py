@@ -6,7 +6,8 @@ from itertools import chain, repeat
 
 from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.report.document.model import Block, Column, Notes, Section, Table, numbers, span, widened
+from intop.report.document.columns import Column, numbers, span
+from intop.report.document.model import Block, Notes, Section, Table, widened
 from intop.report.numbers import counted
 
 WIDTH = 32
@@ -26,9 +27,8 @@ def verdict(title: str, found: Verdict) -> Section:
             f"measured; the intervals of all {found.looks} looks hold together at {found.level:.0%}"
         )
     lines += [f"{key} = {value}" for key, value in found.configuration.values.items()]
-    blocks: list[Block] = [Notes(tuple(f"  {line}" for line in lines))]
-    if found.sides is not None:
-        blocks += [_drawn(found, found.sides), _notes(found.sides)]
+    written = Notes(tuple(f"  {line}" for line in lines))
+    blocks: list[Block] = [written, _drawn(found), _notes(found.sides)]
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
         blocks += [model_table(found.models), Notes(notes)]
@@ -104,9 +104,10 @@ def model_table(found: SpeedUps) -> Table:
     )
 
 
-def side_table(found: Verdict, sides: SideBySide) -> Table:
+def side_table(found: Verdict) -> Table:
     """What both sides did: latencies by percentile and other quantities."""
-    lines: list[tuple[str, Pairwise | None, float]] = [
+    sides = found.sides
+    lines: list[tuple[str, Pairwise, float]] = [
         *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
         ("requests/s achieved", sides.achieved_rps, 1.0),
         ("failed requests in %", sides.error_share, 100.0),
@@ -124,17 +125,16 @@ def side_table(found: Verdict, sides: SideBySide) -> Table:
         rows=tuple(
             (name, scale * both.default, scale * both.tuned, span(both.ratio))
             for name, both, scale in lines
-            if both is not None
         ),
     )
 
 
-def _drawn(found: Verdict, sides: SideBySide) -> Table:
+def _drawn(found: Verdict) -> Table:
     """With the latencies drawn over each other."""
-    table, scale = side_table(found, sides), _Scale.of(sides)
+    table, latencies = side_table(found), found.sides.latencies_ms.values()
     marks = f"logarithmic ({DEFAULT_MARK} {found.reference}, {TUNED_MARK} tuned)"
-    drawn = map(scale.drawn, sides.latencies_ms.values())
-    rest = repeat("", len(table.rows) - len(sides.latencies_ms))
+    drawn = map(_Scale.of(found.sides).drawn, latencies)
+    rest = repeat("", len(table.rows) - len(latencies))
     return widened(table, Column(marks, "text"), chain(drawn, rest))
 
 

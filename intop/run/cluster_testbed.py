@@ -8,14 +8,7 @@ from datetime import UTC, datetime
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PARTNERS
-from intop.domain.probing import (
-    MISSING,
-    Probe,
-    Probed,
-    Reading,
-    asked_keys,
-    tried_keys,
-)
+from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.domain.validity import Validity, disturbance, judge
 from intop.domain.workload import Workload

@@ -19,12 +19,7 @@ from intop.domain.diagnosis import (
     ranges_of,
 )
 from intop.domain.parameter import Parameter
-from intop.domain.probing import (
-    Probe,
-    asked_keys,
-    other_values,
-    tried_keys,
-)
+from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
 from intop.errors import HostError, IntopError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts

@@ -93,7 +93,7 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         variables=samples.variables,
         defaults=dict(space.defaults),
         conditions=trials[-1].conditions,
-        replicas=tuple(sorted({t.replica for t in trials if t.replica})),
+        replicas=tuple(sorted({t.replica for t in trials})),
         configurations=len(samples),
         trials=sum(len(trials) for trials in samples.measured),
         samples=samples.digest,

@@ -131,12 +131,6 @@ def _samples(task: Task, space: Space, trials: Sequence[Trial], name: ObjectiveN
     """An objective of all usable trials, a row for each configuration."""
     of = _OF_TRIAL[name]
     usable = [t for t in trials if t.usable]
-    if name == "cpu" and (unread := [t for t in usable if len(t.metrics) < 2]):
-        raise ResultMissingError(
-            f"{task.title}: {len(unread)} of {len(usable)} collected trials have no CPU of the "
-            f"load balancer, trial {unread[0].planned.index} first. Search without cpu: intop "
-            f"search --objectives p99,throughput, or collect anew: intop collect --new"
-        )
     if name == "throughput" and (idle := [t for t in usable if t.achieved_rps <= 0]):
         raise ResultMissingError(
             f"{task.title}: {len(idle)} of {len(usable)} collected trials have no rate, trial "

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import Configuration
@@ -60,11 +60,13 @@ def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ..
 
 @contextmanager
 def as_written(what: str) -> Iterator[None]:
-    """Name what can't be read: somebody else has written there, or a later version of intop."""
+    """Name what can't be read: somebody else has written there, or another version of intop."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        said = " ".join(str(error).split())[:300]
+        first = error.errors()[0] if isinstance(error, ValidationError) else None
+        told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        said = " ".join(told.split())[:300]
         raise IntopError(
             f"the store's {what} is not as this intop writes it: {said}. "
             f"Bring back a copy of the store, or start anew with another one in [study]"

@@ -229,5 +229,5 @@ class Store:
             text = connection.execute(query).scalar()
         if text is None:
             return None
-        with as_written(f"result {KINDS[kind]}"):
+        with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
             return TypeAdapter(kind).validate_json(text)

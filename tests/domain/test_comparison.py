@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import samples
 from intop.domain.comparison import (
     EXPECTED_DIFFERENCES,
     MUST_BE_EQUAL,
@@ -17,7 +18,7 @@ from intop.domain.comparison import (
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
-from intop.domain.results import Importance, Ranking, Verdict
+from intop.domain.results import Ranking, Verdict
 from intop.domain.space import Space
 from intop.domain.stats import (
     DifferenceInterval,
@@ -26,7 +27,7 @@ from intop.domain.stats import (
     unpaired_ratio,
 )
 from intop.domain.trial import Conditions, Trial
-from samples import CONDITIONS, trial
+from samples import CONDITIONS, VERDICT, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")
 TUNED = Configuration({"net.core.somaxconn": "64"})
@@ -53,22 +54,12 @@ def against(conditions: Conditions) -> Comparison:
 
 
 def verdict(values: Mapping[str, str] = TUNED.values) -> Verdict:
-    return Verdict(
-        configuration=Configuration(values),
-        origin="candidate 1",
-        default_p99_ms=1.0,
-        tuned_p99_ms=0.2,
-        ratio=5.0,
-        ratio_low=4.0,
-        ratio_high=6.0,
-        level=0.95,
-        pairs=2,
-    )
+    return replace(VERDICT, configuration=Configuration(values))
 
 
 def ranking(chosen: int = 99, /, **means: float) -> Ranking:
-    importances = tuple(Importance(key=k, mean=m, sd=0.0) for k, m in means.items())
-    return Ranking(importances=importances, chosen=tuple(means)[:chosen], trials=10)
+    importances = (samples.importance(k, m) for k, m in means.items())
+    return samples.ranking(*importances, chosen=tuple(means)[:chosen])
 
 
 def offer(defaults: Mapping[str, str], **refused: str) -> Probed:

@@ -38,14 +38,6 @@ def test_a_trial_is_a_row_of_its_metrics() -> None:
     assert [math.log(1 + n) for n in (4, 3, 1)] == pytest.approx(counts)
     assert told["backends' CPU"] == pytest.approx(0.3)
     assert [told[P99]] == found.column(P99)
-    assert () == found.unknown
-
-
-def test_metrics_that_one_trial_lacks_are_named() -> None:
-    found = performance([WHOLE, replace(WHOLE, metrics={})])
-    assert 7 == len(found.metrics) == len(found.rows[0])
-    assert "retransmits" in found.unknown
-    assert 6 == len(found.unknown)
 
 
 def test_a_latency_of_nothing_has_a_logarithm() -> None:

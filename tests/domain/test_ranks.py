@@ -2,19 +2,19 @@ from collections.abc import Sequence
 
 import pytest
 
+import samples
 from intop.domain.ranks import RankPair, is_stable, rank_agreement
-from intop.domain.results import Importance, Ranking
+from intop.domain.results import Ranking
 
 NAMES = ("x86 slt", "x86 dlt")
 
 
-def ranking(passing: int | None = None, chosen: int = 2, /, **means: float) -> Ranking:
-    """Parameters in this order, of which the first pass, or of which none can say."""
-    importances = tuple(
-        Importance(key=k, mean=m, sd=0.0, passes=None if passing is None else n < passing)
-        for n, (k, m) in enumerate(means.items())
+def ranking(passing: int = 0, chosen: int = 2, /, **weights: float) -> Ranking:
+    """Parameters in this order, of which the first pass."""
+    importances = (
+        samples.importance(k, w, passes=n < passing) for n, (k, w) in enumerate(weights.items())
     )
-    return Ranking(importances=importances, chosen=tuple(means)[:chosen], trials=10)
+    return samples.ranking(*importances, chosen=tuple(weights)[:chosen])
 
 
 # Agreement ----------------------------------------------------------------------------------------
@@ -55,10 +55,9 @@ def fields(pair: RankPair) -> tuple[object, ...]:
 
 
 def test_what_both_have_chosen() -> None:
-    found = rank_agreement(NAMES, ranking(None, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
+    found = rank_agreement(NAMES, ranking(0, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
     assert (("a", "b", "c"), ("c", "a")) == (found.chosen_one, found.chosen_other)
     assert ("a", "c") == found.chosen_by_both
-    assert found.ranks[0].passes_one is None
 
 
 # Stability ----------------------------------------------------------------------------------------

@@ -61,13 +61,12 @@ def test_rate_and_cpu_are_means_over_trials() -> None:
 
     found = side_by_side(trials(100, 0.5), trials(50, 0.25), level=0.9)
     assert (100, 50) == (found.achieved_rps.default, found.achieved_rps.tuned)
-    assert found.balancer_cpu is not None
     assert (0.5, 0.25) == (found.balancer_cpu.default, found.balancer_cpu.tuned)
     assert RatioInterval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
 
 
 @pytest.mark.parametrize("side", ["default", "tuned"])
-def test_what_is_zero_has_no_ratio_and_what_was_not_read_is_left_out(side: str) -> None:
+def test_what_is_zero_has_no_ratio(side: str) -> None:
     sides: dict[str, Sequence[Trial]] = {
         "default": [quick(1000), quick(1000)],
         "tuned": [quick(1000), quick(1000)],
@@ -76,7 +75,6 @@ def test_what_is_zero_has_no_ratio_and_what_was_not_read_is_left_out(side: str) 
     found = side_by_side(sides["default"], sides["tuned"], level=0.95)
     assert found.latencies_ms["P50"].ratio is None
     assert found.achieved_rps.ratio is None
-    assert found.balancer_cpu is None
 
 
 def test_one_pair_is_too_few() -> None:

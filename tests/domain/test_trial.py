@@ -22,6 +22,7 @@ CONDITIONS: dict[str, Any] = {
     "duration_s": 10,
     "timeout_s": 2,
     "link": "tbf",
+    "paths": "/",
 }
 # 1,000 answers: the 99th percentile is that of the slow 2 %.
 LATENCIES = Histogram.from_pairs([(1000, 980), (50_000, 20)])
@@ -40,6 +41,7 @@ def trial(tool: str = "wrk 4.1.0", **changes: Any) -> Trial:
         "seconds": 12.0,
         "seed": 1,
         "tool_version": "0.1.0",
+        "replica": "lb",
         "histogram": LATENCIES,
         "achieved_rps": 100.0,
     }

@@ -15,6 +15,8 @@ QUIET = HostMetrics(
     listen_drops=0,
     retransmits=0,
     cpu_pressure=0.0,
+    memory_before_mib=100.0,
+    time_wait_before=0,
 )
 ROBBED = replace(QUIET, steal=0.25)
 CROWDED = replace(QUIET, foreign_cpu=0.48, foreign_program="cc1")

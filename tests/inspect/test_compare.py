@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
+import samples
 from fakes import probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
-from intop.domain.results import (
-    Candidate,
-    Convergence,
-    Importance,
-    ModelError,
-    Ranking,
-    Search,
-    Training,
-    Verdict,
-)
+from intop.domain.results import Candidate
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError
 from intop.inspect.compare import compare
@@ -77,17 +69,7 @@ class Campaign:
         self.context.store.put(subject, VERDICT)
 
 
-VERDICT = Verdict(
-    configuration=TUNED,
-    origin="candidate 1",
-    default_p99_ms=1.0,
-    tuned_p99_ms=0.2,
-    ratio=5.0,
-    ratio_low=4.0,
-    ratio_high=6.0,
-    level=0.95,
-    pairs=2,
-)
+VERDICT = replace(samples.VERDICT, configuration=TUNED, origin="candidate 1")
 
 
 def probe(arch: str) -> Probe:
@@ -212,13 +194,10 @@ def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
     for arch, ranked, chosen in (("x86", keys, keys[:2]), ("arm", keys[1:], keys[2:])):
         campaign.collected(arch)
         store, subject = campaign.context.store, campaign.subject(arch, "slt")
-        importances = tuple(Importance(key=k, mean=0.5 / n, sd=0) for n, k in enumerate(ranked, 1))
-        store.put(subject, Ranking(importances=importances, chosen=chosen, trials=9))
-        error = ModelError(family="RFR", mape=40, r2=0.5, spearman=0.6, trials=9, seconds=1)
-        store.put(subject, Training(keys=chosen, fitted=(), errors=(error,), trials=9))
-        run = Convergence(model="RFR", best_ms=(3.0, 2.0), converged_at=1, seconds=0.5)
-        guess = Candidate(configuration=TUNED, predicted_p99_ms=2.0, model="RFR")
-        store.put(subject, Search(candidates=(guess,), convergences=(run,)))
+        importances = (samples.importance(key, 0.5 / n) for n, key in enumerate(ranked, 1))
+        store.put(subject, samples.ranking(*importances, chosen=chosen))
+        store.put(subject, samples.training(samples.model_error("RFR"), keys=chosen))
+        store.put(subject, samples.search(samples.run("RFR", 3.0, 2.0)))
     campaign.judged("x86", (500, 2000), (200, 800))
 
     (found,) = compare(campaign.context, "x86", "arm").comparisons
@@ -239,11 +218,9 @@ def test_no_prediction_gets_into_a_comparison(campaign: Campaign) -> None:
     predicted = math.pi
     for arch in ("x86", "arm"):
         campaign.collected(arch)
-        run = Convergence(model="RFR", best_ms=(predicted,), converged_at=0, seconds=0.5)
         guess = Candidate(configuration=TUNED, predicted_p99_ms=predicted, model="RFR")
-        campaign.context.store.put(
-            campaign.subject(arch, "slt"), Search(candidates=(guess,), convergences=(run,))
-        )
+        found = samples.search(samples.run("RFR", predicted), candidates=(guess,))
+        campaign.context.store.put(campaign.subject(arch, "slt"), found)
     assert str(predicted) not in repr(compare(campaign.context, "x86", "arm"))
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
+import samples
 from campaigns import STUDY, begun, place
 from intop.config.study import Study, load_study
 from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
-from intop.domain.results import Importance, Ranking
 from intop.errors import IntopError, UsageError
 from intop.inspect.status import campaign_status
 from intop.store import opened, opened_to_read
@@ -124,13 +124,9 @@ def test_whether_somebody_is_at_work_is_told_by_the_last_trial(
 
 def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path: Path) -> None:
     campaign, subject = begun(tmp_path, ["ok"] * 2)
-    ranking = Ranking(
-        importances=(Importance(key="net.core.somaxconn", mean=1.0, sd=0.0),),
-        chosen=("net.core.somaxconn",),
-        trials=2,
-    )
+    key = "net.core.somaxconn"
     with opened(study.store) as store:
-        store.put(subject, ranking)
+        store.put(subject, samples.ranking(samples.importance(key), chosen=[key]))
         store.write_plan(subject, "refine", [place(0), place(1)])
     found = status(study)
     # It may end before its plan does.

@@ -30,9 +30,7 @@ PLANTED = {
 
 def table(columns: dict[str, np.ndarray], rows: int = ROWS) -> Performance:
     made = np.column_stack(list(columns.values()))[:rows]
-    return Performance(
-        metrics=tuple(columns), rows=tuple(map(tuple, made.tolist())), unknown=("TIME_WAIT",)
-    )
+    return Performance(metrics=tuple(columns), rows=tuple(map(tuple, made.tolist())))
 
 
 def test_metrics_with_a_common_cause_are_found_together() -> None:
@@ -42,7 +40,7 @@ def test_metrics_with_a_common_cause_are_found_together() -> None:
         ("balancer's CPU", "backends' CPU"),
     ) == found.groups
     assert 3 == found.needed
-    assert (("error share",), ("TIME_WAIT",)) == (found.constant, found.unknown)
+    assert ("error share",) == found.constant
     assert 1 == pytest.approx(sum(found.explained))
     assert sorted(found.explained, reverse=True) == list(found.explained)
 

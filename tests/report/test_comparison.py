@@ -27,8 +27,9 @@ from intop.domain.comparison import (
 )
 from intop.domain.stats import DifferenceInterval, RatioInterval
 from intop.report.comparison import sections
+from intop.report.document.columns import worded
 from intop.report.document.markdown import as_markdown
-from intop.report.document.model import Block, Notes, Section, Table, worded
+from intop.report.document.model import Block, Notes, Section, Table
 from intop.report.document.text import show
 from samples import CONDITIONS
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.results import Components, Search, Training
+import samples
+from intop.domain.results import Components
 from intop.report.components import components, trained
 from intop.report.text import search
 from printed import cells, shown
@@ -19,7 +20,6 @@ FOUND = Components(
     groups=(("log P99", "achieved rate"),),
     together=0.8,
     constant=("error share",),
-    unknown=("TIME_WAIT",),
 )
 
 
@@ -34,7 +34,6 @@ def test_components_are_told_by_what_they_are_made_of(capsys: pytest.CaptureFixt
         "2 components reach 90 % of the variance\n",
         "chains of correlations above 0.8):\n  log P99, achieved rate\n",
         "left out, constant: error share\n",
-        "left out, not known of every trial: TIME_WAIT\n",
         "objective: P99\n",
     ):
         assert line in out
@@ -48,7 +47,7 @@ def test_an_objective_that_is_no_p99_is_told(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_search_for_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    p99 = Search(candidates=(), convergences=())
+    p99 = samples.search()
     assert "best predicted P99 " in shown(capsys, search("x86 slt", p99))
     found = replace(p99, objective="component")
     assert "best predicted P99 equivalent" in shown(capsys, search("x86 slt", found))
@@ -61,7 +60,7 @@ def test_where_there_are_none_it_says_why(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_training_has_them_below_its_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    training = Training(keys=(), fitted=(), errors=(), trials=40, components=FOUND)
+    training = samples.training(components=FOUND)
     out = shown(capsys, trained("x86 slt", training))
     assert out.index("error of the models") < out.index("principal components")
     before = shown(capsys, trained("x86 slt", replace(training, components=None)))

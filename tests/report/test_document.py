@@ -5,24 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from intop.report.document.columns import AS_ABOVE, Column, Span, numbers, texts
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.document.markdown import as_markdown
 from intop.report.document.model import (
-    AS_ABOVE,
     Block,
-    Column,
     Document,
     Figure,
     Notes,
     Paragraph,
     Section,
-    Span,
     Table,
     Verbatim,
-    numbers,
     tabled,
-    texts,
     widened,
 )
 from intop.report.figures.drawing import Drawing

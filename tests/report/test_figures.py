@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
+import samples
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.front import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
 from intop.domain.ranks import rank_agreement
@@ -16,24 +17,22 @@ from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.results import (
     Ceiling,
     Components,
-    Convergence,
     HeldOut,
-    Importance,
     ModelError,
     Ranking,
-    Search,
-    Training,
 )
 from intop.errors import IntopError
+from intop.report.figures.colours import INK
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
-from intop.report.figures.drawing import INK, Drawing
+from intop.report.figures.drawing import Drawing
 from intop.report.figures.files import write_figures
 from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.inline import inline_svg
 from intop.report.figures.predictions import MOST_POINTS, predictions
 from intop.report.figures.refinement import refinement
+from samples import model_error, training
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD_OUT = tuple(
@@ -43,16 +42,7 @@ HELD_OUT = tuple(
 
 
 def error(family: str, held_out: tuple[HeldOut, ...] = HELD_OUT) -> ModelError:
-    return ModelError(
-        family=family,
-        mape=12.4,
-        r2=0.9,
-        spearman=0.9,
-        trials=9,
-        seconds=1.0,
-        level=0.9,
-        held_out=held_out,
-    )
+    return model_error(family, 12.4, level=0.9, held_out=held_out)
 
 
 BEST = BestKnown(configuration=DEFAULT, p99_ms=20.0, trials=1)
@@ -75,11 +65,10 @@ REFINED = Refined(
     earlier=0,
     default_p99_ms=90.0,
 )
-TRAINING = Training(
-    keys=("a", "b"),
-    fitted=(),
-    errors=(error("DNN"), error("SVR", HELD_OUT[:3]), replace(error("RFR"), held_out=())),
-    trials=9,
+TRAINING = training(
+    error("DNN"),
+    error("SVR", HELD_OUT[:3]),
+    error("RFR", ()),
     ceiling=Ceiling(mape=7.0, r2=0.9, spearman=0.9, sd=0.1, configurations=3),
 )
 FOUND = Components(
@@ -91,26 +80,17 @@ FOUND = Components(
 )
 
 
-def ranking(*keys: str, chosen: int = 2, level: float | None = 0.2) -> Ranking:
-    return Ranking(
-        importances=tuple(
-            Importance(key=key, mean=0.5 / (n + 1), sd=0.05) for n, key in enumerate(keys)
-        ),
-        chosen=keys[:chosen],
-        trials=40,
-        probe_level=level,
-    )
+def ranking(*keys: str, chosen: int = 2) -> Ranking:
+    ranked = (samples.importance(key, 0.5 / n) for n, key in enumerate(keys, start=1))
+    return samples.ranking(*ranked, chosen=keys[:chosen], probe_level=0.2)
 
 
 ONE, OTHER = ranking("a", "b", "c", "d"), ranking("b", "d", "a", "e")
 BOTH = rank_agreement(("x86 slt", "x86 dlt"), ONE, OTHER)
 
-SEARCH = Search(
-    candidates=(),
-    convergences=(
-        Convergence(model="RFR", best_ms=(40.0, 25.0, 25.0), converged_at=1, seconds=0.5),
-        Convergence(model="ensemble", best_ms=(60.0, 30.0, 20.0, 20.0), converged_at=2, seconds=1),
-    ),
+SEARCH = samples.search(
+    samples.run("RFR", 40.0, 25.0, 25.0, converged_at=1),
+    samples.run("ensemble", 60.0, 30.0, 20.0, 20.0, converged_at=2, seconds=1.0),
 )
 
 
@@ -271,19 +251,13 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
     assert (4, 1) == (len(picture.groups("bar-")), len(picture.groups("bar-a")))
     assert 1 == len(picture.groups("probe-level"))
     assert {"a", "b", "c", "d", "chosen", "left out"} <= set(picture.words)
-    earlier = Picture(importance("x86 slt", ranking(*"abcd", chosen=4, level=None)))
-    assert not earlier.groups("probe-level")
-    assert "left out" not in earlier.words
+    assert "left out" not in Picture(importance("x86 slt", ranking(*"abcd", chosen=4))).words
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("weight", [0.0, -0.02])
 def test_parameters_of_no_or_less_use_are_drawn_too(weight: float) -> None:
-    items = tuple(
-        Importance(key=key, mean=0.5, sd=0.1, permutation=weight, permutation_sd=0.0)
-        for key in "ab"
-    )
-    found = Ranking(importances=items, chosen=("a", "b"), trials=9, probe_level=0.0)
+    found = samples.ranking(*(samples.importance(key, weight) for key in "ab"), chosen="ab")
     assert 2 == len(Picture(importance("x86 slt", found)).groups("bar-"))
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
-from intop.domain.results import Ceiling, ModelError, Training
+from intop.domain.results import Ceiling
 from intop.domain.sides import Latencies
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.report.figures.default_drift import default_drift
@@ -25,7 +25,7 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
-from samples import CONDITIONS, MEASURED, MODELS, PROVENANCE, VERDICT, trial
+from samples import CONDITIONS, MEASURED, MODELS, PROVENANCE, VERDICT, model_error, training, trial
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -50,14 +50,10 @@ DEFAULTS = [
 ]
 SENTINELS = sentinels(DEFAULTS, level=0.95)
 WORSE = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
-TRAINING = Training(
-    keys=("a",),
-    fitted=(),
-    errors=tuple(
-        ModelError(family=family, mape=mape, r2=0.5, spearman=0.5, trials=9, seconds=1.0)
-        for family, mape in (("RFR", 40.0), ("SVR", 55.0), ("DNN", float("inf")))
-    ),
-    trials=9,
+TRAINING = training(
+    model_error("RFR", 40.0),
+    model_error("SVR", 55.0),
+    model_error("DNN", float("inf")),
     ceiling=Ceiling(mape=31.0, r2=0.9, spearman=0.9, sd=0.1, configurations=3),
 )
 

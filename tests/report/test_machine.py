@@ -11,17 +11,14 @@ from intop.domain.ranks import rank_agreement
 from intop.domain.results import (
     Ceiling,
     HeldOut,
-    ModelError,
     Pairwise,
-    Ranking,
     SideBySide,
-    Training,
     Verdict,
 )
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.machine import to_json
-from samples import CONDITIONS, METRICS
+from samples import CONDITIONS, METRICS, model_error, ranking, training
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
 VERDICT = replace(samples.VERDICT, configuration=CONFIGURATION)
@@ -39,6 +36,7 @@ def trial(histogram: Histogram | None) -> Trial:
         seconds=12.0,
         seed=1,
         tool_version="0.1.0",
+        replica="lb",
         histogram=histogram,
         achieved_rps=100.0,
         errors={"timeout": 900},
@@ -68,13 +66,16 @@ def test_a_verdict_has_its_sides_by_name() -> None:
     both = Pairwise(default=2.0, tuned=1.0, ratio=RatioInterval(2.0, 1.5, 2.5))
     one = Pairwise(default=0.0, tuned=0.5)
     sides = SideBySide(
-        latencies_ms={"P50": both}, requests=both, achieved_rps=both, error_share=one
+        latencies_ms={"P50": both},
+        requests=both,
+        achieved_rps=both,
+        error_share=one,
+        balancer_cpu=both,
     )
     found = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
     ratio = {"ratio": 2.0, "low": 1.5, "high": 2.5}
     assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
     assert {"default": 0.0, "tuned": 0.5, "ratio": None} == found["error_share"]
-    assert found["balancer_cpu"] is None
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:
@@ -95,36 +96,26 @@ def test_a_failed_trial_has_no_percentiles() -> None:
 
 
 def test_what_is_no_number_becomes_null() -> None:
-    wild = ModelError(
-        family="svr",
-        mape=float("inf"),
-        r2=float("-inf"),
-        spearman=float("nan"),
-        trials=1,
-        seconds=1,
-    )
-    training = Training(keys=(), fitted=(), errors=(wild,), trials=1)
-    (found,) = strict(to_json(training))["errors"]
+    wild = model_error("svr", float("inf"), r2=float("-inf"), spearman=float("nan"))
+    (found,) = strict(to_json(training(wild)))["errors"]
     assert (None, None, None) == (found["mape"], found["r2"], found["spearman"])
 
 
 def test_a_training_says_which_family_is_best() -> None:
-    errors = tuple(
-        ModelError(family=f, mape=m, r2=0.5, spearman=0.5, trials=9, seconds=1)
-        for f, m in (("wild", float("nan")), ("RFR", 30.0), ("SVR", 20.0))
-    )
     held_out = (HeldOut(measured=2.0, predicted=3.0, low=1.0, high=4.0),)
-    training = Training(
-        keys=(), fitted=(), errors=(*errors[:2], replace(errors[2], held_out=held_out)), trials=9
+    trained = training(
+        model_error("wild", float("nan")),
+        model_error("RFR", 30.0),
+        model_error("SVR", 20.0, held_out=held_out),
     )
-    found = strict(to_json(training))
+    found = strict(to_json(trained))
     assert ("SVR", False) == (found["best"], found["is_at_ceiling"])
     assert [{"measured": 2.0, "predicted": 3.0, "low": 1.0, "high": 4.0}] == found["errors"][2][
         "held_out"
     ]
     ceiling = Ceiling(mape=17.0, r2=0.9, spearman=0.9, sd=0.2, configurations=3)
-    assert strict(to_json(replace(training, ceiling=ceiling)))["is_at_ceiling"]
-    assert "" == Training(keys=(), fitted=(), errors=(), trials=9).best
+    assert strict(to_json(replace(trained, ceiling=ceiling)))["is_at_ceiling"]
+    assert "" == training().best
 
 
 @dataclass
@@ -138,7 +129,7 @@ def test_verdicts_deep_inside_have_their_outcome_too() -> None:
 
 
 def test_agreeing_rankings_have_what_both_chose() -> None:
-    one = Ranking(importances=(), chosen=("a", "b"), trials=9)
+    one = ranking(chosen=("a", "b"))
     found = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
     assert (["a", "b"], ["b"], ["b"]) == tuple(
         found[key] for key in ("chosen_one", "chosen_other", "chosen_by_both")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from intop.domain.diagnosis import Diagnosis
 from intop.report.doctor import examined
-from intop.report.document.model import Paragraph, Table, Verbatim, texts
+from intop.report.document.columns import texts
+from intop.report.document.model import Paragraph, Table, Verbatim
 from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.plain import inert
@@ -87,7 +88,8 @@ def test_json_stays_json_when_it_is_made_inert() -> None:
 
 SHOW = """
 from intop.report.progress import progress
-from intop.report.document.model import Section, Table, texts
+from intop.report.document.model import Section, Table
+from intop.report.document.columns import texts
 from intop.report.document.text import show
 evil = {evil!r}
 with progress() as shown:

@@ -14,19 +14,14 @@ from intop.domain.replicates import Noise
 from intop.domain.results import (
     Ceiling,
     Collected,
-    Convergence,
-    Importance,
-    ModelError,
     Ranking,
-    Search,
-    Training,
 )
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
 from intop.report import text
 from printed import cells, shown
-from samples import CONDITIONS, VERDICT
+from samples import CONDITIONS, VERDICT, importance, model_error, ranking, run, search, training
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",
@@ -36,70 +31,42 @@ LONG_KEYS = [
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 QUIET = Noise(configurations=0, freedom=0, level=0.95)
 FEW = Drift(sentinels=1, hours=0.0, level=0.95)
-TRAINING = Training(
+TRAINING = training(
+    model_error("svr", 120.4, r2=-0.25, seconds=1.25),
+    model_error("gradient boosting", 48.6, r2=0.75, spearman=0.88, seconds=12.0),
     keys=tuple(LONG_KEYS),
-    fitted=(),
-    errors=(
-        ModelError(family="svr", mape=120.4, r2=-0.25, spearman=0.5, trials=20, seconds=1.25),
-        ModelError(
-            family="gradient boosting", mape=48.6, r2=0.75, spearman=0.88, trials=20, seconds=12.0
-        ),
-    ),
     trials=24,
+    configurations=20,
 )
 
 
 # Tables -------------------------------------------------------------------------------------------
 
 
-def test_a_ranking_shows_the_chosen_ones_and_counts_the_rest(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    importances = [
-        Importance(key=key, mean=mean, sd=0.012)
-        for key, mean in zip([*LONG_KEYS, "vm.swappiness"], (0.5, 0.25, 0.125, 0.1), strict=True)
-    ]
-    found = Ranking(importances=tuple(importances), chosen=tuple(LONG_KEYS), trials=40)
-    out = shown(capsys, text.ranking("x86 slt", found))
-    assert "x86 slt: importance of parameters (40 trials)" in out
-    assert [LONG_KEYS[0], "-", "-", "-", "50.0", "%", 20 * "█"] == cells(out, LONG_KEYS[0])
-    assert [LONG_KEYS[1], "-", "-", "-", "25.0", "%", 10 * "█"] == cells(out, LONG_KEYS[1])
-    assert "vm.swappiness" not in out
-    assert "1 further parameters were ranked and left out." in out
-    assert "drift" not in out
-    out = shown(capsys, text.ranking("x86 slt", replace(found, drift=FEW)))
-    assert text.drift_sentence(FEW) in out
-
-
 def probed(*passes: bool, chosen: int, **changes: Any) -> Ranking:
     """Three parameters, of which the first are chosen, around a probe level of 5 %."""
-    importances = tuple(
-        Importance(
-            key=key,
+    importances = (
+        importance(
+            key,
+            0.25 if passing else -0.001,
             mean=0.4 if passing else 0.05,
-            sd=0.012,
-            permutation=0.25 if passing else -0.001,
             permutation_sd=0.125,
             above=0.95 if passing else 0.3,
             passes=passing,
         )
         for key, passing in zip(LONG_KEYS, passes, strict=True)
     )
-    return Ranking(
-        importances=importances,
-        chosen=tuple(LONG_KEYS[:chosen]),
-        trials=40,
-        probe_level=0.05,
-        error_rate=0.05,
-        keep=9,
-        **changes,
-    )
+    return ranking(*importances, chosen=LONG_KEYS[:chosen], trials=40, probe_level=0.05, **changes)
 
 
 def test_a_ranking_has_a_line_at_the_level_of_the_probes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = shown(capsys, text.ranking("x86 slt", probed(True, False, False, chosen=1)))
+    found = probed(True, False, False, chosen=1, drift=FEW)
+    out = shown(capsys, text.ranking("x86 slt", found))
+    assert "x86 slt: importance of parameters (40 trials)" in out
+    assert LONG_KEYS[1] not in out
+    assert text.drift_sentence(FEW) in out
     line = " ".join(cells(out, LONG_KEYS[0]))
     assert f"{LONG_KEYS[0]} 25.0 % 12.5 % 95.0 % 40.0 % {20 * '█'}" == line
     assert ["probe", "level", "5.00", "%", 4 * "┄"] == cells(out, "probe level")
@@ -138,21 +105,16 @@ def test_a_ranking_says_what_keep_left_out_and_what_was_saved(
 def test_a_ranking_in_which_nothing_matters_is_shown_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    nothing = Importance(key="vm.swappiness", mean=0.0, sd=0.0)
-    found = Ranking(importances=(nothing,), chosen=("vm.swappiness",), trials=4)
-    assert ["vm.swappiness", "-", "-", "-", "0", "%"] == cells(
+    found = ranking(importance("vm.swappiness", 0.0, above=0.0), chosen=["vm.swappiness"])
+    assert ["vm.swappiness", *("0", "%") * 4] == cells(
         shown(capsys, text.ranking("x86 slt", found)), "vm.swappiness"
     )
 
 
 def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, text.errors("x86 slt", TRAINING))
-    assert "(24 trials, 3 parameters)" in out
-    several = shown(capsys, text.errors("x86 slt", replace(TRAINING, configurations=20)))
-    assert "(24 trials of 20 configurations, 3 parameters)" in several
-    assert "svr 120 % -0.25 0.50 - - 1.25 s" == " ".join(cells(out, "svr"))
-    assert "gradient boosting 48.6 % 0.75 0.88 - - 12.0 s" == " ".join(cells(out, "gradient"))
-    assert "Coverage" not in out
+    assert "(24 trials of 20 configurations, 3 parameters)" in out
+    assert "svr 120 % -0.25 0.50 90.0 % 3.50 % 1.25 s" == " ".join(cells(out, "svr"))
     assert "Best by cross-validation: gradient boosting." in out
     assert "Noise ceiling: can't be told, nothing was measured twice." in out
 
@@ -177,14 +139,9 @@ def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixt
 
 
 def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[str]) -> None:
-    run = Convergence(
-        model="randomised trees",
-        best_ms=tuple(float(100 - n) for n in range(100)),
-        converged_at=99,
-        seconds=12.5,
-        restarts=2,
-    )
-    out = shown(capsys, text.search("x86 slt", Search(candidates=(), convergences=(run,))))
+    falling = (float(100 - n) for n in range(100))
+    made = run("randomised trees", *falling, seconds=12.5, restarts=2)
+    out = shown(capsys, text.search("x86 slt", search(made)))
     line = " ".join(cells(out, "randomised"))
     assert "x86 slt: search by genetic algorithm" in out
     assert "randomised trees 99 99 2 12.5 s 1.00 ms █" in line
@@ -194,8 +151,7 @@ def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[st
 
 def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(ALGORITHMS) == list(text.ALGORITHMS)
-    run = Convergence(model="m", best_ms=(1.0,), converged_at=0, seconds=0.1, algorithm="annealing")
-    out = shown(capsys, text.search("x86 slt", Search(candidates=(), convergences=(run,))))
+    out = shown(capsys, text.search("x86 slt", search(run("m", 1.0, algorithm="annealing"))))
     assert "search by simulated annealing" in out
 
 
@@ -209,16 +165,12 @@ def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[st
     ],
 )
 def test_a_sparkline_goes_from_high_to_low(best_ms: tuple[float, ...], expected: str) -> None:
-    run = Convergence(model="m", best_ms=best_ms, converged_at=0, seconds=0.0)
-    assert expected == text.sparkline(run)
+    assert expected == text.sparkline(run("m", *best_ms))
 
 
 @pytest.mark.parametrize("count", [1, 29, 30, 31, 59, 60, 61, 1000])
 def test_a_sparkline_is_never_wider_than_asked(count: int) -> None:
-    run = Convergence(
-        model="m", best_ms=tuple(map(float, range(count, 0, -1))), converged_at=0, seconds=0.0
-    )
-    assert 1 <= len(text.sparkline(run, width=30)) <= 30
+    assert 1 <= len(text.sparkline(run("m", *range(count, 0, -1)), width=30)) <= 30
 
 
 def trial(status: Status, configuration: Configuration, p99_us: int | None) -> Trial:
@@ -233,6 +185,7 @@ def trial(status: Status, configuration: Configuration, p99_us: int | None) -> T
         seconds=12.0,
         seed=1,
         tool_version="0.1.0",
+        replica="lb",
         histogram=None if p99_us is None else Histogram.from_pairs([(p99_us, 100)]),
         achieved_rps=100.0,
     )

@@ -5,27 +5,13 @@ from typing import Any
 
 import pytest
 
-from intop.domain.results import Pairwise, SideBySide
-from intop.domain.stats import RatioInterval
+from intop.domain.results import Pairwise
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown
-from samples import MODELS, VERDICT
+from samples import MODELS, SIDES, VERDICT
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
-SIDES = SideBySide(
-    latencies_ms={
-        "P50": Pairwise(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
-        "P90": Pairwise(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
-        "P99": Pairwise(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
-        "P99.9": Pairwise(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
-        "max": Pairwise(default=500.0, tuned=800.0),
-    },
-    requests=Pairwise(default=3000, tuned=2990),
-    achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=RatioInterval(1.0, 0.99, 1.01)),
-    error_share=Pairwise(default=0.0, tuned=0.0123),
-    balancer_cpu=Pairwise(default=0.25, tuned=0.2, ratio=RatioInterval(1.25, 1.1, 1.4)),
-)
 
 
 def test_a_verdict_shows_the_configuration_it_is_about(
@@ -52,7 +38,7 @@ def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=SIDES)))
+    out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
     p99 = cells(out, "P99 ")
     assert "P99 in ms 310 100 3.10 (2.20 to 4.40)" == " ".join(p99[:9])
     assert "max in ms 500 800 -" == " ".join(cells(out, "max")[:6])
@@ -65,7 +51,7 @@ def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_latencies_are_drawn_on_one_logarithmic_scale(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=SIDES)))
+    out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
     (head,) = [line for line in out.splitlines() if "logarithmic" in line]
     assert "drawn from 2.0 to 800.0 ms" in out
     start = head.index("logarithmic")
@@ -89,20 +75,19 @@ def test_latencies_that_are_all_the_same_or_none_are_drawn_too(
 ) -> None:
     for value in (0.0, 5.0):
         same = {name: Pairwise(default=value, tuned=value) for name in SIDES.latencies_ms}
-        found = replace(VERDICT, sides=replace(SIDES, latencies_ms=same, balancer_cpu=None))
+        found = replace(VERDICT, sides=replace(SIDES, latencies_ms=same))
         out = shown(capsys, verdict.verdict("x86 slt", found))
         words = ["P50", "in", "ms", number(value), number(value), "-", verdict.BOTH_MARK]
         assert words == cells(out, "P50")
-        assert "balancer's CPU" not in out
 
 
 def test_the_baseline_names_its_side(capsys: pytest.CaptureFixture[str]) -> None:
-    found = replace(VERDICT, sides=SIDES, against="ubuntu-18.04")
+    found = replace(VERDICT, against="ubuntu-18.04")
     assert "○ ubuntu-18.04" in shown(capsys, verdict.verdict("x86 slt", found))
 
 
 def test_a_long_name_does_not_tear_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:
-    found = replace(VERDICT, sides=SIDES, against="web-server-benchmark-2016")
+    found = replace(VERDICT, against="web-server-benchmark-2016")
     line = " ".join(cells(shown(capsys, verdict.verdict("x86 slt", found)), "max"))
     assert verdict.DEFAULT_MARK in line
     assert verdict.TUNED_MARK in line

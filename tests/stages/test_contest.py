@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+import samples
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Contest, Contestant, Verdict
+from intop.domain.results import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
 from intop.stages.contest import contest
@@ -20,17 +21,7 @@ ON_HOST = {
     "tuned": Configuration({"net.core.somaxconn": "64"}),
 }
 P99_US = {BLOG: 10_000, UBUNTU: 5_000, "tuned": 1_000, "default": 5_000}
-VERDICT = Verdict(
-    configuration=ON_HOST["tuned"],
-    origin="candidate 1",
-    default_p99_ms=5.0,
-    tuned_p99_ms=1.0,
-    ratio=5.0,
-    ratio_low=4.0,
-    ratio_high=6.0,
-    level=0.95,
-    pairs=10,
-)
+VERDICT = replace(samples.VERDICT, configuration=ON_HOST["tuned"])
 
 
 @pytest.fixture

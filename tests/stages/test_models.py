@@ -15,13 +15,13 @@ from intop import __version__, artefacts
 from intop.cli import cli
 from intop.domain.artefact import Origin
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import FittedFamily, ModelError, Search
+from intop.domain.results import FittedFamily, Search
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
 from intop.stages import train
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, trial
+from samples import CONDITIONS, model_error, trial
 
 STUDY = (
     LAB
@@ -111,7 +111,7 @@ def _campaign(
             hyperparameters: dict[str, Any] = dict(FAMILIES[name].defaults)
             if "trees" in hyperparameters:
                 hyperparameters["trees"] = 5
-            error = ModelError(family=name, mape=20, r2=0.5, spearman=0.5, trials=12, seconds=1)
+            error = model_error(name)
             yield (
                 FittedFamily(family=name, hyperparameters=hyperparameters, inner_score=0.0),
                 error,

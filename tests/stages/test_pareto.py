@@ -13,12 +13,12 @@ from intop import __version__
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.front import Front
-from intop.domain.results import FittedFamily, Training
+from intop.domain.results import FittedFamily
 from intop.domain.trial import Trial
-from intop.errors import ResultMissingError, UsageError
+from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.store import Subject, opened
-from samples import METRICS, trial
+from samples import METRICS, training, trial
 
 STUDY = (
     LAB
@@ -52,7 +52,7 @@ class Campaign:
         (folder / "study.toml").write_text(STUDY.format(folder=folder))
         hyperparameters = {**FAMILIES["RFR"].defaults, "trees": 10}
         fitted = FittedFamily(family="RFR", hyperparameters=hyperparameters, inner_score=0.0)
-        training = Training(keys=(WAIT, QUEUE), fitted=(fitted,), errors=(), trials=len(trials))
+        trained = training(keys=(WAIT, QUEUE), fitted=(fitted,))
         with opened(str(folder / "mine.db")) as store:
             campaign = store.begin("mine", seed=1, tool_version=__version__)
             subject = Subject(campaign=campaign, arch="x86", workload="slt")
@@ -60,7 +60,7 @@ class Campaign:
             store.write_plan(subject, "collect", [one.planned for one in trials])
             for one in trials:
                 store.add(subject, one)
-            store.put(subject, training)
+            store.put(subject, trained)
 
     def search(self, *words: object) -> str:
         asked = ["search", *map(str, words), "--config", str(self.folder / "study.toml")]
@@ -102,16 +102,6 @@ def test_throughput_is_to_be_high(tmp_path: Path, capsys: Any) -> None:
     out = Campaign(tmp_path, capsys, TRIALS).search("--objectives", "throughput,p99")
     assert "One configuration is predicted best in every objective" in out
     assert "predicted front of requests/s and P99" in out
-
-
-def test_what_was_not_read_is_named_with_the_next_step(tmp_path: Path, capsys: Any) -> None:
-    trials = [*TRIALS[:-1], replace(TRIALS[-1], metrics={})]
-    with pytest.raises(ResultMissingError) as missing:
-        Campaign(tmp_path, capsys, trials).search("--objectives", "p99,cpu")
-    assert "1 of 14 collected trials have no CPU of the load balancer, trial 13" in str(
-        missing.value
-    )
-    assert "intop search --objectives p99,throughput" in str(missing.value)
 
 
 def test_what_never_varies_is_refused(tmp_path: Path, capsys: Any) -> None:

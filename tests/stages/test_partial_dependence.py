@@ -14,7 +14,7 @@ from intop.domain.results import Training
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial
 from intop.stages import partial_dependence
-from samples import VERDICT, trial
+from samples import VERDICT, training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 WINNER = Configuration({KEY: "30", OTHER: "64"})
@@ -32,7 +32,7 @@ FOUND = Explanation(
     level=0.95,
     trials=3,
 )
-TRAINING = Training(keys=(KEY, OTHER), fitted=(), errors=(), trials=2)
+TRAINING = training(keys=(KEY, OTHER))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
-from intop.domain.results import Ranking, Search, Training
+from intop.domain.results import Training
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
@@ -33,7 +33,7 @@ from intop.stages.sentinels import with_sentinels
 from intop.stages.train import Train
 from intop.stages.tune import tune
 from intop.store import Store, opened
-from samples import VERDICT
+from samples import VERDICT, ranking, search, training
 
 COUNT = 8
 EVERY = 4
@@ -483,18 +483,16 @@ def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
 ) -> None:
     with_budget(ready, refine_trials=trials, replicate_trials=0, explain_rounds=0)
     store, subject = ready.task.store, ready.task.subject
-    store.put(subject, Ranking(importances=(), chosen=KEYS, trials=1))
-    training = Training(keys=KEYS, fitted=(), errors=(), trials=1)
+    store.put(subject, ranking(chosen=KEYS))
     store.put(subject, VERDICT)
     learned: list[int] = []
 
     def trained(stage: Train, _: object) -> Training:
         learned.append(sum(map(len, collected_samples(stage.task)[1].measured)))
-        return training
+        return training(keys=KEYS)
 
-    found = Search(candidates=(), convergences=())
     monkeypatch.setattr(Train, "result", trained)
-    monkeypatch.setattr(GlobalSearch, "result", lambda *_: found)
+    monkeypatch.setattr(GlobalSearch, "result", lambda *_: search())
     (tuned,) = tune(ready.task.context, lambda _: None)
     assert [11 + trials + bool(trials) + trials // EVERY] == learned
     assert store.get(subject, Refined) == tuned.refined

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.domain.results import Importance, Ranking
+from intop.domain.results import Ranking
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
 from intop.stages import screen
 from intop.stages.collected import required_space
 from intop.store import Subject
+from samples import importance, ranking
 
 COUNT = 40
 OFFERED = {
@@ -32,12 +33,8 @@ def made_up(passing: Callable[[int], str]) -> Callable[..., Ranking]:
 
     def rank(samples: Samples, *, keep: int, seed: int) -> Ranking:
         found = passing(len(samples) - 1)  # without the default
-        importances = tuple(
-            Importance(key=key, mean=0.1, sd=0.0, passes=key in found) for key in "abc"
-        )
-        return Ranking(
-            importances=importances, chosen=tuple(found or "a"), trials=len(samples), keep=keep
-        )
+        importances = (importance(key, passes=key in found) for key in "abc")
+        return ranking(*importances, chosen=found or "a", trials=len(samples), keep=keep)
 
     return rank
 

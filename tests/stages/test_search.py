@@ -4,10 +4,11 @@ import pytest
 
 from collected import KEY, check, collect
 from fakes import FakeTestbed
-from intop.domain.results import TREE_MODELS, FittedFamily, Search, Training
+from intop.domain.results import TREE_MODELS, FittedFamily, Search
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.stages import search
+from samples import training
 
 
 def test_a_search_fits_its_models_to_the_same(
@@ -23,8 +24,7 @@ def test_a_search_fits_its_models_to_the_same(
         raise EnoughError
 
     monkeypatch.setattr(search, "fit_trees", fit)
-    training = Training(keys=(KEY,), fitted=(), errors=(), trials=6, configurations=3)
-    testbed.task.store.put(testbed.task.subject, training)
+    testbed.task.store.put(testbed.task.subject, training(keys=(KEY,)))
     with pytest.raises(EnoughError):
         search.search(testbed.task)
 
@@ -37,8 +37,7 @@ def test_a_search_keeps_each_tree_models_own_winner(testbed: FakeTestbed) -> Non
         FittedFamily(family=name, hyperparameters=dict(family.defaults), inner_score=0.0)
         for name, family in FAMILIES.items()
     )
-    training = Training(keys=(KEY,), fitted=fitted, errors=(), trials=6, configurations=3)
-    task.store.put(task.subject, training)
+    task.store.put(task.subject, training(keys=(KEY,), fitted=fitted))
     found = search.search(task)
     assert TREE_MODELS == tuple(winner.model for winner in found.winners)
     assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS

@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import FittedFamily, Training
+from intop.domain.results import FittedFamily
 from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
@@ -26,7 +26,7 @@ from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.stages import transfer
 from intop.store import Subject, opened
-from samples import VERDICT, trial
+from samples import VERDICT, training, trial
 
 WAIT, QUEUE, SLOW = (
     "net.ipv4.tcp_fin_timeout",
@@ -78,11 +78,9 @@ class Site:
         small = {**FAMILIES["RFR"].defaults, "trees": 5}
         task.store.put(
             task.subject,
-            Training(
+            training(
                 keys=keys,
                 fitted=(FittedFamily(family="RFR", hyperparameters=small, inner_score=0.0),),
-                errors=(),
-                trials=count,
             ),
         )
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.domain.results import Ranking, Search, Training
 from intop.run.stage import AnyStage
 from intop.stages import tune
 from intop.stages.explain import Explain
-from samples import VERDICT
+from samples import VERDICT, ranking, search, training
 
 
 @pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])
@@ -17,13 +16,8 @@ def test_a_gain_is_told_before_it_is_explained(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, ratio_low: float, told: bool
 ) -> None:
     task, verdict = testbed.task, replace(VERDICT, ratio_low=ratio_low)
-    for result in (
-        Ranking(importances=(), chosen=(), trials=0),
-        Training(keys=(), fitted=(), errors=(), trials=0),
-        Search(candidates=(), convergences=()),
-        verdict,
-        probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}),
-    ):
+    probe = probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"})
+    for result in (ranking(), training(), search(), verdict, probe):
         task.store.put(task.subject, result)
     heard: list[str] = []
 

@@ -21,6 +21,7 @@ from intop.run.executor import execute
 from intop.stages import collected, verify
 from intop.stages.blocks import blocks
 from intop.stages.sentinels import with_sentinels
+from samples import search
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 
@@ -225,7 +226,7 @@ def searched(testbed: FakeTestbed) -> None:
     task = testbed.task
     measured(task, "collect", with_sentinels(configurations(2), 2))
     found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
-    task.store.put(task.subject, Search(candidates=(found,), convergences=()))
+    task.store.put(task.subject, search(candidates=(found,)))
     task.store.put(task.subject, probe_with("60"))
     testbed.p99_us[QUICK.digest] = 1_000
 

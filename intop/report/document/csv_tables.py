@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from intop.errors import IntopError
-from intop.report.document.model import Column, Document, Span, Table, Value
+from intop.report.document.columns import Column, Span, Value
+from intop.report.document.model import Document, Table
 
 _NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*")
 

@@ -6,16 +6,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from intop.report.document.model import (
-    Document,
-    Figure,
-    Notes,
-    Paragraph,
-    Section,
-    Table,
-    Verbatim,
-    worded,
-)
+from intop.report.document.columns import worded
+from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
 from intop.report.figures.inline import inline_svg
 from intop.report.plain import inert
 

@@ -5,18 +5,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from textwrap import indent
 
-from intop.report.document.model import (
-    Block,
-    Column,
-    Figure,
-    Notes,
-    Paragraph,
-    Section,
-    Table,
-    Value,
-    Verbatim,
-    worded,
-)
+from intop.report.document.columns import Column, Value, worded
+from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table, Verbatim
 
 _PLAIN = re.compile(r"[\w .:,/+=-]+", re.ASCII)
 _CODE = ("key", "before", "after")

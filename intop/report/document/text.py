@@ -8,20 +8,8 @@ from rich.box import SIMPLE
 from rich.console import RenderableType
 from rich.text import Text
 
-from intop.report.document.model import (
-    AS_ABOVE,
-    NOTHING,
-    Block,
-    Column,
-    Figure,
-    Notes,
-    Paragraph,
-    Section,
-    Table,
-    Value,
-    Verbatim,
-    worded,
-)
+from intop.report.document.columns import AS_ABOVE, NOTHING, Column, Value, worded
+from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table, Verbatim
 from intop.report.plain import inert
 from intop.report.terminal import console
 

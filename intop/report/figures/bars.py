@@ -7,16 +7,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    Drawing,
-    drawn,
-    faint_grid,
-    is_narrow,
-)
+from intop.report.figures.axes import faint_grid, is_narrow
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 COLUMNS = 2
 ROW = 0.21

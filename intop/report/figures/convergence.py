@@ -6,17 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from intop.domain.results import Search
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    Drawing,
-    drawn,
-    faint_grid,
-    legend_below,
-    plain_ticks,
-)
+from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 STROKES = ((BLUE, "-"), (ORANGE, "-"), (BLUE, "--"), (ORANGE, "--"), (GREY, "-"), (GREY, "--"))
 TOGETHER = "ensemble"

@@ -8,16 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from intop.domain.drift import Sentinels
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Drawing,
-    drawn,
-    faint_grid,
-    legend_below,
-    plain_ticks,
-)
+from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
+from intop.report.figures.colours import BLUE, GREY, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 from intop.report.plain import inert
 from intop.report.text import drift_sentence
 
@@ -83,7 +76,7 @@ def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
             mark,
             color=colour,
             markersize=3.5,
-            label=f"measured on {inert(replica)}" if replica else "measured",
+            label=f"measured on {inert(replica)}",
             gid=f"replica-{inert(replica)}",
         )
 

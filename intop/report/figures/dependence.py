@@ -7,14 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from intop.domain.explanation import Dependence, Explanation, Point
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
+from intop.report.figures.axes import (
     ROW_HALF,
-    Drawing,
-    drawn,
     faint_grid,
     is_narrow,
     legend_below,
@@ -22,6 +16,8 @@ from intop.report.figures.drawing import (
     plain_ticks,
     row_line,
 )
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""

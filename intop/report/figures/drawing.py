@@ -1,11 +1,11 @@
-"""What all figures have in common: how they look, and how they become SVG or PNG.
+"""What a figure is: how it looks, and how it becomes SVG or PNG.
 
 The same values give the same bytes. Text in an SVG is text, in the colour of what stands around
 it: dark on light, and light on dark where the reader's screen is.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,33 +14,16 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib import style
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from intop.errors import IntopError
+from intop.report.figures.axes import NARROW_WIDTH
+from intop.report.figures.colours import BLUE, GREY, GRID, INK, LIGHT_INK, ORANGE
 from intop.report.plain import inert
 
-INK = "#24292f"
-"""Of text, axes and lines of reference. No other colour is as dark."""
-LIGHT_INK = "#e6edf3"
-BLUE = "#2a83c6"
-ORANGE = "#d4660a"
-GREY = "#85898f"
-"""Blue, orange and grey are told apart with any colour vision, on white and on black."""
-GRID = "#25292f"
-"""Of the lines of a grid, which are faint ink: what stands in a page may colour them otherwise."""
 PAGE_WIDTH = 7.0
 """In inches: the text of a page, on which letters then have their size in points."""
-NARROW_WIDTH = 4.2
-"""In inches: letters of 9 points are still read where that is as wide as a phone."""
-ROW_HALF = 0.3
-"""Half the height of what stands in a row; between the rows their names find room."""
-FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
-"""Ratios of the ends of a logarithmic axis with too few round numbers in it, and with too many."""
 DOTS_PER_INCH = 160
 
 _STYLE = {
@@ -172,85 +155,6 @@ def written_svg(figure: Figure, name: str, metadata: dict[str, str | None]) -> s
     with _style(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
         figure.savefig(written, format="svg", metadata=metadata)
     return written.getvalue().decode()
-
-
-def is_narrow(part: Artist) -> bool:
-    """Whether a figure, or that of a part of it, has no room for long names beside things."""
-    figure = part.get_figure(root=True)
-    return figure is not None and bool(figure.get_figwidth() <= NARROW_WIDTH)
-
-
-def faint_grid(axes: Axes, which: str = "both") -> None:
-    """Lines to read values by, along the ticks of "x", "y" or both."""
-    axes.grid(axis=which, color=GRID, alpha=0.15, linewidth=0.5)  # type: ignore[arg-type]
-
-
-def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
-    """The legend of some axes under all of them, in as many columns as there is room for."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        title=title or None,
-        title_fontsize=8,
-        loc="outside lower center",
-        ncols=_columns(labels, figure.get_figwidth()),
-    )
-
-
-def plain_ticks(axis: XAxis | YAxis, values: Sequence[float]) -> None:
-    """Numbers at round places of a logarithmic axis that shows these values, not powers."""
-    reach = max(values) / min(values)
-    if reach < FEW_TICKS:
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    else:
-        most = MANY_TICKS[axis.axis_name]
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if reach < most else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e")))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows 0, 1, 2 ... from the top: beside them, or above each where that is narrow.
-
-    What stands in a row reaches `ROW_HALF` up and down.
-    """
-    axes.tick_params(axis="y", length=0)
-    if not is_narrow(axes):
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.4, -0.6)
-        return
-    axes.set_yticks([])
-    axes.set_ylim(len(names) - 0.4, -1.0)
-    for place, name in enumerate(names):
-        axes.text(
-            0.01,
-            place - ROW_HALF - 0.02,
-            name,
-            transform=axes.get_yaxis_transform(),
-            va="bottom",
-            fontsize=8,
-        )
-
-
-def row_line(axes: Axes, value: float, rows: int) -> None:
-    """A line of reference through so many rows, with gaps where their names stand between them."""
-    if not is_narrow(axes):
-        axes.axvline(value, color=INK, linewidth=0.8)
-        return
-    low, high = ([row + away for row in range(rows)] for away in (-ROW_HALF, ROW_HALF))
-    axes.vlines([value] * rows, low, high, color=INK, linewidth=0.8)
-
-
-def _columns(labels: Sequence[str], width: float) -> int:
-    """How many columns of a legend fit a width in inches, by a letter's usual width."""
-    entries = [0.55 + 0.07 * len(label) for label in labels]
-    for columns in range(len(labels), 1, -1):
-        rows = -(-len(labels) // columns)
-        if sum(max(entries[n : n + rows]) for n in range(0, len(entries), rows)) <= width:
-            return columns
-    return 1
 
 
 @contextmanager

@@ -7,20 +7,16 @@ from matplotlib.figure import Figure
 
 from intop.domain.ranks import RankAgreement, RankPair
 from intop.domain.results import Importance, Ranking
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
+from intop.report.figures.axes import (
     ROW_HALF,
-    Drawing,
-    drawn,
     faint_grid,
     is_narrow,
     legend_below,
     name_rows,
     row_line,
 )
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""
@@ -31,7 +27,7 @@ ROW, NARROW_ROW = 0.19, 0.36
 def importance(about: str, ranking: Ranking) -> Drawing:
     """The most important parameters, with standard deviations; those that were chosen stand out.
 
-    The probe level, where there is one, is a line. Raises ValueError for an empty ranking.
+    The probe level is a line. Raises ValueError for an empty ranking.
     """
     if not ranking.importances:
         raise ValueError("the ranking has no parameters")
@@ -48,15 +44,14 @@ def importance(about: str, ranking: Ranking) -> Drawing:
             _bars(
                 axes, name, colour, [i if (i.key in chosen) == is_chosen else None for i in shown]
             )
-        if ranking.probe_level is not None:
-            axes.axvline(
-                ranking.probe_level,
-                color=ORANGE,
-                linewidth=1.3,
-                linestyle="--",
-                label="level of the probes, which have no effect",
-                gid="probe-level",
-            )
+        axes.axvline(
+            ranking.probe_level,
+            color=ORANGE,
+            linewidth=1.3,
+            linestyle="--",
+            label="level of the probes, which have no effect",
+            gid="probe-level",
+        )
         name_rows(axes, [i.key for i in shown])
         row_line(axes, 0, len(shown))
         faint_grid(axes, "x")
@@ -133,8 +128,8 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
         return
     patches = axes.barh(
         [place for place, _ in bars],
-        [item.weight for _, item in bars],
-        xerr=[item.weight_sd for _, item in bars],
+        [item.permutation for _, item in bars],
+        xerr=[item.permutation_sd for _, item in bars],
         color=colour,
         height=2 * ROW_HALF,
         label=name,

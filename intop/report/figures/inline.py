@@ -6,16 +6,9 @@ from hashlib import sha256
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    GRID,
-    INK,
-    NARROW_WIDTH,
-    ORANGE,
-    Drawing,
-    written_svg,
-)
+from intop.report.figures.axes import NARROW_WIDTH
+from intop.report.figures.colours import BLUE, GREY, GRID, INK, ORANGE
+from intop.report.figures.drawing import Drawing, written_svg
 from intop.report.plain import inert
 
 VARIABLES = {

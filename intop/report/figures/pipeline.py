@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from intop.report.figures.drawing import BLUE, GREY, INK, Drawing, drawn, is_narrow, legend_below
+from intop.report.figures.axes import is_narrow, legend_below
+from intop.report.figures.colours import BLUE, GREY, INK
+from intop.report.figures.drawing import Drawing, drawn
 
 Kind = Literal["measured", "computed", "measured, not in the paper"]
 STYLES: dict[Kind, tuple[str, str]] = {

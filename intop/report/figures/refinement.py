@@ -5,7 +5,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from intop.domain.refined import Refined
-from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn, faint_grid
+from intop.report.figures.axes import faint_grid
+from intop.report.figures.colours import BLUE, GREY, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 HEIGHT = 3.2
 

@@ -9,14 +9,8 @@ from matplotlib.figure import Figure
 from intop.domain.comparison import Compared, Side
 from intop.domain.results import Verdict
 from intop.domain.stats import MeanInterval, RatioInterval
-from intop.report.figures.drawing import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
+from intop.report.figures.axes import (
     ROW_HALF,
-    Drawing,
-    drawn,
     faint_grid,
     is_narrow,
     legend_below,
@@ -24,6 +18,8 @@ from intop.report.figures.drawing import (
     plain_ticks,
     row_line,
 )
+from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""

@@ -8,7 +8,8 @@ from intop.domain.comparison import converged
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.results import Ranking, Search, Training
-from intop.report.document.model import Block, Column, Figure, Paragraph, Section, Table, numbers
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Block, Figure, Paragraph, Section, Table
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
@@ -55,16 +56,13 @@ def ranking(one: Findings) -> Iterator[Block]:
 
 def _importance_table(one: Findings, found: Ranking) -> Table:
     chosen = set(found.chosen)
-    return without_empty(
-        Table(
-            name=table_name(one, "importance"),
-            title="Importance of all parameters that were varied (splits: share of all splits)",
-            columns=(*IMPORTANCE, Column("chosen", "text")),
-            rows=tuple(
-                (*importance_cells(i), "chosen" if i.key in chosen else None)
-                for i in found.importances
-            ),
-        )
+    return Table(
+        name=table_name(one, "importance"),
+        title="Importance of all parameters that were varied (splits: share of all splits)",
+        columns=(*IMPORTANCE, Column("chosen", "text")),
+        rows=tuple(
+            (*importance_cells(i), "chosen" if i.key in chosen else None) for i in found.importances
+        ),
     )
 
 
@@ -115,7 +113,7 @@ def models(one: Findings) -> Iterator[Block]:
 
 
 def _errors(one: Findings, found: Training) -> Table:
-    table = without_empty(error_table(found))
+    table = error_table(found)
     return named(one, replace(table, title=f"{table.title}, {one.title}"))
 
 

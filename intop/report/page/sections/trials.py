@@ -7,20 +7,8 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
-from intop.report.document.model import (
-    Block,
-    Column,
-    Figure,
-    Paragraph,
-    Section,
-    Table,
-    Value,
-    Verbatim,
-    columns,
-    numbers,
-    span,
-    texts,
-)
+from intop.report.document.columns import Column, Value, columns, numbers, span, texts
+from intop.report.document.model import Block, Figure, Paragraph, Section, Table, Verbatim
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
@@ -79,7 +67,7 @@ def drift(one: Findings) -> Iterator[Block]:
                     Column("replica", "text"),
                     Column("P99 in ms"),
                 ),
-                rows=tuple((60 * s.hours, s.replica or None, s.p99_ms) for s in found.sentinels),
+                rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in found.sentinels),
             ),
             Table(
                 name=table_name(one, "default-trend"),

@@ -12,21 +12,8 @@ from intop.domain.results import Verdict
 from intop.domain.sides import merged
 from intop.report import paper
 from intop.report.comparison import matrix
-from intop.report.document.model import (
-    Block,
-    Column,
-    Figure,
-    Paragraph,
-    Span,
-    Table,
-    Value,
-    Verbatim,
-    columns,
-    numbers,
-    span,
-    texts,
-    widened,
-)
+from intop.report.document.columns import Column, Span, Value, columns, numbers, span, texts
+from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, widened
 from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
@@ -173,7 +160,7 @@ def _scope(report: Report) -> Iterator[str]:
             load = one.judged.conditions
             yield (
                 f"{one.title} holds for what was measured: {load.rate_rps:g} requests/s over "
-                f"{load.connections} connections ({load.paths or 'paths not noted'}), over this "
+                f"{load.connections} connections ({load.paths}), over this "
                 f"link: {load.link}. Under another load or link it may be more, less or nothing."
             )
     emulated = dict.fromkeys(
@@ -306,14 +293,13 @@ def latency(one: Findings) -> Iterator[Block]:
             _pairs(one, one.verdict, one.judged),
         ),
     )
-    if one.verdict.sides is not None:
-        yield named(one, side_table(one.verdict, one.verdict.sides))
-        yield Paragraph(
-            "Latencies are of all answered requests put together, so P99 is not quite the mean "
-            f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
-            "the pairs, each interval for itself. The verdict is on P99 alone, in which a request "
-            "that failed counts as one that took the whole time-out."
-        )
+    yield named(one, side_table(one.verdict))
+    yield Paragraph(
+        "Latencies are of all answered requests put together, so P99 is not quite the mean "
+        f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
+        "the pairs, each interval for itself. The verdict is on P99 alone, in which a request "
+        "that failed counts as one that took the whole time-out."
+    )
 
 
 def _percentile_table(

@@ -1,0 +1,95 @@
+"""Where words and files go: results to stdout, all else to stderr."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli.exit_codes import INTERRUPTED
+from intop.errors import UsageError
+from intop.report.plain import inert
+
+if TYPE_CHECKING:
+    from intop.report.document.model import Block
+
+
+def output_folder(folder: Path, option: str) -> Path:
+    """The folder of an option, which is made when it is missing. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder of {option} can't be made: {error}") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"the folder of {option}, {folder}, can't be written to")
+    return folder
+
+
+def write_page(output: Path, text: str) -> None:
+    """Write a page to a file, all of it or nothing. Raises UsageError where that can't be."""
+    from intop.atomic import write_atomically
+
+    try:
+        if output.exists() and not output.is_file():
+            raise UsageError(f"{output} can't be written: it is no file. Name another: --output")
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"{output} can't be written: {error.strerror or error}. Name another: --output"
+        ) from error
+
+
+def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
+    """Draw what there is to be seen of results by title, and say where.
+
+    Returns the figures' titles by path.
+    """
+    from intop.report.figures.files import write_figures
+
+    written = write_figures(folder, form, found)
+    for path in written:
+        say(f"drawn: {path}")
+    if not written:
+        say("nothing of this result can be drawn")
+    return written
+
+
+def print_result(text: str) -> None:
+    """To stdout: what was asked for."""
+    click.echo(inert(text))
+
+
+def show_result(found: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_json: bool) -> None:
+    """To stdout: what was found, as JSON or else as text."""
+    if as_json:
+        from intop.report.machine import to_json
+
+        print_result(to_json(found))
+    else:
+        from intop.report.document.text import show
+
+        show(*text_of(found))
+
+
+def say(text: str) -> None:
+    """To stderr: all that is said beside the result."""
+    click.echo(inert(text), err=True)
+
+
+def say_stopped(text: str) -> None:
+    """The one line after Ctrl-C, below the ^C that a terminal shows."""
+    before = "\n" if sys.stderr.isatty() else ""
+    say(f"{before}intop: stopped{text}")
+
+
+@contextmanager
+def interruptible(told: str) -> Iterator[None]:
+    """What is true when this is stopped; of a campaign something else is."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        say_stopped(f"; {told}")
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,99 @@
+"""Columns of tables, the values that stand in them, and how these are worded."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.report.numbers import interval, number
+
+Form = Literal[
+    "text",
+    "prose",
+    "remark",
+    "time",
+    "key",
+    "before",
+    "after",
+    "count",
+    "number",
+    "span",
+    "difference",
+]
+"""How a column is read: words, sentences, sentences about what the first column names, times, names
+to be copied, a value and next to it the one that takes its place, whole numbers, three digits, a
+value with its interval, or a signed one."""
+
+NOTHING = "-"
+"""In a cell of what there is not."""
+AS_ABOVE = "as above"
+"""In a column of sentences where that of the row above holds, too."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A value with an interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+Value = str | float | Span | None
+"""What a cell holds; None is what there is not. Words may stand in a column of numbers."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. Text has its unit in each cell; elsewhere it belongs to the name."""
+
+    name: str
+    form: Form = "number"
+    unit: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The name with the unit."""
+        return f"{self.name} in {self.unit}" if self.unit else self.name
+
+    @property
+    def is_right(self) -> bool:
+        """Whether its values are aligned at their ends."""
+        return self.form in ("count", "number", "span", "difference")
+
+
+def columns(form: Form, *names: str) -> tuple[Column, ...]:
+    """Several that are read alike."""
+    return tuple(Column(name, form) for name in names)
+
+
+def texts(*names: str) -> tuple[Column, ...]:
+    """Columns of words."""
+    return columns("text", *names)
+
+
+def numbers(*names: str) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return columns("number", *names)
+
+
+def span(found: RatioInterval | MeanInterval | DifferenceInterval | None) -> Span | None:
+    """An interval of any kind as a cell."""
+    if found is None:
+        return None
+    if isinstance(found, RatioInterval):
+        return Span(found.ratio, found.low, found.high)
+    value = found.mean if isinstance(found, MeanInterval) else found.difference
+    return Span(value, found.low, found.high)
+
+
+def worded(value: Value, column: Column) -> str:
+    """A cell's words."""
+    if isinstance(value, str):
+        return value
+    if value is None or not math.isfinite(value.value if isinstance(value, Span) else value):
+        return NOTHING
+    if isinstance(value, Span):
+        sign = "+" if column.form == "difference" else ""
+        return interval(value.value, value.low, value.high, sign)
+    return f"{value:.0f}" if column.form == "count" else number(value)

@@ -1,0 +1,11 @@
+"""The colours of all figures."""
+
+INK = "#24292f"
+"""Of text, axes and lines of reference. No other colour is as dark."""
+LIGHT_INK = "#e6edf3"
+BLUE = "#2a83c6"
+ORANGE = "#d4660a"
+GREY = "#85898f"
+"""Blue, orange and grey are told apart with any colour vision, on white and on black."""
+GRID = "#25292f"
+"""Of the lines of a grid, which are faint ink: what stands in a page may colour them otherwise."""
