@@ -497,7 +497,7 @@ def test_tune_refines_before_it_trains_unless_there_are_no_trials_for_it(
     assert [11 + trials + bool(trials) + trials // EVERY] == learned
     assert store.get(subject, Refined) == tuned.refined
     assert bool(trials) == (tuned.refined is not None)
-    assert found == tuned.search
+    assert search() == tuned.search
     # Models that are trained learn nothing from a refinement that would come now.
     with_budget(ready, refine_trials=8)
     assert [tuned] == tune(ready.task.context, lambda _: None)
