@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from benchmarks.recorded import Answer, Offer, Onward, Shot, campaign
+from benchmarks.recorded import Answer, Offer, Onward, Shot, TrainTrees, campaign
 from intop.domain.configuration import Configuration
 from intop.domain.space import Space
 from intop.domain.stats import geometric_mean
@@ -27,7 +27,6 @@ from intop.run.executor import execute
 from intop.stages.blocks import planned_arms
 from intop.stages.collect import Collect
 from intop.stages.search import GlobalSearch
-from intop.stages.train import Train
 from intop.stages.verify import Pick
 
 MOST = 100
@@ -141,14 +140,14 @@ class Campaign:
         return due[: int(np.searchsorted(numbers, count, side="right"))]
 
     def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
-        del shots  # which the campaign knows
+        del shots  # which the campaign of the whole race knows
         offer = self._offer(entry)
         with (
             campaign(offer, _nobody, _url(entry)) as whole,
             campaign(offer, _nobody, _url(entry, count)) as task,
         ):
             _copy(whole, task, count)
-            execute(Train(task))
+            execute(TrainTrees(task))
             execute(GlobalSearch(task))
             with suppress(NotMeasuredError):
                 execute(Pick(task))
@@ -176,6 +175,8 @@ class Campaign:
         else:
             design = next(n for n in range(trials, 0, -1) if n + n // 4 <= trials)
             offer = entry.offer.with_budget(collect_trials=design, refine_trials=0)
+        # How wrong models are is not asked here.
+        offer = offer.with_budget(folds=2, repeats=1)
         return replace(offer, study=replace(offer.study, seed=entry.arm.seed))
 
     def _answer(self, shots: Shots, taken: Counter[str]) -> Answer:

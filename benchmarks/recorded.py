@@ -27,6 +27,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import HostFacts, Probe, Probed, Reading
+from intop.domain.results import TREE_MODELS
 from intop.domain.space import Listing, Space
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
@@ -41,6 +42,7 @@ from intop.run.campaigns import latest_or_new
 from intop.run.context import Context, Task
 from intop.run.testbed import Testbed
 from intop.stages.refine import Refine
+from intop.stages.train import Train
 from intop.store import opened
 from intop.version import __version__
 
@@ -256,6 +258,12 @@ class Onward(Refine):
     """A refinement that spends its budget, also where nothing better is expected."""
 
     least = -math.inf
+
+
+class TrainTrees(Train):
+    """A training of the families that are searched: what it finds of them is the same."""
+
+    families = TREE_MODELS
 
 
 def histogram(p99_ms: float, tail_ms: float) -> Histogram:
