@@ -91,10 +91,10 @@ class Tuner(Protocol):
     """What takes part."""
 
     def ask(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
-        """What to measure next, beside so many trials maybe the default; nothing at the end.
+        """What to measure next, beside so many trials maybe the default; nothing at the end."""
 
-        It is asked once more, for none, when all is measured.
-        """
+    def end(self, entry: Entry, shots: Shots) -> None:
+        """All trials are measured; finalists are asked for next."""
 
     def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
         """The best after so many trials."""
@@ -138,6 +138,10 @@ class Campaign:
             due = [p.configuration for stage in MEASURED for p in _unmeasured(task, stage)]
         numbers = np.cumsum([not configuration.is_default for configuration in due])
         return due[: int(np.searchsorted(numbers, count, side="right"))]
+
+    def end(self, entry: Entry, shots: Shots) -> None:
+        # The campaign takes note of the last of them.
+        self.ask(entry, shots, 0)
 
     def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
         del shots  # which the campaign of the whole race knows
@@ -240,6 +244,9 @@ class Rival:
 
     def ask(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
         return self.choose(entry.offer.space, shots, count, entry.arm.seed)
+
+    def end(self, entry: Entry, shots: Shots) -> None:
+        """Nothing is kept."""
 
     def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
         # As many as ours may have.

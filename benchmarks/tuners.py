@@ -29,9 +29,9 @@ The winner after n trials is picked as `intop verify` does it: the finalists of 
 meet in interleaved rounds, as many as the lab's study has. Finalists of ours, p99 and offline are
 what `intop train`, `intop search` and `intop verify` make of their first n trials, and their winner
 is the one that `intop verify` picks. Those of random, tpe and gp are as many as the others may have
-and have the lowest trials; of these the lowest geometric mean wins. These trials are no part of the
-n. Then all winners meet the default in further interleaved rounds. The gain is the geometric mean of
-P99 of the default / that of the winner over rounds, and of the seeds' gains.
+and have the lowest trials; of these the lowest geometric mean wins. These trials are no part of
+the n. Then all winners meet the default in further interleaved rounds. The gain is the geometric
+mean of P99 of the default / that of the winner over rounds, and of the seeds' gains.
 
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
@@ -137,8 +137,8 @@ class Race:
     def finalists(self, offer: Offer, measured: Shared) -> "Finalists":
         """Those of each arm after each of its checkpoints."""
         shots = {arm: self.shots(arm, measured) for arm in self.arms}
-        ended = [(self._entry(arm, offer), shots[arm], 0) for arm in self.arms]
-        dict(each(_asked, ended, jobs=self.jobs))
+        for arm in self.arms:
+            TUNERS[arm.method].end(self._entry(arm, offer), shots[arm])
         tasks = [
             (self._entry(arm, offer), shots[arm], n)
             for arm in self.arms
