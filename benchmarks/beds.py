@@ -12,16 +12,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contenders import Arm, Shared, Shot
+from benchmarks.contenders import Arm, Picked, Shared
 from benchmarks.datasets import context_of, write
+from benchmarks.recorded import Offer, Shot, offer, recorded_study
 from benchmarks.screening import as_samples, read
-from intop.config.catalogue import load_catalogue
+from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.study import load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
-from intop.domain.space import Space
+from intop.domain.probing import Probe
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
@@ -29,7 +30,6 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.blocks import Arms, blocks, p99_by_round
-from intop.stages.collected import required_space
 from intop.store import opened
 
 DATA = Path(__file__).parent / "data"
@@ -44,7 +44,7 @@ LEAF = 15
 """Trials at least in a leaf of the emulator."""
 
 Leaves = NDArray[np.intp]
-Round = Callable[[Space, Shared], list[tuple[Arm, Configuration]]]
+Round = Callable[[Offer, Shared], list[tuple[Arm, Configuration]]]
 ByRound = Mapping[Block, float]
 """P99 (ms) by series and round."""
 
@@ -55,14 +55,14 @@ class Bed(Protocol):
     def race(self, following: Round) -> Shared:
         """Measure round after round, until there is none."""
 
-    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
-        """P99 (ms) of so many trials of each configuration, by its digest."""
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Picked:
+        """So many trials of each configuration, in rounds."""
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         """P99 of the default (as HOST) and of each configuration, by its digest."""
 
     @property
-    def space(self) -> Space:
+    def offer(self) -> Offer:
         """Known once a round was measured."""
 
 
@@ -81,7 +81,7 @@ class Emulator:
         samples = as_samples(rows)
         # A table of before there were tails has P99 alone.
         tails = as_samples(rows, "tail_ms" if "tail_ms" in rows[0] else "p99_ms")
-        self.space = tables_space(rows)
+        self.offer = tables_offer(rows)
         self._variables = samples.variables
         self._trials = np.log(np.concatenate(samples.measured))
         self._tails = np.log(np.concatenate(tails.measured))
@@ -108,20 +108,18 @@ class Emulator:
 
     def race(self, following: Round) -> Shared:
         so_far: dict[Arm, list[Shot]] = defaultdict(list)
-        while places := following(self.space, so_far):
+        while places := following(self.offer, so_far):
             for arm, configuration in places:
                 # The same whoever else takes part.
                 rng = np.random.default_rng([zlib.crc32(arm.name.encode()), len(so_far[arm])])
                 so_far[arm].append(self.trial(configuration, rng))
         return so_far
 
-    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Picked:
         picked = {}
         for configuration in finalists:
             rng = np.random.default_rng(zlib.crc32(configuration.digest.encode()))
-            picked[configuration.digest] = [
-                self.trial(configuration, rng).p99_ms for _ in range(rounds)
-            ]
+            picked[configuration.digest] = [self.trial(configuration, rng) for _ in range(rounds)]
         return picked
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
@@ -133,15 +131,15 @@ class Emulator:
         }
 
     def _leaves_of(self, configurations: Sequence[Configuration]) -> Leaves:
-        return self._of(self.space.values(configurations))
+        return self._of(self.offer.space.values(configurations))
 
     def _of(self, values: Matrix) -> Leaves:
         """The leaf (n, trees) of each row of values (n, variables)."""
         return np.asarray(self._forest.apply(encode(self._variables, values)))
 
 
-def tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
-    """The space of the table's columns, with the defaults of its first row, which is the default.
+def tables_offer(rows: Sequence[Mapping[str, str]]) -> Offer:
+    """The parameters of the table's columns, with the defaults of its first row, the default's.
 
     Ranges are the catalogue's: a host's may be narrower.
     """
@@ -152,7 +150,7 @@ def tables_space(rows: Sequence[Mapping[str, str]]) -> Space:
         p.key: " ".join(v for name, v in rows[0].items() if name.partition("[")[0] == p.key)
         for p in chosen
     }
-    return Space(chosen, catalogue.constraints, defaults)
+    return offer(Catalogue(chosen, catalogue.constraints), defaults)
 
 
 def _keys(rows: Sequence[Mapping[str, str]]) -> set[str]:
@@ -167,18 +165,22 @@ class Lab:
         self._keys = keys
 
     @property
-    def space(self) -> Space:
-        return required_space(self._task).restricted(self._keys)
+    def offer(self) -> Offer:
+        probe = self._task.store.get(self._task.subject, Probe)
+        assert probe is not None
+        found = Offer(recorded_study(self._task.context.study), probe)
+        found.space.restricted(self._keys)  # which has all of them
+        return found
 
     def race(self, following: Round) -> Shared:
         return self._shared(
-            execute(_Race(self._task, lambda trials: following(self.space, self._shared(trials))))
+            execute(_Race(self._task, lambda trials: following(self.offer, self._shared(trials))))
         )
 
-    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Mapping[str, list[float]]:
-        picked = defaultdict(list)
+    def pick(self, finalists: Sequence[Configuration], rounds: int) -> Picked:
+        picked: dict[str, list[Shot]] = defaultdict(list)
         for trial in self._in_rounds("pick", {c.digest: c for c in finalists}, rounds):
-            picked[trial.configuration.digest].append(self._shot(trial).p99_ms)
+            picked[trial.configuration.digest].append(self._shot(trial))
         return picked
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
@@ -192,13 +194,12 @@ class Lab:
         """Write a table of all trials, the default's first."""
         trials = [t for stage in ("contest", "pick", "collect") for t in self._task.trials(stage)]
         trials.sort(key=lambda t: not t.configuration.is_default)
-        write(path, self.space, trials, tails=True)
+        write(path, self.offer.space, trials, tails=True)
 
     def _shared(self, trials: Sequence[Trial]) -> Shared:
         found: dict[Arm, list[Shot]] = defaultdict(list)
         for trial in trials:
-            method, _, seed = trial.planned.arm.partition(" ")
-            found[Arm(method, int(seed))].append(self._shot(trial))
+            found[Arm.named(trial.planned.arm)].append(self._shot(trial))
         return found
 
     def _shot(self, trial: Trial) -> Shot:
@@ -208,6 +209,7 @@ class Lab:
             trial.configuration,
             p99_ms=worst if failed else trial.p99_ms,
             tail_ms=worst if failed else trial.tail_ms,
+            status=trial.status,
         )
 
 

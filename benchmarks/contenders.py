@@ -1,122 +1,283 @@
-"""The tuners that benchmarks/tuners.py compares: functions of what was measured for them so far.
+"""The tuners that benchmarks/tuners.py compares: what each goes by is what was measured for it.
 
-Each asks for so many configurations to measure next, and has finalists after any number of them.
+Each asks for so many configurations to measure next, has finalists after any number of them, and a
+winner once these are measured. Ours are campaigns of the product, on a testbed that answers with
+what the race has measured.
 """
 
 import math
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
+from benchmarks.recorded import Answer, Offer, Onward, Shot, TrainTrees, campaign
 from intop.domain.configuration import Configuration
 from intop.domain.space import Space
-from intop.learn.active import best_known, pool, propose
-from intop.learn.design import latin_hypercube
-from intop.learn.families import FAMILIES
-from intop.learn.finalists import diverse
-from intop.learn.fitness import Fitness
+from intop.domain.stats import geometric_mean
+from intop.domain.trial import PlannedTrial
 from intop.learn.parallel import one_thread
-from intop.learn.samples import Samples
-from intop.learn.searching.run import Predict
-from intop.learn.searching.search import search
-from intop.learn.surrogate import Predictor, fit_trees
-from intop.learn.tuning import tune
-from intop.stages.search import KEPT_CANDIDATES
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.stages.blocks import planned_arms
+from intop.stages.collect import Collect
+from intop.stages.search import GlobalSearch
+from intop.stages.verify import Pick
 
 MOST = 100
 """Trials of a tuner, at most."""
-TRIES = 3
-"""Hyper-parameters tried by family, the defaults first."""
-TREES = tuple(name for name, family in FAMILIES.items() if family.is_tree and name != "Blend")
 ALIKE = 8
 """Optuna's samplers have ten random trials before their first model."""
-FINALISTS = 3
-"""As `intop verify` has them: one is the best that was measured."""
+MEASURED = ("collect", "refine")
+"""The stages that the trials of a race are of."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A tuner with a seed."""
+    """A tuner with a seed, and with how many `trials` it has, where it begins by that."""
 
     method: str
     seed: int
+    trials: int | None = None
 
     @property
     def name(self) -> str:
-        return f"{self.method} {self.seed}"
+        words = (self.method, self.seed, *(() if self.trials is None else (self.trials,)))
+        return " ".join(map(str, words))
 
-
-@dataclass(frozen=True)
-class Shot:
-    """A trial as a tuner sees it."""
-
-    configuration: Configuration
-    p99_ms: float
-    tail_ms: float
+    @classmethod
+    def named(cls, name: str) -> "Arm":
+        """The arm of this name."""
+        method, *numbers = name.split()
+        return cls(method, *map(int, numbers))
 
 
 Shots = Sequence[Shot]
 Shared = Mapping[Arm, Shots]
-"""What was measured for each arm, in the order in which it asked."""
+"""What was measured for each arm, in order."""
 
 
-def samples_of(
-    space: Space, shots: Shots, target: Callable[[Shot], float] = lambda shot: shot.p99_ms
-) -> Samples:
-    """One row for each configuration, with all of its trials."""
-    found: dict[str, list[Shot]] = defaultdict(list)
-    for shot in shots:
-        found[shot.configuration.digest].append(shot)
-    return Samples(
-        variables=space.variables,
-        values=space.values([same[0].configuration for same in found.values()]) + 0.0,
-        measured=tuple(tuple(target(s) for s in same) for same in found.values()),
-    )
+def counted(shots: Shots) -> int:
+    """How many trials these are; as in a budget, the default's are not counted."""
+    return sum(not shot.configuration.is_default for shot in shots)
 
 
-def ours(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
-    return _refined(space, shots, count, seed, first, lambda shot: shot.tail_ms)
+def upto(shots: Shots, count: int) -> Shots:
+    """The first so many trials, with those of the default among them."""
+    numbers = np.cumsum([not shot.configuration.is_default for shot in shots])
+    return shots[: int(np.searchsorted(numbers, count, side="right"))]
 
 
-def without_tails(
-    space: Space, shots: Shots, count: int, seed: int, first: int
-) -> list[Configuration]:
-    return _refined(space, shots, count, seed, first, lambda shot: shot.p99_ms)
+@dataclass(frozen=True)
+class Entry:
+    """An arm in a race of so many `trials`: what it may tune, and where its campaigns are kept.
+
+    Those of ours fill the space with the `first` trials.
+    """
+
+    arm: Arm
+    offer: Offer
+    trials: int
+    first: int
+    folder: Path
 
 
-def _refined(
-    space: Space,
-    shots: Shots,
-    count: int,
-    seed: int,
-    first: int,
-    leads: Callable[[Shot], float],
-) -> list[Configuration]:
-    if len(shots) < first:
-        return offline(space, shots, min(count, first - len(shots)), seed, first)
-    samples, step_seed = samples_of(space, shots), _seed(seed, shots)
-    tails = samples_of(space, shots, leads)
-    with one_thread():
-        rows = pool(space, samples, tails=tails, seed=step_seed)
-        step = propose(samples, rows, tails=tails, count=count, seed=step_seed)
-    return space.configurations(np.array([p.values for p in step.proposals]))
+class Tuner(Protocol):
+    """What takes part."""
+
+    def ask(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        """What to measure next, beside so many trials maybe the default; nothing at the end."""
+
+    def end(self, entry: Entry, shots: Shots) -> None:
+        """All trials are measured; finalists are asked for next."""
+
+    def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        """The best after so many trials."""
+
+    def winner(
+        self, entry: Entry, count: int, finalists: Sequence[Configuration], picked: "Picked"
+    ) -> Configuration:
+        """The best of them by trials that are no part of the count."""
 
 
-def at_random(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
+Picked = Mapping[str, Shots]
+"""Trials of finalists and the default in rounds, by digest."""
+
+
+# Ours ---------------------------------------------------------------------------------------------
+
+
+class NotMeasuredError(Exception):
+    """A trial is due that nobody has measured yet."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign of the product without screening: Collect, Refine, Train, GlobalSearch, Pick.
+
+    Without refining all trials are Collect's, as it has them then: configurations, and a replicate
+    for each four. By P99 means that it is not told tails.
+    """
+
+    refines: bool = True
+    by_p99: bool = False
+
+    def ask(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        taken: Counter[str] = Counter()
+        with campaign(self._offer(entry), self._answer(shots, taken), _url(entry)) as task:
+            taken.update(t.configuration.digest for t in task.trials(*MEASURED))
+            with suppress(NotMeasuredError):
+                execute(Collect(task))
+                if self.refines:
+                    execute(Onward(task))
+            due = [p.configuration for stage in MEASURED for p in _unmeasured(task, stage)]
+        numbers = np.cumsum([not configuration.is_default for configuration in due])
+        return due[: int(np.searchsorted(numbers, count, side="right"))]
+
+    def end(self, entry: Entry, shots: Shots) -> None:
+        # The campaign takes note of the last of them.
+        self.ask(entry, shots, 0)
+
+    def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        del shots  # which the campaign of the whole race knows
+        offer = self._offer(entry)
+        with (
+            campaign(offer, _nobody, _url(entry)) as whole,
+            campaign(offer, _nobody, _url(entry, count)) as task,
+        ):
+            _copy(whole, task, count)
+            execute(TrainTrees(task))
+            execute(GlobalSearch(task))
+            with suppress(NotMeasuredError):
+                execute(Pick(task))
+            arms = planned_arms(task.store.plan(task.subject, Pick.name))
+        return [c for c in arms.values() if not c.is_default]
+
+    def winner(
+        self, entry: Entry, count: int, finalists: Sequence[Configuration], picked: Picked
+    ) -> Configuration:
+        del finalists  # which the campaign knows
+
+        def answer(planned: PlannedTrial, _: str) -> Shot:
+            assert planned.round is not None
+            return picked[planned.configuration.digest][planned.round - 1]
+
+        with campaign(self._offer(entry), answer, _url(entry, count)) as task:
+            return execute(Pick(task)).configuration
+
+    def _offer(self, entry: Entry) -> Offer:
+        trials = entry.trials if entry.arm.trials is None else entry.arm.trials
+        if self.refines:
+            offer = entry.offer.with_budget(
+                collect_trials=entry.first, refine_trials=trials - entry.first
+            )
+        else:
+            design = next(n for n in range(trials, 0, -1) if n + n // 4 <= trials)
+            offer = entry.offer.with_budget(collect_trials=design, refine_trials=0)
+        # How wrong models are is not asked here.
+        offer = offer.with_budget(folds=2, repeats=1)
+        return replace(offer, study=replace(offer.study, seed=entry.arm.seed))
+
+    def _answer(self, shots: Shots, taken: Counter[str]) -> Answer:
+        """The shots of each configuration one after the other, beside those that are taken."""
+        known: dict[str, list[Shot]] = defaultdict(list)
+        for shot in shots:
+            known[shot.configuration.digest].append(shot)
+
+        def answer(planned: PlannedTrial, _: str) -> Shot:
+            digest = planned.configuration.digest
+            if taken[digest] == len(known[digest]):
+                raise NotMeasuredError
+            taken[digest] += 1
+            shot = known[digest][taken[digest] - 1]
+            return replace(shot, tail_ms=shot.p99_ms) if self.by_p99 else shot
+
+        return answer
+
+
+def _nobody(_planned: PlannedTrial, _stage: str) -> Shot:
+    """Nothing more is measured."""
+    raise NotMeasuredError
+
+
+def _url(entry: Entry, count: int | None = None) -> str:
+    """The store of an arm's campaign, or of the part of it that was there after so many trials."""
+    name = entry.arm.name if count is None else f"{entry.arm.name} after {count}"
+    return str(entry.folder / f"{name}.db")
+
+
+def _unmeasured(task: Task, stage: str) -> list[PlannedTrial]:
+    """What is planned and has no trial."""
+    made = {trial.planned.index for trial in task.trials(stage)}
+    return [p for p in task.store.plan(task.subject, stage) if p.index not in made]
+
+
+def _copy(whole: Task, task: Task, count: int) -> None:
+    """The first so many trials of a campaign, and of its plans, in another one."""
+    left = count
+    for stage in MEASURED:
+        trials = []
+        for trial in whole.trials(stage):
+            left -= not trial.configuration.is_default
+            if left < 0:
+                break
+            trials.append(trial)
+        if trials:
+            task.store.write_plan(task.subject, stage, [t.planned for t in trials])
+        for trial in trials:
+            task.store.add(task.subject, trial)
+
+
+# Their rivals -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What chooses configurations by the trials so far, and has the lowest of them as finalists."""
+
+    choose: Callable[[Space, Shots, int, int], list[Configuration]]
+
+    def ask(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        return self.choose(entry.offer.space, shots, count, entry.arm.seed)
+
+    def end(self, entry: Entry, shots: Shots) -> None:
+        """Nothing is kept."""
+
+    def finalists(self, entry: Entry, shots: Shots, count: int) -> list[Configuration]:
+        # As many as ours may have.
+        most = entry.offer.study.budget.pick_arms - 1
+        ranked = sorted(upto(shots, count), key=lambda shot: shot.p99_ms)
+        return different(shot.configuration for shot in ranked)[:most]
+
+    def winner(
+        self,
+        entry: Entry,  # noqa: ARG002
+        count: int,  # noqa: ARG002
+        finalists: Sequence[Configuration],
+        picked: Picked,
+    ) -> Configuration:
+        return min(
+            finalists, key=lambda c: geometric_mean([shot.p99_ms for shot in picked[c.digest]])
+        )
+
+
+def at_random(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
     rng = np.random.default_rng(_seed(seed, shots))
     return space.configurations(space.decode(rng.random((count, len(space.columns)))))
 
 
-def tpe(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
+def tpe(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
     from optuna.samplers import TPESampler
 
     return _optunas(TPESampler(seed=_seed(seed, shots), constant_liar=True), space, shots, count)
 
 
-def gp(space: Space, shots: Shots, count: int, seed: int, _: int) -> list[Configuration]:
+def gp(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
     import torch
     from optuna.samplers import GPSampler
 
@@ -160,42 +321,8 @@ def _optunas(sampler: object, space: Space, shots: Shots, count: int) -> list[Co
     return space.configurations(space.decode(space.genes(np.array(values))))
 
 
-def offline(space: Space, shots: Shots, count: int, seed: int, first: int) -> list[Configuration]:
-    design = latin_hypercube(space, MOST, seed=seed, batch=first)
-    return design[len(shots) :][:count]
-
-
 def _seed(seed: int, shots: Shots) -> int:
     return 1_000 * seed + len(shots)
-
-
-def lowest(_space: Space, shots: Shots, _seed: int) -> list[Configuration]:
-    ranked = sorted(shots, key=lambda s: s.p99_ms)
-    return different([s.configuration for s in ranked])[:FINALISTS]
-
-
-def searched(space: Space, shots: Shots, seed: int) -> list[Configuration]:
-    return _finalists(space, shots, seed, lambda predictor: predictor)
-
-
-def penalised(space: Space, shots: Shots, seed: int) -> list[Configuration]:
-    return _finalists(space, shots, seed, Fitness)
-
-
-def _finalists(
-    space: Space, shots: Shots, seed: int, scored: Callable[[Predictor], Predict]
-) -> list[Configuration]:
-    samples = samples_of(space, shots)
-    fitted = [tune(f, samples, trials=TRIES, timeout_s=None, seed=seed) for f in TREES]
-    predictor = scored(fit_trees(fitted, samples, seed))
-    start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
-    tails = samples_of(space, shots, lambda shot: shot.tail_ms)
-    with one_thread():
-        found = search(space, predictor, seed=seed, start=start)
-        best = best_known(tails, seed=seed)
-    promising = diverse(space, found.candidates, KEPT_CANDIDATES)[: FINALISTS - 1]
-    known = space.configurations(tails.values[[best]])
-    return different([*(c.configuration for c in promising), *known])
 
 
 def different(configurations: Iterable[Configuration]) -> list[Configuration]:
@@ -203,19 +330,16 @@ def different(configurations: Iterable[Configuration]) -> list[Configuration]:
     return list({c.digest: c for c in configurations}.values())
 
 
-Ask = Callable[[Space, Shots, int, int, int], list[Configuration]]
-Finalists = Callable[[Space, Shots, int], list[Configuration]]
-TUNERS: Mapping[str, tuple[Ask, Finalists]] = {
-    "ours": (ours, penalised),
-    "p99": (without_tails, penalised),
-    "random": (at_random, lowest),
-    "tpe": (tpe, lowest),
-    "gp": (gp, lowest),
-    "offline": (offline, searched),
+TUNERS: Mapping[str, Tuner] = {
+    "ours": Campaign(),
+    "p99": Campaign(by_p99=True),
+    "random": Rival(at_random),
+    "tpe": Rival(tpe),
+    "gp": Rival(gp),
+    "offline": Campaign(refines=False),
 }
 
 BEGUN: Mapping[str, tuple[str, int | None]] = {
-    "offline": ("ours", None),
     "p99": ("ours", None),
     "tpe": ("random", ALIKE),
     "gp": ("random", ALIKE),

@@ -12,8 +12,17 @@ FLASH        20 random rows first, then one by one; as many in all as FLASH need
 PromiseTune  the mean of the best value after 25, 50, 75 and 100 rows, of which the first 10 are
              random here; each tuner chose its own.
 
-Ours is `learn/active.py`, one row at a time and four; random stands beside it, with the same first
-rows. Each run is kept in a file when it ends: the same command goes on where it stopped.
+Ours is the stage that `intop refine` carries out, on a testbed that answers from the table: its
+batches, replicates, forest and exploration, in the space that the table has. *To the end* goes on
+where it would end since it expects less than a hundredth of the target; random stands beside both,
+with the same first rows. The table's first row in that order is the default.
+
+What counts is what was measured: by FLASH's protocol every trial of a configuration, also a
+replicate, which tells nothing here; by PromiseTune's, whose counts are of different rows, every
+row once. The trials of the default by which a refinement watches for drift count in neither (nor
+among refine_trials). A refinement that ends early has its last value from then on.
+
+Each run is kept in a file when it ends: the same command goes on where it stopped.
 """
 
 import argparse
@@ -22,19 +31,24 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.campaign import measured
 from benchmarks.models import UnusableError, interval, numbers, positive
+from benchmarks.recorded import LOWEST_MS, Onward, Shot, campaign, product_revision, table_offer
+from intop.domain.configuration import DEFAULT
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.parameter import Scale
-from intop.learn.active import Pool, propose
+from intop.domain.trial import PlannedTrial
 from intop.learn.parallel import each
-from intop.learn.revision import revision
 from intop.learn.samples import Samples, Vector
+from intop.run.executor import execute
+from intop.stages.refine import Refine
 
 RUNS = 20
 SEED = 7
@@ -42,8 +56,12 @@ SEED = 7
 FIRST_OF_FLASH, FIRST = 20, 10
 """Random rows at the start: what FLASH took, and what is enough elsewhere."""
 COUNTS = (25, 50, 75, 100)
-SEARCHES = {"ours": 1, "ours, 4 at once": 4, "random": 0}
-"""Rows that are chosen at once; 0 is at random."""
+SEARCHES: Mapping[str, type[Refine] | None] = {
+    "ours": Refine,
+    "ours, to the end": Onward,
+    "random": None,
+}
+"""What chooses rows; None is at random."""
 RANKS_FILE, VALUES_FILE = "published_flash.csv", "published_promisetune.csv"
 FLASH, RANKS, MMRE = "FLASH", "Rank-based", "MMRE-based"
 """How the methods of the former begin."""
@@ -67,12 +85,16 @@ Published = Mapping[str, tuple[Rival, ...]]
 
 @dataclass(frozen=True)
 class Table:
-    """Everything that was measured of a system, and how much of it a search may see."""
+    """Everything that was measured of a system, and how much of it a search may see.
+
+    Replicates are part of the `budget`, unless it is of `different` rows.
+    """
 
     name: str
     samples: Samples
     first: int
     budget: int
+    different: bool = False
 
     @property
     def target(self) -> Vector:
@@ -98,7 +120,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The best value after each measurement, and what choosing took."""
+    """The best value after each measurement, fewer where it ended early, and what choosing took."""
 
     best: list[float]
     seconds: float
@@ -111,7 +133,9 @@ Results = dict[str, Outcome]
 # The data -----------------------------------------------------------------------------------------
 
 
-def read_table(folder: Path, name: str, first: int, budget: int) -> Table:
+def read_table(
+    folder: Path, name: str, first: int, budget: int, *, different: bool = False
+) -> Table:
     """A table; options that never change are left out. The target is the last column."""
     path = folder / f"{name}.csv"
     names, rows = numbers(path, header=True)
@@ -123,11 +147,12 @@ def read_table(folder: Path, name: str, first: int, budget: int) -> Table:
             values=values[:, used],
             measured=tuple((float(target),) for target in values[:, -1]),
         )
+        table_offer(samples, 0)
     except ValueError as error:
         raise UnusableError(f"{path}: {error}") from error
     if not first <= budget <= len(samples):
         raise UnusableError(f"{path}: {len(samples)} rows, and {budget} are to be measured")
-    return Table(name, samples, first, budget)
+    return Table(name, samples, first, budget, different)
 
 
 def variable(name: str, levels: Matrix) -> Variable:
@@ -185,29 +210,55 @@ def rival_of(rivals: Published, table: str, method: str) -> Rival:
 
 def done(job: Job, table: Table) -> tuple[Job, Outcome]:
     """A search that sees only what it has measured."""
-    target = table.target
+    target, stage = table.target, SEARCHES[job.search]
     # The same rows first for all searches on a table, so that they differ by what follows.
-    order = np.random.default_rng([SEED, job.run]).permutation(len(target))
-    at_once = SEARCHES[job.search]
-    known = order[: table.first if at_once else table.budget].tolist()
+    order = np.random.default_rng([SEED, job.run]).permutation(len(target)).tolist()
     started = time.process_time()
-    while len(known) < table.budget:
-        left = np.setdiff1d(np.arange(len(target)), known)
-        # Rows of a table may be equal in all options that are told apart: the first one is taken.
-        step = propose(
-            table.samples.rows(known),
-            Pool(values=table.samples.values[left], scattered=np.zeros(len(left), np.bool_)),
-            count=min(at_once, table.budget - len(known)),
-            seed=len(known),
-            replicates=False,
-        )
-        for proposal in step.proposals:
-            alike = (table.samples.values[left] == proposal.values).all(axis=1)
-            taken = int(left[np.argmax(alike)])
-            known.append(taken)
-            left = left[left != taken]
-    best = np.minimum.accumulate(target[known])
+    rows = order[: table.budget]
+    if stage is not None:
+        rows = refined(table, order[: table.first], stage, job.run)
+        rows = list(dict.fromkeys(rows)) if table.different else rows
+    best = np.minimum.accumulate(target[rows])
     return job, Outcome(best.tolist(), time.process_time() - started)
+
+
+class EnoughError(Exception):
+    """All that may be measured is measured."""
+
+
+def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) -> list[int]:
+    """The rows that count, in the order in which they were measured: the first, then a stage's."""
+    offer = table_offer(table.samples, first[0])
+    # More than enough of them to measure so many different rows.
+    offer = offer.with_budget(
+        refine_trials=(10 if table.different else 1) * (table.budget - table.first)
+    )
+    offer = replace(offer, study=replace(offer.study, seed=seed))
+    # A search knows rows by what they are.
+    row_of = {values.tobytes(): n for n, values in enumerate(table.samples.values + 0.0)}
+    scale = LOWEST_MS / table.target.min()
+    rows: list[int] = []
+
+    def answer(planned: PlannedTrial, name: str) -> Shot:
+        row = row_of[(offer.space.values([planned.configuration])[0] + 0.0).tobytes()]
+        if name == "collect" or not planned.configuration.is_default:
+            if len(set(rows) if table.different else rows) == table.budget:
+                raise EnoughError
+            rows.append(row)
+        value = scale * table.target[row]
+        return Shot(planned.configuration, value, value)
+
+    configurations = offer.space.configurations(table.samples.values[first])
+    plan = [PlannedTrial(index=0, role="baseline", configuration=DEFAULT)]
+    plan += [
+        PlannedTrial(index=n, role="design", configuration=configuration)
+        for n, configuration in enumerate(configurations[1:], start=1)
+    ]
+    with campaign(offer, answer) as task:
+        measured(task, "collect", plan)
+        with suppress(EnoughError):
+            execute(stage(task))
+    return rows
 
 
 # Results that outlive a command -------------------------------------------------------------------
@@ -215,7 +266,7 @@ def done(job: Job, table: Table) -> tuple[Job, Outcome]:
 
 def settings() -> dict[str, Any]:
     """What results must have in common to stand in one table."""
-    return {"models": revision(), "seed": SEED, "first": [FIRST_OF_FLASH, FIRST]}
+    return {"models": product_revision(), "seed": SEED, "first": [FIRST_OF_FLASH, FIRST]}
 
 
 def kept(path: Path) -> Results:
@@ -249,8 +300,14 @@ def keep(path: Path, results: Results) -> None:
 
 
 def runs_of(results: Results, table: Table, search: str, runs: int) -> Matrix:
-    """The best values (runs, budget) after each measurement."""
-    return np.array([results[Job(table.name, search, n).name].best for n in range(runs)])
+    """The best values (runs, budget) after each measurement; the last one's where it ended."""
+    found = [results[Job(table.name, search, n).name].best for n in range(runs)]
+    return np.array([[*best, *best[-1:] * (table.budget - len(best))] for best in found])
+
+
+def measured_by(results: Results, table: Table, search: str, runs: int) -> float:
+    """How many measurements it made, mean of all runs."""
+    return float(np.mean([len(results[Job(table.name, search, n).name].best) for n in range(runs)]))
 
 
 def ranks(results: Results, table: Table, search: str, runs: int) -> list[float]:
@@ -263,9 +320,9 @@ def report_ranks(
     tables: Sequence[Table], results: Results, rivals: Published, runs: int
 ) -> Iterator[str]:
     """FLASH's protocol: ranks behind the optimum, and how many were measured for that."""
-    heads = [f"{method} (measured)" for method in (FLASH, RANKS, MMRE)]
-    yield f"| table | rows | measured | {' | '.join(SEARCHES)} | {' | '.join(heads)} |"
-    yield f"|---|---:|---:|{'---:|' * (len(SEARCHES) + len(heads))}"
+    heads = [f"{method} (measured)" for method in (*SEARCHES, FLASH, RANKS, MMRE)]
+    yield f"| table | rows | at most | {' | '.join(heads)} |"
+    yield f"|---|---:|---:|{'---:|' * len(heads)}"
     columns: dict[str, list[float]] = {}
     for table in tables:
         of_search = {s: ranks(results, table, s, runs) for s in SEARCHES}
@@ -274,7 +331,10 @@ def report_ranks(
             columns.setdefault(name, []).append(float(np.mean(values)))
         for name, rival in theirs.items():
             columns.setdefault(name, []).append(rival.value)
-        cells = [interval(values) for values in of_search.values()]
+        cells = [
+            f"{interval(values)} ({measured_by(results, table, name, runs):.0f})"
+            for name, values in of_search.items()
+        ]
         cells += [f"{rival.value:g} ({rival.count:.0f})" for rival in theirs.values()]
         yield (
             f"| {table.name} | {len(table.samples)} | {table.budget} | **{cells[0]}** |"
@@ -287,14 +347,18 @@ def report_ranks(
 def report_values(
     table: Table, results: Results, rivals: Sequence[Rival], runs: int
 ) -> Iterator[str]:
-    """PromiseTune's protocol: the mean best value, ours above all that were published."""
+    """PromiseTune's protocol: the mean best value, ours above all that were published.
+
+    Behind the name of a search is how many different rows it measured.
+    """
     counts = [count for count in COUNTS if count <= table.budget]
     yield f"| {table.name} | {' | '.join(f'after {count}' for count in counts)} |"
     yield f"|---|{'---:|' * len(counts)}"
     for search in SEARCHES:
         best = runs_of(results, table, search, runs)
         cells = [interval(best[:, count - 1].tolist(), digits=5) for count in counts]
-        yield f"| **{search}** | {' | '.join(cells)} |"
+        count = measured_by(results, table, search, runs)
+        yield f"| **{search}** ({count:.0f}) | {' | '.join(cells)} |"
     of_tuner: dict[str, dict[float, float]] = {}
     for rival in rivals:
         of_tuner.setdefault(rival.method, {})[rival.count] = rival.value
@@ -311,7 +375,7 @@ def missed(
     rivals: Published,
     runs: int,
 ) -> list[str]:
-    """Where ours, one at a time, is worse than it has to be."""
+    """Where ours, as it ships, is worse than it has to be."""
     problems: list[str] = []
     ours, theirs = [], []
     for table in ranked:
@@ -359,7 +423,9 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
         read_table(folder, name, FIRST_OF_FLASH, int(rival_of(ranks_of, name, FLASH).count))
         for name in sorted(ranks_of)
     ]
-    valued = [read_table(folder, name, FIRST, COUNTS[-1]) for name in sorted(values_of)]
+    valued = [
+        read_table(folder, name, FIRST, COUNTS[-1], different=True) for name in sorted(values_of)
+    ]
     tables = {table.name: table for table in (*ranked, *valued)}
     plan = [
         Job(name, search, run)
@@ -392,9 +458,9 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
 
 
 def cost(job: Job, tables: Mapping[str, Table]) -> float:
-    """How many times a model is fitted."""
-    at_once, table = SEARCHES[job.search], tables[job.table]
-    return (table.budget - table.first) / at_once if at_once else 0.0
+    """What it takes, beside other jobs: how many rows are chosen by models."""
+    table = tables[job.table]
+    return 0.0 if SEARCHES[job.search] is None else float(table.budget - table.first)
 
 
 def parsed() -> argparse.Namespace:

@@ -13,24 +13,25 @@ BATCH trials, and all of these are measured in random order. What a tuner asks f
 `Space.decode`, and it is told what was measured there. A trial that fails counts as one whose
 requests all took the timeout.
 
-ours      a Latin hypercube of --first, then the steps of learn/active.py, as `intop tune` has them,
-          except that they go on when nothing better is expected
-p99       the same, led by P99 in place of the tail of a trial; only when asked for
+ours      a campaign of the product with the lab's study: `intop collect` of --first, then `intop
+          refine`, except that it goes on when nothing better is expected
+p99       the same where the tail of a trial is its P99; only when asked for
 random    uniform on the parameters' own scales
 tpe, gp   Optuna's samplers with their own settings; both take running trials into account
-offline   the first n of a Latin hypercube in slices of --first; four tree models, each with the
-          best hyper-parameters of TRIES tries, and one genetic search over their mean
+offline   a campaign of the product without refining, for each of the checkpoints one of its own:
+          `intop collect`, where one trial in five is a replicate
 
-What begins alike is measured once: the --first trials of ours, p99 and offline with the same seed,
-and the first ALIKE of random, tpe and gp, which begin at random.
+What begins alike is measured once: the --first trials of ours and p99 with the same seed, and the
+first ALIKE of random, tpe and gp, which begin at random. The trials of the default by which ours
+and offline watch for drift are no part of their number, as in a study's budget.
 
-The winner after n trials is picked as `intop verify` does it: the finalists of all meet in PICKS
-interleaved rounds, and of a tuner's three the one with the lowest geometric mean wins. Finalists of
-ours, p99 and offline are two different candidates of a search over what they measured (for the
-former two with the penalty of `intop search`) and the best configuration that was measured, as
-`intop verify` knows it; those of random, tpe and gp have the lowest trials. These trials are no
-part of the n. Then all winners meet the default in further interleaved rounds. The gain is the
-geometric mean of P99 of the default / that of the winner over rounds, and of the seeds' gains.
+The winner after n trials is picked as `intop verify` does it: the finalists of all and the default
+meet in interleaved rounds, as many as the lab's study has. Finalists of ours, p99 and offline are
+what `intop train`, `intop search` and `intop verify` make of their first n trials, and their winner
+is the one that `intop verify` picks. Those of random, tpe and gp are as many as the others may have
+and have the lowest trials; of these the lowest geometric mean wins. These trials are no part of
+the n. Then all winners meet the default in further interleaved rounds. The gain is the geometric
+mean of P99 of the default / that of the winner over rounds, and of the seeds' gains.
 
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
@@ -54,23 +55,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
 from benchmarks.beds import BUFFERS, Bed, ByRound, Emulator, the_lab
-from benchmarks.contenders import BEGUN, MOST, TUNERS, Arm, Shared, Shots, different
+from benchmarks.contenders import (
+    BEGUN,
+    MOST,
+    TUNERS,
+    Arm,
+    Entry,
+    Picked,
+    Shared,
+    Shots,
+    counted,
+    different,
+    upto,
+)
+from benchmarks.recorded import Offer
 from intop.domain.baseline import HOST
-from intop.domain.configuration import Configuration
-from intop.domain.space import Space
-from intop.domain.stats import geometric_mean, paired_ratio
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.stats import paired_ratio
 from intop.errors import IntopError
 from intop.learn.parallel import each
 
 BATCH = 4
 LEVEL = 0.95
 SHARE = 0.95
-PICKS = 3
 EVERYBODYS = (40, 100)
-"""Where winners of all tuners are judged; those of OFTEN at all checkpoints."""
-OFTEN = ("ours", "p99", "offline")
+"""Where winners of all tuners are judged."""
+OFTEN = ("ours", "p99")
+"""Whose winners are judged at all checkpoints."""
+SEVERAL = ("offline",)
+"""Who begins by how many trials there are: each checkpoint has an arm of its own."""
 CLAIMED = ("ours", "offline")
 ASIDE = ("p99",)
 """Who takes part only when asked for."""
@@ -89,21 +105,25 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Race:
-    """Who takes part, and how much each may measure. Models are fitted in `jobs` processes."""
+    """Who takes part, and how much each may measure. Models are fitted in `jobs` processes.
+
+    Campaigns are kept in `folder` as long as it lasts.
+    """
 
     arms: tuple[Arm, ...]
     trials: int
+    folder: Path
     jobs: int | None = None
     schedule: Schedule = Schedule()
 
-    def round(self, space: Space, so_far: Shared) -> list[tuple[Arm, Configuration]]:
+    def round(self, offer: Offer, so_far: Shared) -> list[tuple[Arm, Configuration]]:
         """What is measured next, in random order; none when all have had their trials."""
         tasks = []
         for arm in self.arms:
             shots = self.shots(arm, so_far)
-            count = min(BATCH, self.trials - len(shots))
-            if count and len(shots) >= self._shared(arm)[1]:
-                tasks.append((arm, space, shots, count, self.schedule.first))
+            count = min(BATCH, self._trials(arm) - counted(shots))
+            if count and counted(shots) >= self._shared(arm)[1]:
+                tasks.append((self._entry(arm, offer), shots, count))
         asked = dict(each(_asked, tasks, jobs=self.jobs))
         places = [(arm, c) for arm in self.arms for c in asked.get(arm, ())]
         random.Random(sum(map(len, so_far.values()))).shuffle(places)
@@ -112,7 +132,39 @@ class Race:
     def shots(self, arm: Arm, so_far: Shared) -> Shots:
         """All trials of an arm, with those that another one began with."""
         other, count = self._shared(arm)
-        return [*so_far.get(other, ())[:count], *so_far.get(arm, ())]
+        return [*upto(so_far.get(other, ()), count), *so_far.get(arm, ())]
+
+    def finalists(self, offer: Offer, measured: Shared) -> "Finalists":
+        """Those of each arm after each of its checkpoints."""
+        shots = {arm: self.shots(arm, measured) for arm in self.arms}
+        for arm in self.arms:
+            TUNERS[arm.method].end(self._entry(arm, offer), shots[arm])
+        tasks = [
+            (self._entry(arm, offer), shots[arm], n)
+            for arm in self.arms
+            for n in self._checkpoints(arm)
+            if n <= self.trials
+        ]
+        found = dict(each(_promising, tasks, jobs=self.jobs))
+        return {(entry.arm, n): found[entry.arm, n] for entry, _, n in tasks}
+
+    def winners(self, offer: Offer, finalists: "Finalists", picked: Picked) -> "Winners":
+        """The best of the finalists of each."""
+        return {
+            (arm, n): TUNERS[arm.method].winner(self._entry(arm, offer), n, those, picked)
+            for (arm, n), those in finalists.items()
+        }
+
+    def _entry(self, arm: Arm, offer: Offer) -> Entry:
+        return Entry(arm, offer, self.trials, self.schedule.first, self.folder)
+
+    def _trials(self, arm: Arm) -> int:
+        return self.trials if arm.trials is None else arm.trials
+
+    def _checkpoints(self, arm: Arm) -> tuple[int, ...]:
+        if arm.trials is not None:
+            return (arm.trials,)
+        return self.schedule.checkpoints if arm.method in OFTEN else EVERYBODYS
 
     def _shared(self, arm: Arm) -> tuple[Arm, int]:
         method, count = BEGUN.get(arm.method, ("", 0))
@@ -120,40 +172,30 @@ class Race:
         count = self.schedule.first if count is None else count
         return other, count if other in self.arms else 0
 
-    def finalists(self, space: Space, measured: Shared) -> "Finalists":
-        """Those of each arm after each of its checkpoints."""
-        tasks = [
-            (arm, n, space, self.shots(arm, measured)[:n])
-            for arm in self.arms
-            for n in (self.schedule.checkpoints if arm.method in OFTEN else EVERYBODYS)
-            if n <= self.trials
-        ]
-        found = dict(each(_promising, tasks, jobs=self.jobs))
-        return {(arm, n): found[arm, n] for arm, n, *_ in tasks}
+
+def arms_of(
+    methods: Sequence[str], seeds: Sequence[int], trials: int, schedule: Schedule
+) -> tuple[Arm, ...]:
+    """A tuner with each seed; those of SEVERAL with each number of trials, too."""
+    return tuple(
+        Arm(method, seed, n)
+        for seed in seeds
+        for method in methods
+        for n in (schedule.checkpoints if method in SEVERAL else (None,))
+        if n is None or n <= trials
+    )
 
 
 Finalists = Mapping[tuple[Arm, int], Sequence[Configuration]]
 Winners = Mapping[tuple[Arm, int], Configuration]
 
 
-def _asked(
-    arm: Arm, space: Space, shots: Shots, count: int, first: int
-) -> tuple[Arm, list[Configuration]]:
-    return arm, TUNERS[arm.method][0](space, shots, count, arm.seed, first)
+def _asked(entry: Entry, shots: Shots, count: int) -> tuple[Arm, list[Configuration]]:
+    return entry.arm, TUNERS[entry.arm.method].ask(entry, shots, count)
 
 
-def _promising(
-    arm: Arm, n: int, space: Space, shots: Shots
-) -> tuple[tuple[Arm, int], list[Configuration]]:
-    return (arm, n), TUNERS[arm.method][1](space, shots, arm.seed)
-
-
-def winners_of(finalists: Finalists, picked: Mapping[str, Sequence[float]]) -> Winners:
-    """Of those of each, the one with the lowest geometric mean of P99 (ms), which is by digest."""
-    return {
-        place: min(those, key=lambda c: geometric_mean(picked[c.digest]))
-        for place, those in finalists.items()
-    }
+def _promising(entry: Entry, shots: Shots, n: int) -> tuple[tuple[Arm, int], list[Configuration]]:
+    return (entry.arm, n), TUNERS[entry.arm.method].finalists(entry, shots, n)
 
 
 # What it came to ----------------------------------------------------------------------------------
@@ -253,11 +295,11 @@ def _after(n: int | None, most: int) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured in the race, of finalists (P99 in ms, by digest), and of winners."""
+    """What was measured in the race, of finalists, and of winners."""
 
     measured: Shared
     finalists: Finalists
-    picked: Mapping[str, Sequence[float]]
+    picked: Picked
     winners: Winners
     verified: Mapping[str, ByRound]
 
@@ -285,7 +327,9 @@ def as_json(race: Race, outcome: Outcome) -> dict[str, object]:
             }
             for (arm, n), configuration in outcome.winners.items()
         ],
-        "picked_p99_ms": {digest: list(found) for digest, found in outcome.picked.items()},
+        "picked_p99_ms": {
+            digest: [shot.p99_ms for shot in shots] for digest, shots in outcome.picked.items()
+        },
         "verified_p99_ms": {
             name: {number: p99_ms for (_, number), p99_ms in found.items()}
             for name, found in outcome.verified.items()
@@ -297,21 +341,21 @@ def run(bed: Bed, race: Race, rounds: int) -> Outcome:
     """The race, its winners, and their verification; how long what took is told."""
     spent = 0.0
 
-    def following(space: Space, so_far: Shared) -> list[tuple[Arm, Configuration]]:
+    def following(offer: Offer, so_far: Shared) -> list[tuple[Arm, Configuration]]:
         nonlocal spent
         began = time.perf_counter()
-        places = race.round(space, so_far)
+        places = race.round(offer, so_far)
         spent += time.perf_counter() - began
         return places
 
     began = time.perf_counter()
     measured = bed.race(following)
     raced = time.perf_counter()
-    finalists = race.finalists(bed.space, measured)
+    finalists = race.finalists(bed.offer, measured)
     found = time.perf_counter()
     promising = different(c for those in finalists.values() for c in those)
-    picked = bed.pick(promising, PICKS)
-    winners = winners_of(finalists, picked)
+    picked = bed.pick([*promising, DEFAULT], bed.offer.study.budget.pick_rounds)
+    winners = race.winners(bed.offer, finalists, picked)
     won = time.perf_counter()
     distinct = different(winners.values())
     verified = bed.verify(distinct, rounds)
@@ -403,23 +447,24 @@ def main(words: Sequence[str] | None = None) -> None:
     if arguments.pool:
         print("\n".join(markdown(stored_gains(arguments.pool), "in these races")))
         return
-    arms = tuple(Arm(method, seed) for seed in arguments.seeds for method in arguments.tuners)
     schedule = Schedule(arguments.first, tuple(arguments.checkpoints))
-    race = Race(arms, arguments.trials, arguments.jobs, schedule)
+    arms = arms_of(arguments.tuners, arguments.seeds, arguments.trials, schedule)
     try:
-        if arguments.dry:
-            outcome = run(Emulator(BUFFERS[arguments.buffer]), race, arguments.rounds)
-        else:
-            with the_lab(
-                arguments.store,
-                arguments.replicas,
-                buffer_kb=arguments.buffer,
-                delay_ms=arguments.delay,
-                keys=arguments.keys,
-            ) as bed:
-                outcome = run(bed, race, arguments.rounds)
-                if arguments.table is not None:
-                    bed.keep(arguments.table)
+        with TemporaryDirectory() as folder:
+            race = Race(arms, arguments.trials, Path(folder), arguments.jobs, schedule)
+            if arguments.dry:
+                outcome = run(Emulator(BUFFERS[arguments.buffer]), race, arguments.rounds)
+            else:
+                with the_lab(
+                    arguments.store,
+                    arguments.replicas,
+                    buffer_kb=arguments.buffer,
+                    delay_ms=arguments.delay,
+                    keys=arguments.keys,
+                ) as bed:
+                    outcome = run(bed, race, arguments.rounds)
+                    if arguments.table is not None:
+                        bed.keep(arguments.table)
     except KeyboardInterrupt:
         sys.exit(f"stopped; the same command goes on with {arguments.store}")
     except IntopError as error:

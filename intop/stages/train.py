@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from intop import artefacts
 from intop.domain import effort
@@ -39,18 +40,19 @@ class Train(Stage[Training]):
     result_type = Training
     needs = ("collect",)
     measures = False
+    families: ClassVar[Sequence[str]] = tuple(FAMILIES)
 
     def result(self, trials: Sequence[Trial]) -> Training:
         task = self.task
         budget, objective = task.context.study.budget, task.context.study.objective
         space, samples, trials = collected_samples(task)
         progress = task.context.progress
-        for line in limits(list(FAMILIES), len(samples)):
+        for line in limits(self.families, len(samples)):
             progress.say(f"{task.title}: {line}")
-        progress.begin(f"{task.title}: train", len(FAMILIES))
+        progress.begin(f"{task.title}: train", len(self.families))
         try:
             outcome = train_all(
-                list(FAMILIES),
+                self.families,
                 samples,
                 folds=budget.folds,
                 trials=budget.tuning_trials,
