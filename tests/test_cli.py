@@ -758,7 +758,7 @@ def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path
 
 
 def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
-    unfitted = "from intop.learn import tuning; tune.train_all = lambda *a, **k: []"
+    unfitted = "from intop.learn import tuning; tuning.train_all = lambda *a, **k: []"
     words = ("--data", runs, "--target", "2", "--failed", -1, *QUICK)
     done = intop("train", *words, before=unfitted)
     assert 0 == done.returncode, done.stderr

@@ -840,7 +840,7 @@ def slow_load(server: Server, **changes: Any) -> Load:
     return replace(its_load, **changes)
 
 
-def test_a_hopeless_run_is_stopped_and_has_what_it_measured_so_far(
+def test_a_run_above_its_limit_is_stopped_and_has_what_it_measured_so_far(
     server: Server, scripts: Path
 ) -> None:
     its_load = slow_load(server, prune_above_ms=PRUNE_ABOVE_MS)
@@ -856,7 +856,7 @@ def test_a_hopeless_run_is_stopped_and_has_what_it_measured_so_far(
     assert result.cpu_s is not None
 
 
-def test_without_a_limit_a_hopeless_run_takes_its_time(server: Server, scripts: Path) -> None:
+def test_without_a_limit_such_a_run_takes_its_time(server: Server, scripts: Path) -> None:
     its_load = slow_load(server, duration_s=2)
     result = run_load(installed("wrk"), its_load, scripts)
     assert None is result.stopped_after_s
