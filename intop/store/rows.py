@@ -70,7 +70,7 @@ def as_written(what: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        told = ": ".join([*map(str, first["loc"]), first["msg"]]) if first else str(error)
         said = " ".join(told.split())[:300]
         raise IntopError(
             f"the store's {what} is not as this intop writes it: {said}. "
