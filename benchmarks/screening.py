@@ -279,7 +279,7 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         yield "|---|---:|---:|---:|"
         for one in rankings[0].importances[: 2 * TOP]:
             place, passed = rank_of(rankings, one.key), passes(rankings, one.key)
-            yield f"| {name(one.key)} | {place} | {100 * one.weight:.1f} % | {passed} |"
+            yield f"| {name(one.key)} | {place} | {100 * one.permutation:.1f} % | {passed} |"
         level = rankings[0].probe_level or 0.0
         yield f"| probe level | | {100 * level:.1f} % | |"
         yield ""

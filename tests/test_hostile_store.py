@@ -84,9 +84,9 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "conditions", "{}", "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"altitude": 1}), "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"rate_rps": "x"}), "trial 1"),
-        ("result", "document", "{}", "result verdict"),
-        ("result", "document", "", "result verdict"),
-        ("result", "document", '{"pairs": "\\ud800"}', "result verdict"),
+        ("result", "document", "{}", "result verdict of campaign 1"),
+        ("result", "document", "", "result verdict of campaign 1"),
+        ("result", "document", '{"pairs": "\\ud800"}', "result verdict of campaign 1"),
     ],
     ids=lambda value: str(value)[:30].replace("\x1b", "").replace("\x00", ""),
 )

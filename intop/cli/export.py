@@ -10,7 +10,7 @@ import click
 from intop.atomic import write_atomically
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import arch_option, config_option, subcommand, winner_option, workload_option
-from intop.cli.output import print_result, say
+from intop.cli.output import check_is_file, print_result, say, writing
 from intop.cli.running import stored_context
 from intop.errors import UsageError
 from intop.run.registry import STAGES
@@ -140,13 +140,9 @@ def _export_trials(
     beside = schema_of(output)
     if output.exists() and not (force or beside.exists()):
         raise UsageError(f"{output} was not written by intop. Name another, or say --force")
-    try:
+    with writing(output):
         write_atomically(output, data)
         write_atomically(beside, schema(found.fields, found.recipes))
-    except OSError as error:
-        raise UsageError(
-            f"{output} can't be written: {error.strerror or error}. Name another: --output PATH"
-        ) from error
     say(f"written: {output}: {len(found.table)} trials; {beside}: what its columns are")
 
 
@@ -171,23 +167,17 @@ def _text(deployment: "Deployment", form: str, include: str | None) -> str:
 
 def _write(output: Path, form: str, text: str, *, force: bool) -> Path:
     """The file that was written, all of it or nothing. Raises UsageError."""
-    path = output
-    try:
-        if form == TUNED:
-            from intop.report.export.tuned import FILE, checked_name
+    from intop.report.export.tuned import FILE, checked_name
 
-            path = output / FILE
+    path = output / FILE if form == TUNED else output
+    with writing(path):
+        if form == TUNED:
             checked_name(output.absolute().name)
             output.mkdir(exist_ok=True)
-        if path.exists() and not path.is_file():
-            raise UsageError(f"{path} can't be written: it is no file. Name another: --output PATH")
+        check_is_file(path)
         if not force and path.exists() and not _is_ours(path):
             raise UsageError(f"{path} was not written by intop. Name another, or say --force")
         write_atomically(path, text.encode())
-    except OSError as error:
-        raise UsageError(
-            f"{path} can't be written: {error.strerror or error}. Name another: --output PATH"
-        ) from error
     return path
 
 

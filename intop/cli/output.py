@@ -32,13 +32,25 @@ def write_page(output: Path, text: str) -> None:
     """Write a page to a file, all of it or nothing. Raises UsageError where that can't be."""
     from intop.atomic import write_atomically
 
-    try:
-        if output.exists() and not output.is_file():
-            raise UsageError(f"{output} can't be written: it is no file. Name another: --output")
+    with writing(output):
+        check_is_file(output)
         write_atomically(output, text.encode())
+
+
+def check_is_file(output: Path) -> None:
+    """Raises UsageError where something stands that is no file."""
+    if output.exists() and not output.is_file():
+        raise UsageError(f"{output} can't be written: it is no file. Name another: --output PATH")
+
+
+@contextmanager
+def writing(output: Path) -> Iterator[None]:
+    """Say what the system has against a file of --output. Raises UsageError."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(
-            f"{output} can't be written: {error.strerror or error}. Name another: --output"
+            f"{output} can't be written: {error.strerror or error}. Name another: --output PATH"
         ) from error
 
 

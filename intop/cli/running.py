@@ -25,43 +25,6 @@ if TYPE_CHECKING:
     from intop.store import Campaign, Store
 
 
-@contextmanager
-def opened_context(
-    config: Path | None,
-    arch: str | None,
-    workload: str | None,
-    choose: "Callable[[Store, Study], Campaign] | None" = None,
-    *,
-    force: bool = False,
-) -> Iterator["Context"]:
-    """A study's latest campaign, or the one that is chosen, ready to be worked in."""
-    from intop.report.progress import progress
-    from intop.run.campaigns import latest_or_new
-    from intop.run.context import Context, chosen_archs, chosen_workloads, taking_part
-    from intop.store import opened
-
-    study = study_of(config)
-    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
-    with opened(study.store) as store:
-        # Asked before the progress display takes the terminal.
-        campaign = (choose or latest_or_new)(store, study)
-        if arch is None:
-            begun = [name for name in archs if not store.is_empty(campaign, name)]
-            archs = taking_part(study, archs, begun.__contains__, say)
-        connect = connect_to(study, archs)
-        with progress() as shown:
-            yield Context(
-                study=study,
-                store=store,
-                campaign=campaign,
-                connect=connect,
-                progress=shown,
-                archs=archs,
-                workloads=workloads,
-                force=force,
-            )
-
-
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
     """The way to the hosts of these architectures, which asks for passwords where it must."""
     from intop.domain.cluster import LabSpec
@@ -85,27 +48,35 @@ def stored_context(
     arch: str | None,
     workload: str | None,
     *,
+    choose: "Callable[[Store, Study], Campaign] | None" = None,
     connect: "Callable[[Study, Iterable[str]], Connect]" = connect_to_none,
     writes: bool = False,
+    force: bool = False,
 ) -> Iterator["Context"]:
-    """A study's latest campaign, to be read, or also written to. None is begun, no store is made.
+    """A study's latest campaign, to be read, or also written to; or the one that `choose` picks.
 
-    Raises ResultMissingError, with the commands to type, where there is none yet.
+    Only `choose` may begin one, and only for it a store is made. Raises ResultMissingError, with
+    the commands to type, where there is no campaign yet.
     """
     from intop.report.progress import progress
     from intop.run import prerequisites
-    from intop.run.context import Context, chosen_archs, chosen_workloads
+    from intop.run.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.store import is_begun, opened, opened_to_read
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     # Also a store of an earlier intop is one, which opening it to write brings up to date.
-    open_store = opened if writes and is_begun(study.store) else opened_to_read
+    open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store) as store:
-        campaign = None if store is None else store.latest(study.name)
+        # Asked before the progress display takes the terminal.
+        picked = choose or (lambda store, study: store.latest(study.name))
+        campaign = None if store is None else picked(store, study)
         if store is None or campaign is None:
             names = [one.name for one in workloads]
             raise ResultMissingError(prerequisites.no_campaign(study, archs, names, asked()))
+        if choose and arch is None:
+            begun = [name for name in archs if not store.is_empty(campaign, name)]
+            archs = taking_part(study, archs, begun.__contains__, say)
         connected = connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -116,6 +87,7 @@ def stored_context(
                 progress=shown,
                 archs=archs,
                 workloads=workloads,
+                force=force,
             )
 
 
@@ -191,14 +163,13 @@ def run_stage(
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
     missing: list[ResultMissingError] = []
-    choose = campaigns.new if new else campaigns.latest_or_new
     connect = connect_to if measures else connect_to_none
+    choose = None
     if begins:
         check_up(config, arch, workload)
-    with (
-        opened_context(config, arch, workload, choose, force=force)
-        if begins
-        else stored_context(config, arch, workload, connect=connect, writes=True)
+        choose = campaigns.new if new else campaigns.latest_or_new
+    with stored_context(
+        config, arch, workload, choose=choose, connect=connect, writes=True, force=force
     ) as context:
         # A folder that can't be made is told before anything is measured.
         folder = output_folder(figures, "--figures") if figures else None

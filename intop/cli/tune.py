@@ -8,7 +8,7 @@ import click
 from intop.cli import dry_run
 from intop.cli.options import dry_run_option, force_option, new_option, stage_options, subcommand
 from intop.cli.output import print_result, say
-from intop.cli.running import exit_by, opened_context
+from intop.cli.running import connect_to, exit_by, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
-    with opened_context(**options, choose=choose) as context:
+    with stored_context(**options, choose=choose, connect=connect_to) as context:
         found = stage(context, done)
         if as_json:
             print_result(to_json(found))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from intop.domain.sides import error_share
-from intop.domain.trial import HostMetrics, Trial
+from intop.domain.trial import Trial
 
 P99 = "log P99"
 
@@ -43,20 +43,12 @@ def _log_ms(value: float) -> float:
     return math.log(max(value, 0.001))
 
 
-def _max_ms(trial: Trial) -> float:
-    return trial.percentile_ms(100.0)
-
-
-def _backends(trial: Trial) -> list[HostMetrics]:
-    return list(trial.metrics.values())[2:]
-
-
 _METRICS: Mapping[str, Callable[[Trial], float]] = {
     "log P50": lambda t: _log_ms(t.percentile_ms(50.0)),
     "log P90": lambda t: _log_ms(t.percentile_ms(90.0)),
     P99: lambda t: _log_ms(t.p99_ms),
     "log P99.9": lambda t: _log_ms(t.percentile_ms(99.9)),
-    "log max": lambda t: _log_ms(_max_ms(t)),
+    "log max": lambda t: _log_ms(t.percentile_ms(100.0)),
     "achieved rate": lambda t: t.achieved_rps,
     "error share": lambda t: error_share([t]),
     "balancer's CPU": lambda t: t.balancer.cpu,
@@ -64,5 +56,5 @@ _METRICS: Mapping[str, Callable[[Trial], float]] = {
     "retransmits": lambda t: math.log1p(t.balancer.retransmits),
     "TIME_WAIT": lambda t: math.log1p(t.balancer.time_wait),
     "listen overflows": lambda t: math.log1p(t.balancer.listen_overflows),
-    "backends' CPU": lambda t: fmean(backend.cpu for backend in _backends(t)),
+    "backends' CPU": lambda t: fmean(backend.cpu for backend in list(t.metrics.values())[2:]),
 }

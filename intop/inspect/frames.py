@@ -73,10 +73,7 @@ def export(context: Context, stages: Collection[str] = ()) -> Export:
             recipes.append(_recipe(task))
             if context.study.objective == "component":
                 modelled = equivalents(task)
-        except (
-            IntopError,
-            ValueError,
-        ) as error:  # ValueError: the study has other parameters since
+        except (IntopError, ValueError) as error:  # the latter: other parameters since
             context.progress.say(f"no models can be trained on the export: {error}")
         parts.append(_part(task.store, task.subject, stages, modelled))
     if not any(part.trials for part in parts):

@@ -15,10 +15,15 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
-from intop.store.schema import planned_table, trial_table
 
 COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s")
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
+
+AS_THEY_ARE = (
+    *("attempt", "status", "detail", "started_at", "seconds", "seed", "tool_version"),
+    *("achieved_rps", "replica", "pruned_above_ms"),
+)
+"""The columns of a trial that hold what its fields of the same names do."""
 
 LONGEST_S = 1e6
 """No trial takes eleven days."""
@@ -65,7 +70,7 @@ def as_written(what: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        told = ": ".join([*map(str, first["loc"]), first["msg"]]) if first else str(error)
         said = " ".join(told.split())[:300]
         raise IntopError(
             f"the store's {what} is not as this intop writes it: {said}. "
@@ -84,15 +89,8 @@ def loaded(text: str) -> Any:
 
 def campaign_of(row: Any) -> Campaign:
     """Raises ValueError for a row that no intop writes."""
-    return TypeAdapter(Campaign).validate_python(
-        {
-            "id": row.id,
-            "study": row.study,
-            "started_at": row.started_at,
-            "finished_at": row.finished_at,
-            "seed": row.seed,
-        }
-    )
+    values = {field.name: getattr(row, field.name) for field in fields(Campaign)}
+    return TypeAdapter(Campaign).validate_python(values)
 
 
 _PLANNED = TypeAdapter(PlannedTrial)
@@ -141,34 +139,19 @@ def check_instant(text: str) -> None:
 
 def trial_of(row: Any) -> Trial:
     """A trial with its place. Raises ValueError for a row that no intop writes."""
-    histogram = row[trial_table.c.histogram]
-    conditions = loaded(row[trial_table.c.conditions])
+    conditions = loaded(row.conditions)
     if unknown := set(conditions) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
     return _TRIAL.validate_python(
         {
-            "planned": {
-                "index": row[planned_table.c.position],
-                "role": row[planned_table.c.role],
-                "configuration": Configuration.from_json(row[planned_table.c.configuration]),
-                **{name: row[planned_table.c[name]] for name in COORDINATES},
-            },
-            "stage": row[planned_table.c.stage],
-            "attempt": row[trial_table.c.attempt],
-            "status": row[trial_table.c.status],
-            "detail": row[trial_table.c.detail],
+            "planned": planned_of(row),
+            "stage": row.stage,
             "conditions": conditions,
-            "started_at": row[trial_table.c.started_at],
-            "seconds": row[trial_table.c.seconds],
-            "seed": row[trial_table.c.seed],
-            "tool_version": row[trial_table.c.tool_version],
-            "histogram": None if histogram is None else Histogram.from_text(histogram),
-            "achieved_rps": row[trial_table.c.achieved_rps],
-            "errors": loaded(row[trial_table.c.errors]),
-            "metrics": loaded(row[trial_table.c.metrics]),
-            "replica": row[trial_table.c.replica],
-            "pruned_above_ms": row[trial_table.c.pruned_above_ms],
+            "histogram": None if row.histogram is None else Histogram.from_text(row.histogram),
+            "errors": loaded(row.errors),
+            "metrics": loaded(row.metrics),
+            **{name: getattr(row, name) for name in AS_THEY_ARE},
         }
     )
 

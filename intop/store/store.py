@@ -13,6 +13,7 @@ from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.kinds import KINDS
 from intop.store.rows import (
+    AS_THEY_ARE,
     COORDINATES,
     Campaign,
     Subject,
@@ -130,30 +131,22 @@ class Store:
             planned_table.c.position == trial.planned.index,
         )
         values = {
+            **{name: getattr(trial, name) for name in AS_THEY_ARE},
             "planned_id": planned.scalar_subquery(),
-            "attempt": trial.attempt,
-            "status": trial.status,
-            "detail": trial.detail,
-            "started_at": trial.started_at,
-            "seconds": trial.seconds,
-            "seed": trial.seed,
-            "tool_version": trial.tool_version,
-            "achieved_rps": trial.achieved_rps,
             "p99_ms": trial.p99_ms if trial.histogram is not None else None,
             "histogram": None if trial.histogram is None else trial.histogram.to_text(),
             "errors": json.dumps(dict(trial.errors)),
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
-            "replica": trial.replica,
-            "pruned_above_ms": trial.pruned_above_ms,
         }
         with self._engine.begin() as connection:
             connection.execute(trial_table.insert().values(values))
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
+        kept = [column for column in trial_table.c if column.name != "id"]
         query = (
-            sa.select(planned_table, trial_table)
+            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
             .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
             .where(*about(planned_table, subject))
             .order_by(trial_table.c.id)
@@ -163,9 +156,8 @@ class Store:
         found: list[Trial] = []
         with self._engine.connect() as connection:
             for row in connection.execute(query):
-                mapping = row._mapping  # noqa: SLF001
-                with as_written(f"trial {mapping[trial_table.c.id]}"):
-                    found.append(trial_of(mapping))
+                with as_written(f"trial {row.trial_id}"):
+                    found.append(trial_of(row))
         return found
 
     def places(self, subject: Subject) -> list[Place]:

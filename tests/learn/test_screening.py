@@ -44,7 +44,7 @@ def test_what_was_planted_passes_and_nothing_else(
     assert set(planted) < set(ranking.chosen)
     assert len(ranking.chosen) == 9
     assert (80, 9, ERROR_RATE) == (ranking.trials, ranking.keep, ranking.error_rate)
-    weights = [importance.weight for importance in ranking.importances]
+    weights = [importance.permutation for importance in ranking.importances]
     assert {i.key for i in ranking.importances} == {p.key for p in space.parameters}
     assert weights == sorted(weights, reverse=True)
     assert ranking.probe_level is not None
@@ -72,7 +72,11 @@ def test_where_nothing_passes_a_few_are_chosen_by_rank(noise: Samples) -> None:
 
 def test_a_constant_target_has_no_importances(noise: Samples, space: Space) -> None:
     ranking = quick(replace(noise, measured=((5.0,),) * len(noise)), keep=2)
-    assert {0.0} == {i.mean for i in ranking.importances} == {i.weight for i in ranking.importances}
+    assert (
+        {0.0}
+        == {i.mean for i in ranking.importances}
+        == {i.permutation for i in ranking.importances}
+    )
     assert () == ranking.passing
     assert tuple(p.key for p in space.parameters[:2]) == ranking.chosen
 
