@@ -38,8 +38,8 @@ from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import WANTED_KEYS, Explanation, kept
-from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
+from intop.domain.verdict import Verdict
 from intop.lab import cluster as lab
 from intop.report.document.text import show
 from intop.report.explain import explanation as text

@@ -6,8 +6,8 @@ from typing import Any
 
 from intop.config.study import Study
 from intop.domain.configuration import Configuration
-from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.report.progress import LineProgress

@@ -37,8 +37,8 @@ from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
-from intop.domain.results import Ranking
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts import ssh

@@ -26,9 +26,9 @@ from scipy.stats import t as student_t
 
 from intop.domain.encoding import Variable
 from intop.learn import accuracy
+from intop.learn.code_fingerprint import revision
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import each, one_thread
-from intop.learn.revision import revision
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
 from intop.learn.tuning import tune

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.models import UnusableError, table
 from benchmarks.screening import as_samples, read
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.fitness import Fitness
 from intop.learn.samples import Samples

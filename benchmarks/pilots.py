@@ -14,7 +14,7 @@ from collections.abc import Callable
 from statistics import stdev
 
 from intop.domain.duration import chosen, half_width, stalled
-from intop.domain.results import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration
 
 LADDER = (2, 4, 8, 16, 32)
 WANTED, PAIRS, LEVEL, LOOKS = 1.25, 10, 0.95, 2

@@ -27,13 +27,13 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import HostFacts, Probe, Probed, Reading
-from intop.domain.results import TREE_MODELS
 from intop.domain.space import Listing, Space
+from intop.domain.training import TREE_MODELS
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
 from intop.hosts import ssh
-from intop.learn.revision import revision
+from intop.learn.code_fingerprint import revision
 from intop.learn.samples import Samples
 from intop.report.progress import LineProgress
 from intop.resources import shipped

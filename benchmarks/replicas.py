@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.campaign import begun
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
-from intop.domain.results import Collected
+from intop.domain.collection import Collected
 from intop.domain.stats import MeanInterval, geometric_interval
 from intop.lab import cluster as lab
 from intop.resources import shipped

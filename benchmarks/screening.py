@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.datasets import DUMMIES
 from intop.config.catalogue import load_catalogue
 from intop.domain.encoding import Matrix, Variable
+from intop.domain.ranking import Ranking
 from intop.domain.ranks import is_stable
-from intop.domain.results import Ranking
 from intop.domain.space import parameter_columns
 from intop.learn.design import sliced_genes
 from intop.learn.samples import Samples

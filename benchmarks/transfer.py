@@ -29,9 +29,9 @@ from benchmarks.models import UnusableError, interval, numbers, positive
 from intop.domain.encoding import Variable
 from intop.domain.transfer import worth
 from intop.learn import accuracy
+from intop.learn.code_fingerprint import revision
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import each, one_thread
-from intop.learn.revision import revision
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
 from intop.learn.transfer import Prior, prior, warm_start

@@ -37,9 +37,9 @@ from intop.config.study import Study, load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT
-from intop.domain.results import Verdict
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run

@@ -30,7 +30,7 @@ from pydantic import TypeAdapter
 from intop.atomic import beside, write_atomically
 from intop.domain.artefact import FORMAT, Manifest, Origin, SavedModel, fingerprint, probes
 from intop.domain.encoding import Variable
-from intop.domain.results import FittedFamily, ModelError
+from intop.domain.training import FittedFamily, ModelError
 from intop.errors import ArtefactError, IntopError, UsageError
 from intop.version import __version__
 

@@ -15,9 +15,10 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.configuration import Configuration
+from intop.domain.ranking import Importance
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.domain.results import Importance, Training
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.training import Training
 from samples import CONDITIONS, MEASURED, PROVENANCE
 
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"

@@ -15,20 +15,14 @@ from intop.domain.explanation import (
     Point,
 )
 from intop.domain.probing import Probe
+from intop.domain.ranking import Importance, Ranking
 from intop.domain.refined import BestKnown, Refined, RefineStep
-from intop.domain.results import (
-    Candidate,
-    Ceiling,
-    HeldOut,
-    Importance,
-    Ranking,
-    Search,
-    Training,
-    Verdict,
-)
+from intop.domain.search import Candidate, Search
 from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
+from intop.domain.training import Ceiling, HeldOut, Training
 from intop.domain.trial import Conditions, Trial
+from intop.domain.verdict import Verdict
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, MODELS, judged_trials, model_error, run, trial
 

@@ -14,20 +14,13 @@ from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
-from intop.domain.results import (
-    Convergence,
-    Importance,
-    ModelError,
-    Pairwise,
-    Ranking,
-    Search,
-    SideBySide,
-    Training,
-    Verdict,
-)
+from intop.domain.ranking import Importance, Ranking
+from intop.domain.search import Convergence, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
+from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
+from intop.domain.verdict import Pairwise, SideBySide, Verdict
 from intop.hosts.host import Completed
 from intop.learn.samples import Samples
 

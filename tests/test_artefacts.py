@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from intop import artefacts
 from intop.domain.artefact import Origin
 from intop.domain.encoding import Variable
-from intop.domain.results import FittedFamily, ModelError
+from intop.domain.training import FittedFamily, ModelError
 from intop.errors import ArtefactError, UsageError
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import one_thread

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from campaigns import with_labels
 from intop.domain.configuration import Configuration
-from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened
 from intop.store.schema import VERSION_TABLE

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import penalty, search_speed
 from benchmarks.models import UnusableError
 from intop.domain.encoding import Matrix
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.learn.surrogate import Predictor, fit_trees

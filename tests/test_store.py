@@ -22,24 +22,15 @@ import samples
 from campaigns import as_before_migrations, with_labels
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
+from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import HostFacts, Probe, Reading
-from intop.domain.results import (
-    Candidate,
-    Ceiling,
-    FinishedSearch,
-    FittedFamily,
-    HeldOut,
-    Pilot,
-    Ranking,
-    Search,
-    Searches,
-    Training,
-    TriedDuration,
-    Verdict,
-)
+from intop.domain.ranking import Ranking
+from intop.domain.search import Candidate, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
+from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.kinds import KINDS

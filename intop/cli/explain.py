@@ -23,7 +23,7 @@ def command(**options: Any) -> None:
     the rest is judged against the default in fresh rounds, beside the whole winner. The exit code
     is 3 when no verdict is a gain, and then nothing is measured.
     """
-    from intop.domain.results import Verdict
+    from intop.domain.verdict import Verdict
     from intop.report.explain import explanation as text
     from intop.stages.explain import explain as stage
 

@@ -19,7 +19,7 @@ from intop.errors import LabDownError, ResultMissingError, UsageError
 if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.cluster import HostAddress
-    from intop.domain.results import Verdict
+    from intop.domain.verdict import Verdict
     from intop.hosts.host import Connect, Host
     from intop.run.context import Context, Task
     from intop.store import Campaign, Store
@@ -69,8 +69,9 @@ def stored_context(
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store) as store:
         # Asked before the progress display takes the terminal.
-        picked = choose or (lambda store, study: store.latest(study.name))
-        campaign = None if store is None else picked(store, study)
+        campaign = None
+        if store is not None:
+            campaign = choose(store, study) if choose else store.latest(study.name)
         if store is None or campaign is None:
             names = [one.name for one in workloads]
             raise ResultMissingError(prerequisites.no_campaign(study, archs, names, asked()))

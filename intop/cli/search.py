@@ -49,7 +49,7 @@ def command(models: Path | None, algorithm: str, objectives: str | None, **optio
 
 
 def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
-    from intop.report.front import tradeoff
+    from intop.report.pareto import tradeoff
     from intop.stages.pareto import chosen_objectives, search_front
 
     if models is not None:

@@ -13,8 +13,8 @@ from intop.cli.output import interruptible, output_folder, print_result, say_fig
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.results import Training
     from intop.domain.table import Table
+    from intop.domain.training import Training
     from intop.stages.foreign import Effort
 
 TRIALS, FOLDS, SEED = 20, 5, 1

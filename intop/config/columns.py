@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from intop.config.quantity import dimension, in_unit, quantity
 from intop.config.source import short
 from intop.config.table_file import Column
 from intop.domain.encoding import Variable
-from intop.domain.quantity import dimension, in_unit, quantity
 from intop.errors import ConfigurationError
 
 SMALLEST, LARGEST = 1e-100, 1e100

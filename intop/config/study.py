@@ -27,7 +27,7 @@ from intop.domain.cluster import (
     other_arch,
 )
 from intop.domain.parameter import Risk
-from intop.domain.results import Objective
+from intop.domain.training import Objective
 from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.config.columns import LARGEST, MOST_CHOICES, SMALLEST, Meaning, meaning, variable
+from intop.config.quantity import quantity
 from intop.config.source import short
 from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Matrix, Variable
-from intop.domain.quantity import quantity
 from intop.domain.table import Inventory, Table
 from intop.errors import ConfigurationError
 

@@ -12,10 +12,10 @@ from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
 from intop.domain.plan import Plan
-from intop.domain.results import Verdict
 from intop.domain.rollout import HostRollout, Rollout
 from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.report.verdict import sentence
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed

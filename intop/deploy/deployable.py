@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.run import prerequisites
 from intop.run.context import Context, Task

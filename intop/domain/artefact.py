@@ -9,7 +9,7 @@ import numpy as np
 
 from intop.domain.comparison import EXPECTED_DIFFERENCES, MUST_BE_EQUAL, WARNED_DIFFERENCES
 from intop.domain.encoding import Matrix, Variable
-from intop.domain.results import ModelError
+from intop.domain.training import ModelError
 from intop.domain.trial import Conditions
 
 FORMAT = 1

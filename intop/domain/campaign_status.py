@@ -9,9 +9,9 @@ from statistics import median
 from typing import Literal
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Verdict
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import USABLE, Status, TrialRole
+from intop.domain.verdict import Verdict
 
 State = Literal["done", "begun", "to come", "left out"]
 Bound = Literal["", "about", "at least", "at most"]

@@ -5,8 +5,9 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from intop.domain.probing import Probed
+from intop.domain.ranking import Importance, Ranking
 from intop.domain.ranks import RankAgreement, rank_agreement
-from intop.domain.results import Importance, ModelError, Ranking, Search, Training, Verdict
+from intop.domain.search import Search
 from intop.domain.stats import (
     DifferenceInterval,
     MeanInterval,
@@ -15,7 +16,9 @@ from intop.domain.stats import (
     geometric_interval,
     unpaired_ratio,
 )
+from intop.domain.training import ModelError, Training
 from intop.domain.trial import Conditions, Trial
+from intop.domain.verdict import Verdict
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -7,7 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.parameter import Risk
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 
 Origin = Literal["smallest set", "winner"]
 

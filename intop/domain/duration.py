@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from intop.domain.looks import looks
-from intop.domain.results import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.stats import centred, geometric_mean
 from intop.domain.trial import Trial
 

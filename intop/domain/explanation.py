@@ -7,8 +7,8 @@ from statistics import stdev
 
 from intop.domain.ablation import KEPT
 from intop.domain.configuration import Configuration
-from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.verdict import Verdict
 
 WANTED_KEYS = 5
 """More keys than that are no short answer."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from intop.domain.results import Ranking
+from intop.domain.ranking import Ranking
 
 FEWEST = 3
 """Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""

@@ -11,11 +11,15 @@ from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import Sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.pilot import Pilot
 from intop.domain.probing import HostFacts
+from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
-from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
+from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.training import Training
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.verdict import Verdict
 from intop.errors import RefusedValueError
 
 Reason = Literal["refused value", "failed", "disturbed", "pruned", "overloaded"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 
 Outcome = Literal["applied", "already", "stopped"]
 

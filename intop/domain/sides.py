@@ -6,9 +6,9 @@ from functools import partial
 from statistics import fmean
 
 from intop.domain.histogram import Histogram
-from intop.domain.results import Pairwise, SideBySide
 from intop.domain.stats import RatioInterval, paired_ratio
 from intop.domain.trial import Trial
+from intop.domain.verdict import Pairwise, SideBySide
 
 PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from intop.domain.configuration import Configuration
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
-from intop.domain.results import Contest, Contestant
 from intop.domain.stats import RatioInterval
 
 COMPROMISE = "compromise"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from intop.domain.results import TREE_MODELS
+from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
 
 WorkloadName = Literal["slt", "dlt"]

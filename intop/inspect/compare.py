@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
 from intop.domain.probing import Probed
-from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.domain.ranking import Ranking
+from intop.domain.search import Search
+from intop.domain.training import Training
 from intop.domain.trial import Trial
+from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
 from intop.run import prerequisites, registry

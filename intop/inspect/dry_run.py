@@ -8,16 +8,16 @@ from intop.config.study import Study
 from intop.domain.campaign_status import StageStatus, SubjectStatus
 from intop.domain.cluster import HostAddress
 from intop.domain.dry_run import DryRun, Intended, Touched
-from intop.domain.effort import RETRIED_AT_MOST
 from intop.domain.parameter import RISKS
 from intop.domain.probing import Probe
-from intop.domain.results import Ranking
+from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
 from intop.inspect.status import campaign_status
 from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import cluster_of
+from intop.run.effort import RETRIED_AT_MOST
 from intop.store import Campaign, Store, Subject
 
 

@@ -10,7 +10,9 @@ from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
+from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
 from intop.domain.report import (
     Findings,
@@ -22,9 +24,11 @@ from intop.domain.report import (
     refused_trials,
     stage_records,
 )
-from intop.domain.results import Pilot, Ranking, Search, Training, Verdict
+from intop.domain.search import Search
 from intop.domain.sides import latencies
+from intop.domain.training import Training
 from intop.domain.trial import Trial
+from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
 from intop.run import prerequisites, registry

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from intop.config.study import Study
-from intop.domain import effort
 from intop.domain.campaign_status import (
     Best,
     CampaignStatus,
@@ -21,11 +20,12 @@ from intop.domain.campaign_status import (
     lowest,
     pace_s,
 )
-from intop.domain.effort import Span
+from intop.domain.pilot import Pilot
 from intop.domain.refined import Decisions, Refined
-from intop.domain.results import Pilot, Training
+from intop.domain.training import Training
 from intop.domain.workload import Workload
-from intop.run import registry
+from intop.run import effort, registry
+from intop.run.effort import Span
 from intop.run.prospect import Prospect
 from intop.run.stage import AnyStage, Expected
 from intop.store import Campaign, Store, Subject

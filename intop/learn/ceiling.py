@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from intop.domain.encoding import Matrix
-from intop.domain.results import Ceiling
+from intop.domain.training import Ceiling
 from intop.learn.accuracy import mape, r_squared, rank_correlation
 from intop.learn.samples import Samples, Vector
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from intop.domain.encoding import Matrix
 from intop.domain.performance import P99, Performance
-from intop.domain.results import Components
+from intop.domain.training import Components
 from intop.learn.samples import Vector
 
 FEWEST_TRIALS = 10

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from intop.domain.encoding import Matrix
-from intop.domain.results import Candidate
+from intop.domain.search import Candidate
 from intop.domain.space import Space
 
 SLACK = 0.15

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.learn.folds import split
 from intop.learn.samples import Samples, Vector
 from intop.learn.surrogate import fit_trees

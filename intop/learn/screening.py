@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from intop.domain.encoding import Matrix, encode
-from intop.domain.results import Importance, Ranking
+from intop.domain.ranking import Importance, Ranking
 from intop.learn.samples import Rows, Samples, Vector
 
 FEWEST_ROWS = 5

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from intop.domain.encoding import Matrix, Variable, encode
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.folds import split
 from intop.learn.parallel import one_thread

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from intop.domain.results import FinishedSearch, FittedFamily, HeldOut, ModelError, Searches
+from intop.domain.training import FinishedSearch, FittedFamily, HeldOut, ModelError, Searches
 from intop.learn import accuracy
+from intop.learn.code_fingerprint import revision
 from intop.learn.families import FAMILIES
 from intop.learn.folds import Fold, everything, split
 from intop.learn.parallel import each, one_thread
 from intop.learn.preprocess import Hyperparameters
-from intop.learn.revision import revision
 from intop.learn.samples import Samples, Vector
 from intop.learn.surrogate import fit, predicted, surrogate
 

@@ -13,7 +13,7 @@ from intop.domain.comparison import (
     Latency,
     Side,
 )
-from intop.domain.results import Importance
+from intop.domain.ranking import Importance
 from intop.domain.speedups import ModelSpeedUp
 from intop.domain.trial import Conditions
 from intop.report import paper, ranks

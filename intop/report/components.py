@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from intop.domain.results import Components, Objective, Training
+from intop.domain.training import Components, Objective, Training
 from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Section, tabled
 from intop.report.text import errors

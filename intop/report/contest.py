@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from intop.domain.results import Contest, Contestant
+from intop.domain.multi_arm import Contest, Contestant
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
 from intop.report.text import few

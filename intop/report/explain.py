@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 from intop.domain.ablation import KEPT
 from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
-from intop.domain.results import Verdict
 from intop.domain.stats import RatioInterval
+from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, Value, columns, span
 from intop.report.document.model import Notes, Section, Table, widened
 from intop.report.numbers import percent

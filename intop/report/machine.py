@@ -10,11 +10,13 @@ from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
 from intop.domain.dry_run import Intended
+from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
-from intop.domain.results import Contestant, Training, Verdict
 from intop.domain.speedups import SpeedUps
+from intop.domain.training import Training
 from intop.domain.trial import Trial
+from intop.domain.verdict import Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
     CampaignStatus: ("left_s",),

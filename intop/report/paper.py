@@ -6,8 +6,9 @@ from math import isfinite
 
 from intop.domain import paper
 from intop.domain.comparison import Compared, Comparison, Converged
-from intop.domain.results import TREE_MODELS, Training, Verdict
 from intop.domain.stats import RatioInterval
+from intop.domain.training import TREE_MODELS, Training
+from intop.domain.verdict import Verdict
 from intop.report.document.columns import AS_ABOVE, Column, texts
 from intop.report.document.model import Table
 from intop.report.numbers import counted, interval, number

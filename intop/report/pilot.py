@@ -1,7 +1,7 @@
 """A pilot as a document: what each duration tells, and which one was chosen."""
 
 from intop.domain.duration import MOST_PAIRS
-from intop.domain.results import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
 

@@ -4,17 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from intop.domain.agreement import Replica
+from intop.domain.collection import Collected
 from intop.domain.drift import Drift
+from intop.domain.ranking import Importance, Ranking
 from intop.domain.replicates import Noise
-from intop.domain.results import (
-    NEAR_CEILING,
-    Collected,
-    Convergence,
-    Importance,
-    Ranking,
-    Search,
-    Training,
-)
+from intop.domain.search import Convergence, Search
+from intop.domain.training import NEAR_CEILING, Training
 from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Notes, Section, Table, tabled, widened
 

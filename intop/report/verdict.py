@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from itertools import chain, repeat
 
-from intop.domain.results import Pairwise, SideBySide, Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
+from intop.domain.verdict import Pairwise, SideBySide, Verdict
 from intop.report.document.columns import Column, numbers, span
 from intop.report.document.model import Block, Notes, Section, Table, widened
 from intop.report.numbers import counted

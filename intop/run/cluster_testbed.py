@@ -10,7 +10,6 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
 from intop.domain.trial import Conditions, PlannedTrial, Trial
-from intop.domain.validity import Validity, disturbance, judge
 from intop.domain.workload import Workload
 from intop.errors import (
     CommandError,
@@ -32,6 +31,7 @@ from intop.resources import shipped
 from intop.run.available_space import probed_of
 from intop.run.comparability import asked_paths, check_same, conditions_of
 from intop.run.context import Task
+from intop.run.validity import Validity, disturbance, judge
 from intop.version import __version__
 
 QUIET_S = 1.0

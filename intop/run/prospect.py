@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from intop.config.study import Study
-from intop.domain import effort
 from intop.domain.campaign_status import Place
 from intop.domain.cluster import LabSpec
-from intop.domain.effort import Kind, Span
-from intop.domain.results import Training, Verdict
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
+from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget, Workload
 from intop.hosts.load import calibration_of
+from intop.run import effort
+from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
 from intop.store.kinds import KINDS
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from intop.domain.campaign_status import Bound
-from intop.domain.effort import Span
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.run.context import Task
+from intop.run.effort import Span
 from intop.run.prospect import Prospect
 from intop.run.testbed import Testbed
 

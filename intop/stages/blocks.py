@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
-from intop.domain.results import Verdict
 from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.run.context import Task
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed

@@ -4,10 +4,12 @@ import random
 from collections.abc import Sequence
 
 from intop.domain.agreement import Agreement
+from intop.domain.collection import Collected
 from intop.domain.configuration import DEFAULT
 from intop.domain.drift import drift
+from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration, noise, variances
-from intop.domain.results import Collected, Ranking, Training
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.learn.allocation import next_batch

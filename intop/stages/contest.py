@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from intop.domain.baseline import HOST, TUNED, Fitted
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Contest, Contestant, Verdict
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import bonferroni, geometric_interval, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.run.context import Task
 from intop.run.executor import execute

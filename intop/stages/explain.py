@@ -29,10 +29,10 @@ from intop.domain.explanation import (
     Offer,
     kept,
 )
-from intop.domain.results import Verdict
 from intop.domain.space import Space, mixture
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget
 from intop.errors import IntopError, UsageError
 from intop.run import prerequisites

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from intop.domain.results import Training
 from intop.domain.table import Table
+from intop.domain.training import Training
 from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES

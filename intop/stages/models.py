@@ -7,8 +7,8 @@ from intop import artefacts
 from intop.artefacts import Artefact
 from intop.config.study import Study
 from intop.domain.artefact import Origin, obstacles, remarks
-from intop.domain.results import Training
 from intop.domain.space import Space
+from intop.domain.training import Training
 from intop.errors import ArtefactError, IncomparableError
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import one_thread

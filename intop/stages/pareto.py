@@ -6,7 +6,7 @@ import numpy as np
 
 from intop.domain.configuration import DEFAULT
 from intop.domain.encoding import Matrix
-from intop.domain.front import (
+from intop.domain.pareto import (
     HIGHER_IS_BETTER,
     OBJECTIVES,
     Front,

@@ -6,9 +6,9 @@ import numpy as np
 
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Dependence, Explanation, Point
-from intop.domain.results import Training
 from intop.domain.space import Column, Space
 from intop.domain.stats import geometric_mean
+from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from intop.domain.configuration import DEFAULT
 from intop.domain.duration import chosen, durations, stalled, tried_duration
-from intop.domain.effort import Span
-from intop.domain.results import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError, IntopError, UsageError
 from intop.report.pilot import sentence
 from intop.run import registry
 from intop.run.context import Task
+from intop.run.effort import Span
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage

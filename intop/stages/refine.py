@@ -18,8 +18,8 @@ from intop.domain.refined import (
     reasons,
 )
 from intop.domain.replicates import by_configuration
-from intop.domain.results import Training
 from intop.domain.stats import geometric_mean
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn.active import Proposal, Step, pool, propose

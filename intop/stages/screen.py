@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from intop.domain.drift import drift
+from intop.domain.ranking import Ranking
 from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
-from intop.domain.results import Ranking
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError

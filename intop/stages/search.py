@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 
 from intop import artefacts
-from intop.domain import effort
-from intop.domain.results import Candidate, Convergence, Ranking, Search, Training
+from intop.domain.ranking import Ranking
+from intop.domain.search import Candidate, Convergence, Search
+from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.learn.finalists import diverse
 from intop.learn.fitness import Fitness
 from intop.learn.searching.search import search as global_search
 from intop.learn.surrogate import fit_trees
+from intop.run import effort
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from intop import artefacts
-from intop.domain import effort
-from intop.domain.effort import Span
 from intop.domain.performance import performance
-from intop.domain.results import Searches, Training
+from intop.domain.training import Searches, Training
 from intop.domain.trial import Trial
 from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
@@ -17,8 +15,9 @@ from intop.learn.components import components
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import processes
 from intop.learn.tuning import limits, train_all
-from intop.run import prerequisites
+from intop.run import effort, prerequisites
 from intop.run.context import Task
+from intop.run.effort import Span
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected, Stage

@@ -8,8 +8,9 @@ import numpy as np
 from intop.domain.baseline import HOST, Baseline, Fitted
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix
-from intop.domain.results import Contestant, Training, Verdict
+from intop.domain.multi_arm import Contestant
 from intop.domain.space import Space
+from intop.domain.training import Training
 from intop.domain.transfer import (
     COMPROMISE,
     Compromise,
@@ -23,6 +24,7 @@ from intop.domain.transfer import (
     worth,
 )
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import ResultMissingError, UsageError
 from intop.learn import accuracy

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from intop.domain.explanation import Explanation
+from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
-from intop.domain.results import Ranking, Search, Training, Verdict
+from intop.domain.search import Search
+from intop.domain.training import Training
+from intop.domain.verdict import Verdict
 from intop.run.context import Context, Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect

@@ -9,11 +9,12 @@ from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.looks import Look, looks
-from intop.domain.results import Search, Verdict
+from intop.domain.search import Search
 from intop.domain.sides import Latencies, latencies, side_by_side
 from intop.domain.speedups import SpeedUps, speed_ups
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.run import prerequisites
 from intop.run.context import Task

@@ -5,12 +5,17 @@ from collections.abc import Mapping
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
 from intop.domain.explanation import Explanation
-from intop.domain.front import Front
+from intop.domain.multi_arm import Contest
+from intop.domain.pareto import Front
+from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
+from intop.domain.ranking import Ranking
 from intop.domain.refined import Decisions, Refined
-from intop.domain.results import Contest, Pilot, Ranking, Search, Searches, Training, Verdict
 from intop.domain.rollout import Rollout
+from intop.domain.search import Search
+from intop.domain.training import Searches, Training
 from intop.domain.transfer import Compromise, Crosswise
+from intop.domain.verdict import Verdict
 
 KINDS: Mapping[type, str] = {
     Agreement: "agreement",

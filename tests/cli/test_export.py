@@ -12,7 +12,7 @@ from campaigns import LOAD
 from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.store import Subject, opened
 from samples import VERDICT

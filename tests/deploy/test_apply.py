@@ -17,8 +17,8 @@ from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, planned_key
-from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.run.cluster_testbed import ClusterTestbed
 from samples import DEPLOYMENT, VERDICT

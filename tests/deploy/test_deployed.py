@@ -12,7 +12,7 @@ import pytest
 from intop.config.study import load_study
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 from intop.hosts.ssh import connect
 from intop.lab.cluster import cluster
 from intop.report.progress import LineProgress

@@ -18,7 +18,7 @@ from intop.domain.comparison import (
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
-from intop.domain.results import Ranking, Verdict
+from intop.domain.ranking import Ranking
 from intop.domain.space import Space
 from intop.domain.stats import (
     DifferenceInterval,
@@ -27,6 +27,7 @@ from intop.domain.stats import (
     unpaired_ratio,
 )
 from intop.domain.trial import Conditions, Trial
+from intop.domain.verdict import Verdict
 from samples import CONDITIONS, VERDICT, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")

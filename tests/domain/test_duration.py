@@ -13,7 +13,7 @@ from intop.domain.duration import (
     stalled,
     tried_duration,
 )
-from intop.domain.results import TriedDuration
+from intop.domain.pilot import TriedDuration
 from samples import CONDITIONS, trial
 
 

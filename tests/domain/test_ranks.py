@@ -3,8 +3,8 @@ from collections.abc import Sequence
 import pytest
 
 import samples
+from intop.domain.ranking import Ranking
 from intop.domain.ranks import RankPair, is_stable, rank_agreement
-from intop.domain.results import Ranking
 
 NAMES = ("x86 slt", "x86 dlt")
 

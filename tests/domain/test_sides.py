@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.histogram import Histogram
-from intop.domain.results import Pairwise
 from intop.domain.sides import side_by_side
 from intop.domain.stats import RatioInterval, paired_ratio
 from intop.domain.trial import Trial
+from intop.domain.verdict import Pairwise
 from samples import METRICS, trial
 
 

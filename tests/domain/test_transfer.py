@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
-from intop.domain.results import Contest, Contestant
 from intop.domain.stats import RatioInterval
 from intop.domain.transfer import Crosswise, common_parameters, worst_cases, worth
 

@@ -13,7 +13,7 @@ from fakes import probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
-from intop.domain.results import Candidate
+from intop.domain.search import Candidate
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError
 from intop.inspect.compare import compare

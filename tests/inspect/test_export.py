@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.domain.results import Verdict
+from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.inspect.export import sole_deployment
 from intop.run.context import Context

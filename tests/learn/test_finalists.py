@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from intop.domain.configuration import Configuration
-from intop.domain.results import Candidate
+from intop.domain.search import Candidate
 from intop.domain.space import Space
 from intop.learn.finalists import diverse
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.held_out import held_out
 from samples import table

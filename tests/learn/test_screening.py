@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from intop.domain.results import Ranking
+from intop.domain.ranking import Ranking
 from intop.domain.space import Matrix, Space
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from intop.domain.encoding import Matrix
-from intop.domain.results import FittedFamily
 from intop.domain.space import Space
+from intop.domain.training import FittedFamily
 from intop.learn import surrogate as surrogates
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES, INTOP_FAMILIES

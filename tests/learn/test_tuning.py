@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from intop.domain.encoding import Matrix
-from intop.domain.results import FittedFamily, ModelError, Searches
 from intop.domain.space import Space
+from intop.domain.training import FittedFamily, ModelError, Searches
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import samples
-from intop.domain.results import Components
+from intop.domain.training import Components
 from intop.report.components import components, trained
 from intop.report.text import search
 from printed import cells, shown

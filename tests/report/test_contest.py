@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Contest, Contestant
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.report.contest import contest
 from intop.report.document.text import show

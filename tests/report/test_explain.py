@@ -18,8 +18,8 @@ from intop.domain.explanation import (
 from intop.domain.stats import RatioInterval
 from intop.report.document.text import show
 from intop.report.explain import explanation, kept_sentence, sentence, smallest
-from intop.report.figures.dependence import dependence
 from intop.report.figures.files import write_figures
+from intop.report.figures.partial_dependence import dependence
 from samples import VERDICT
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"

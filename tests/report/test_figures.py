@@ -11,25 +11,20 @@ import pytest
 
 import samples
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.front import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
+from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
+from intop.domain.ranking import Ranking
 from intop.domain.ranks import rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
-from intop.domain.results import (
-    Ceiling,
-    Components,
-    HeldOut,
-    ModelError,
-    Ranking,
-)
+from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError
 from intop.report.figures.colours import INK
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.files import write_figures
-from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.inline import inline_svg
+from intop.report.figures.pareto import front
 from intop.report.figures.predictions import MOST_POINTS, predictions
 from intop.report.figures.refinement import refinement
 from samples import model_error, training

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
-from intop.domain.results import Ceiling
 from intop.domain.sides import Latencies
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.training import Ceiling
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.drawing import Drawing, drawn
 from intop.report.figures.errors import errors

@@ -8,15 +8,10 @@ import samples
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.ranks import rank_agreement
-from intop.domain.results import (
-    Ceiling,
-    HeldOut,
-    Pairwise,
-    SideBySide,
-    Verdict,
-)
 from intop.domain.stats import RatioInterval
+from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.verdict import Pairwise, SideBySide, Verdict
 from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS, model_error, ranking, training
 

@@ -8,8 +8,8 @@ import samples
 from comparisons import ARM, X86, compared, comparison, training
 from intop.domain import paper as figures
 from intop.domain.comparison import Compared, Contrast, Converged
-from intop.domain.results import TREE_MODELS, Ceiling
 from intop.domain.stats import DifferenceInterval, RatioInterval
+from intop.domain.training import TREE_MODELS, Ceiling
 from intop.report import paper
 
 JUDGED = replace(samples.VERDICT, models=samples.MODELS)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.results import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration
 from intop.report.pilot import pilot, sentence
 from printed import cells, shown
 

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 
 from intop.domain.agreement import agreement
+from intop.domain.collection import Collected
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
+from intop.domain.ranking import Ranking
 from intop.domain.replicates import Noise
-from intop.domain.results import (
-    Ceiling,
-    Collected,
-    Ranking,
-)
 from intop.domain.stats import RatioInterval
+from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
 from intop.report import text

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from intop.domain.results import Pairwise
+from intop.domain.verdict import Pairwise
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown

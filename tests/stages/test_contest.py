@@ -8,7 +8,7 @@ import pytest
 import samples
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import Contest, Contestant
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
 from intop.stages.contest import contest

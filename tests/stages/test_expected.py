@@ -11,7 +11,7 @@ from intop.config.study import load_study
 from intop.domain.ablation import ablate
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import TREE_MODELS
+from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
 from intop.resources import shipped
 from intop.run import registry

@@ -9,8 +9,8 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation
-from intop.domain.results import Verdict
 from intop.domain.trial import PlannedTrial
+from intop.domain.verdict import Verdict
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.report.document.text import show
 from intop.report.explain import explanation as text

@@ -15,7 +15,8 @@ from intop import __version__, artefacts
 from intop.cli import cli
 from intop.domain.artefact import Origin
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import FittedFamily, Search
+from intop.domain.search import Search
+from intop.domain.training import FittedFamily
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
-from intop.domain.results import Training
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.run.context import Task

@@ -12,8 +12,8 @@ from fakes import probe_of
 from intop import __version__
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.front import Front
-from intop.domain.results import FittedFamily
+from intop.domain.pareto import Front
+from intop.domain.training import FittedFamily
 from intop.domain.trial import Trial
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES

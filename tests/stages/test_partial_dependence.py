@@ -10,8 +10,8 @@ from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
-from intop.domain.results import Training
 from intop.domain.stats import RatioInterval
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.stages import partial_dependence
 from samples import VERDICT, training, trial

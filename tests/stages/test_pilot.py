@@ -8,7 +8,7 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
-from intop.domain.results import Pilot
+from intop.domain.pilot import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
 from intop.run.cluster_testbed import _block

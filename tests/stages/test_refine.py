@@ -15,8 +15,8 @@ from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
-from intop.domain.results import Training
 from intop.domain.space import Space
+from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn import active

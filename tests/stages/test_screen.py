@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.domain.results import Ranking
+from intop.domain.ranking import Ranking
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new

@@ -4,7 +4,8 @@ import pytest
 
 from collected import KEY, check, collect
 from fakes import FakeTestbed
-from intop.domain.results import TREE_MODELS, FittedFamily, Search
+from intop.domain.search import Search
+from intop.domain.training import TREE_MODELS, FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.stages import search

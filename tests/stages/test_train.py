@@ -8,7 +8,7 @@ import pytest
 
 from collected import check, collect
 from fakes import FakeTestbed
-from intop.domain.results import Searches
+from intop.domain.training import Searches
 from intop.errors import ResultMissingError
 from intop.stages import train
 

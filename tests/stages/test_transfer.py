@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.results import FittedFamily
+from intop.domain.training import FittedFamily
 from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError

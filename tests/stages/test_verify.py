@@ -11,9 +11,10 @@ from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe
-from intop.domain.results import Candidate, Search, Verdict
+from intop.domain.search import Candidate, Search
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial
+from intop.domain.verdict import Verdict
 from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task

@@ -9,7 +9,7 @@ import numpy as np
 
 from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix
-from intop.domain.results import Candidate, Convergence
+from intop.domain.search import Candidate, Convergence
 from intop.domain.space import Space
 from intop.learn.searching.annealing import annealing
 from intop.learn.searching.evolution import evolution

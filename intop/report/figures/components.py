@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from intop.domain.results import Components
+from intop.domain.training import Components
 from intop.report.figures.colours import BLUE, ORANGE
 from intop.report.figures.drawing import Drawing, drawn
 

@@ -5,7 +5,7 @@ from itertools import cycle
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from intop.domain.results import Search
+from intop.domain.search import Search
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
 from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
 from intop.report.figures.drawing import Drawing, drawn

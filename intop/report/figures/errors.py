@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from intop.domain.results import Training
+from intop.domain.training import Training
 from intop.report.figures.bars import Bar, Panel, bars
 from intop.report.figures.drawing import Drawing
 

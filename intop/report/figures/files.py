@@ -4,22 +4,25 @@ from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from pathlib import Path
 
+from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
-from intop.domain.front import Tradeoff
+from intop.domain.pareto import Tradeoff
+from intop.domain.ranking import Ranking
 from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
-from intop.domain.results import Collected, Ranking, Search, Training
+from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.training import Training
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
 from intop.report.figures.default_drift import default_drift
-from intop.report.figures.dependence import contributions, dependence
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.errors import errors
-from intop.report.figures.front import front
 from intop.report.figures.importance import agreement, importance
+from intop.report.figures.pareto import front
+from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement

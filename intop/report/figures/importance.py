@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from intop.domain.ranking import Importance, Ranking
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.domain.results import Importance, Ranking
 from intop.report.figures.axes import (
     ROW_HALF,
     faint_grid,

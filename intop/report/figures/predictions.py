@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from intop.domain.results import Ceiling, HeldOut, ModelError, Training
+from intop.domain.training import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
 from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
 from intop.report.figures.drawing import PAGE_WIDTH, Drawing, drawn

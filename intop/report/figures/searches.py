@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from intop.domain.comparison import Converged
-from intop.domain.results import TREE_MODELS
+from intop.domain.training import TREE_MODELS
 from intop.report.figures.bars import Bar, Panel, bars
 from intop.report.figures.drawing import Drawing
 from intop.report.numbers import number

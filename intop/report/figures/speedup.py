@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from intop.domain.comparison import Compared, Side
-from intop.domain.results import Verdict
 from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.verdict import Verdict
 from intop.report.figures.axes import (
     ROW_HALF,
     faint_grid,

@@ -5,9 +5,11 @@ from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import converged
+from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
-from intop.domain.results import Ranking, Search, Training
+from intop.domain.search import Search
+from intop.domain.training import Training
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Block, Figure, Paragraph, Section, Table
 from intop.report.figures.convergence import convergence

@@ -8,14 +8,14 @@ from intop.domain.deployment import Change
 from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
 from intop.domain.report import Findings, Judged, Report
-from intop.domain.results import Verdict
 from intop.domain.sides import merged
+from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.comparison import matrix
 from intop.report.document.columns import Column, Span, Value, columns, numbers, span, texts
 from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, widened
 from intop.report.explain import contribution_table, kept_sentence, smallest
-from intop.report.figures.dependence import contributions, dependence
+from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.numbers import percent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.domain.quantity import dimension, in_unit, quantity
+from intop.config.quantity import dimension, in_unit, quantity
 
 
 @pytest.mark.parametrize(

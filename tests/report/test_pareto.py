@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.front import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
-from intop.report.front import MOST_ROWS, tradeoff
+from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
+from intop.report.pareto import MOST_ROWS, tradeoff
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from intop.config.study import load_study
-from intop.domain.effort import AROUND_S, RETRIED, search, training, trial
 from intop.resources import shipped
+from intop.run.effort import AROUND_S, RETRIED, search, training, trial
 
 LAB = load_study(shipped("configs") / "lab.toml").budget
 PAPER = load_study(shipped("configs") / "paper.toml").budget

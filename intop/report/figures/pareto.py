@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from intop.domain.front import ObjectiveName, Tradeoff
+from intop.domain.pareto import ObjectiveName, Tradeoff
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
 from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
 from intop.report.figures.drawing import PAGE_WIDTH, Drawing, drawn

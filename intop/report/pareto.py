@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from intop.domain.front import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
+from intop.domain.pareto import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from intop.domain.trial import HostMetrics
-from intop.domain.validity import Validity, judge
+from intop.run.validity import Validity, judge
 
 QUIET = HostMetrics(
     cpu=0.3,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from intop.deploy.plan_changes import changes
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.persistent import FILES, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key
-from intop.domain.plan_changes import changes
 from samples import DEPLOYMENT
 
 FILE = our_file("/")
