@@ -18,6 +18,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.table import schema_of
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 from intop.learn.families import FAMILIES
+from intop.stages import train
 from intop.store import Subject, opened
 from samples import trial
 
