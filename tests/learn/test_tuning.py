@@ -10,6 +10,7 @@ import pytest
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.domain.training import FittedFamily, ModelError, Searches
+from intop.learn import tuning
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
@@ -161,13 +162,13 @@ def test_what_is_worse_than_most_is_given_up(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fits: list[object] = []
-    fit = tune.fit
-    monkeypatch.setattr(tune, "fit", lambda *args: fits.append(args) or fit(*args))
-    tune("SVR", samples, trials=tune.UNPRUNED_TRIES, timeout_s=None, seed=1)
+    fit = tuning.fit
+    monkeypatch.setattr(tuning, "fit", lambda *args: fits.append(args) or fit(*args))
+    tune("SVR", samples, trials=tuning.UNPRUNED_TRIES, timeout_s=None, seed=1)
     whole = len(fits)
-    assert whole == tune.UNPRUNED_TRIES * tune.INNER_FOLDS
+    assert whole == tuning.UNPRUNED_TRIES * tuning.INNER_FOLDS
     tune("SVR", samples, trials=20, timeout_s=None, seed=1)
-    assert whole < len(fits) - whole < 20 * tune.INNER_FOLDS
+    assert whole < len(fits) - whole < 20 * tuning.INNER_FOLDS
 
 
 def test_a_model_that_ran_away_has_the_worst_score() -> None:
@@ -248,7 +249,7 @@ def test_searches_of_something_else_are_not_used(
     trained(["SVR"], samples, **wanted | other, kept=before)
     assert 1 == len(kept[3].finished)
     assert kept[3].fingerprint != before.fingerprint
-    monkeypatch.setattr(tune, "revision", lambda: "another")
+    monkeypatch.setattr(tuning, "revision", lambda: "another")
     trained(["SVR"], samples, **wanted, kept=before)
     assert kept[-1].fingerprint not in {before.fingerprint, kept[3].fingerprint}
     assert 3 == len(kept[-1].finished)
