@@ -10,32 +10,27 @@ import click
 from intop.cli import dry_run
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
-    Command,
     dry_run_option,
-    examples,
     roll_out_options,
     stage_options,
+    subcommand,
     winner_option,
 )
-from intop.cli.output import interruptible, print_result, say, show_result
+from intop.cli.output import confirm, interruptible, print_result, show_result
 from intop.cli.planned import planned
-from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.plan import Plan
 
 
-@click.command(
+@subcommand(
     "apply",
-    cls=Command,
-    epilog=examples(
-        "intop apply --dry-run                        what would be done where",
-        "intop apply --arch x86                       until the hosts are started anew",
-        "intop apply --persist --yes                  for good, and without a question",
-        "intop apply --workload slt --rounds 20 --json",
-        "intop apply plan.json                        what intop plan --output has written",
-    )
-    + "\n\nintop status shows what has become of it, intop rollback undoes it.",
+    "intop apply --dry-run                        what would be done where",
+    "intop apply --arch x86                       until the hosts are started anew",
+    "intop apply --persist --yes                  for good, and without a question",
+    "intop apply --workload slt --rounds 20 --json",
+    "intop apply plan.json                        what intop plan --output has written",
+    more="intop status shows what has become of it, intop rollback undoes it.",
 )
 @click.argument(
     "path", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[PLAN]"
@@ -84,10 +79,5 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
 
 def _confirm(plans: "Sequence[Plan]", *, yes: bool) -> None:
     """Ask before hosts are changed."""
-    if yes or all(plan.is_done for plan in plans):
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("this changes hosts, and nobody is there to be asked: say --yes to do it")
-    if not click.confirm("Go on?", err=True):
-        say("nothing was changed")
-        sys.exit(1)
+    if not yes and not all(plan.is_done for plan in plans):
+        confirm("this changes hosts, and nobody is there to be asked: say --yes to do it")

@@ -52,9 +52,10 @@ def examples(*lines: str) -> str:
     return "Examples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def subcommand(name: str, *lines: str) -> Callable[[Callable[..., Any]], Command]:
-    """A command of this name, with lines of examples."""
-    return click.command(name, cls=Command, epilog=examples(*lines))
+def subcommand(name: str, *lines: str, more: str = "") -> Callable[[Callable[..., Any]], Command]:
+    """A command of this name, with lines of examples, and `more` below them."""
+    epilog = examples(*lines) + (f"\n\n{more}" if more else "")
+    return click.command(name, cls=Command, epilog=epilog)
 
 
 def config_option(command: F) -> F:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +89,20 @@ def show_result(found: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_j
 def say(text: str) -> None:
     """To stderr: all that is said beside the result."""
     click.echo(inert(text), err=True)
+
+
+def confirm(without: str, question: str = "Go on?", lines: Sequence[str] = ()) -> None:
+    """Say these lines and ask before hosts are changed; a no ends the command.
+
+    Raises UsageError, with the lines and what to type `without` anybody to be asked.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("\n".join([*lines, without]))
+    for line in lines:
+        say(line)
+    if not click.confirm(question, err=True):
+        say("nothing was changed")
+        sys.exit(1)
 
 
 def say_stopped(text: str) -> None:

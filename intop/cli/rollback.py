@@ -8,8 +8,8 @@ import click
 
 from intop.cli.dry_run import UNTOUCHED
 from intop.cli.hosts import chosen_hosts, host_options
-from intop.cli.options import Command, dry_run_option, examples, json_option
-from intop.cli.output import interruptible, say, show_result
+from intop.cli.options import dry_run_option, json_option, subcommand
+from intop.cli.output import confirm, interruptible, show_result
 from intop.cli.passwords import connecting
 from intop.errors import UsageError
 
@@ -33,15 +33,12 @@ def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         sys.exit(1)
 
 
-@click.command(
+@subcommand(
     "rollback",
-    cls=Command,
-    epilog=examples(
-        "intop rollback                                       all load balancers of the study",
-        "intop rollback --host root@10.0.0.5:22 --host lb2    needs no study, and no store",
-        "intop rollback --arch arm --force                    also from a session that is alive",
-    )
-    + "\n\nWithout intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
+    "intop rollback                                       all load balancers of the study",
+    "intop rollback --host root@10.0.0.5:22 --host lb2    needs no study, and no store",
+    "intop rollback --arch arm --force                    also from a session that is alive",
+    more="Without intop, as root on the host: sh /var/lib/intop/guard.sh /var/lib/intop rollback",
 )
 @host_options
 @click.option(
@@ -79,11 +76,5 @@ def _confirm(found: Sequence["Answer[HostState]"]) -> None:
     """Ask before a host is taken from a session, or what somebody else has set is overwritten."""
     from intop.report.host_states import at_stake
 
-    if not (lines := [line for answer in found for line in at_stake(answer)]):
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("\n".join([*lines, "Say --yes to roll back all the same"]))
-    say("\n".join(lines))
-    if not click.confirm("Roll back all the same?", err=True):
-        say("nothing was changed")
-        sys.exit(1)
+    if lines := [line for answer in found for line in at_stake(answer)]:
+        confirm("Say --yes to roll back all the same", "Roll back all the same?", lines)

@@ -1,7 +1,7 @@
 """`intop train --data`: models of a table in a file. It needs no study, no host and no store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,16 +205,8 @@ def _exported(
         _Job(
             title=recipe.title,
             table=table,
-            effort=replace(
-                Effort(
-                    folds=recipe.folds,
-                    trials=recipe.trials,
-                    seed=recipe.seed,
-                    repeats=recipe.repeats,
-                    timeout_s=recipe.timeout_s,
-                    level=recipe.level,
-                ),
-                **changes,
+            effort=Effort(
+                **{f.name: getattr(recipe, f.name) for f in fields(Effort)} | dict(changes)
             ),
             unit=recipe.unit,
         )

@@ -38,13 +38,13 @@ def command(
     With --data they are fitted to a table, and nothing is stored: to what somebody measured,
     or to trials that `intop export` wrote, which takes no further option and gives the same errors.
     """
-    shown: dict[str, Any] = {"as_json": as_json, "figures": figures, "figure_format": figure_format}
+    asked: dict[str, Any] = {"arch": arch, "workload": workload, "as_json": as_json}
+    asked |= {"figures": figures, "figure_format": figure_format}
     if data is not None:
-        table.train(data, arch=arch, workload=workload, **shown, **options)
+        table.train(data, **asked, **options)
         return
     table.without_data(options)
     from intop.report.components import trained as text
     from intop.stages.train import train as stage
 
-    asked: dict[str, Any] = {"config": config, "arch": arch, "workload": workload}
-    run_stage(lambda task: stage(task, models), text, measures=False, **asked, **shown)
+    run_stage(lambda task: stage(task, models), text, measures=False, config=config, **asked)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import fmean
 
@@ -125,21 +125,16 @@ def sentinels(trials: Sequence[Trial], *, level: float) -> Sentinels:
         key=lambda sentinel: sentinel.hours,
     )
     hours = found[-1].hours if found else 0.0
+    untold = Drift(sentinels=len(found), hours=hours, level=level)
     line = _line(found, level)
     if line is None:
-        return Sentinels(
-            sentinels=tuple(found),
-            trend=(),
-            drift=Drift(sentinels=len(found), hours=hours, level=level),
-        )
+        return Sentinels(sentinels=tuple(found), trend=(), drift=untold)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
         sentinels=tuple(found),
         trend=tuple(line.at(hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
-        drift=Drift(
-            sentinels=len(found),
-            hours=hours,
-            level=level,
+        drift=replace(
+            untold,
             change=RatioInterval(*(_exp(slope * hours) for slope in slopes)),
             per_hour=slopes,
             share=line.share,

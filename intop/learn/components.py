@@ -3,7 +3,7 @@
 Of the metrics of trials, not of the parameters: what was measured, not what was set.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,15 +85,13 @@ def _analysed(table: Performance) -> _Analysed:
     loadings = scores.T @ standard / len(rows)
     signs = _signs(loadings, metrics)
     loadings = np.clip(signs[:, None] * loadings, -1.0, 1.0)
-    found = Components(
-        trials=len(rows),
-        metrics=metrics,
+    found = replace(
+        none,
         loadings=tuple(tuple(map(float, row)) for row in loadings),
         explained=tuple(map(float, explained)),
         needed=int(np.searchsorted(np.cumsum(explained), MOST - 1e-9)) + 1,
         groups=_groups(metrics, np.abs(np.corrcoef(standard, rowvar=False)) > TOGETHER),
         together=TOGETHER,
-        constant=none.constant,
     )
     return _Analysed(found, signs[0] * scores[:, 0])
 

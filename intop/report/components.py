@@ -22,6 +22,7 @@ def trained(title: str, training: Training) -> Section:
 def components(title: str, found: Components, objective: Objective = "p99") -> Section:
     """The components that are needed, with what they are made of, and the groups of metrics."""
     places = range(found.needed)
+    left_out = [f"left out, constant: {', '.join(found.constant)}"] if found.constant else []
     rows = (
         (
             ("share of variance", *(f"{found.explained[n]:.0%}" for n in places)),
@@ -37,7 +38,7 @@ def components(title: str, found: Components, objective: Objective = "p99") -> S
         f"{title}: principal components of the performance metrics ({found.trials} trials)",
         (*texts("correlation with"), *numbers(*(f"{place + 1}" for place in places))),
         rows,
-        (*_about(found), *_left_out(found), objective_sentence(objective)),
+        (*_about(found), *left_out, objective_sentence(objective)),
     )
 
 
@@ -74,7 +75,3 @@ def _sentence(found: Components, number: int) -> str:
     parts = [f"up {rising}"] * bool(rising) + [f"down {falling}"] * bool(falling)
     what = "; ".join(parts) or f"a little of everything, no correlation reaches {STRONG:g}"
     return f"component {number + 1} ({found.explained[number]:.0%}): {what}"
-
-
-def _left_out(found: Components) -> list[str]:
-    return [f"left out, constant: {', '.join(found.constant)}"] if found.constant else []
