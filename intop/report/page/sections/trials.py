@@ -36,7 +36,6 @@ WHAT_THEN: dict[Reason, str] = {
     "pruned": "stopped early, kept as a bad result",
     "overloaded": "kept as a bad result",
 }
-STATUSES: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
 MIB, GIB = 2**20, 2**30
 
 
@@ -180,7 +179,16 @@ def measured(one: Findings) -> Iterator[Block]:
             columns=(
                 Column("stage", "text"),
                 Column("what is measured", "prose"),
-                *columns("count", "planned", "measured", *STATUSES, "further attempts"),
+                *columns(
+                    "count",
+                    "planned",
+                    "measured",
+                    "ok",
+                    "overloaded",
+                    "disturbed",
+                    "failed",
+                    "further attempts",
+                ),
                 Column("first trial (UTC)", "time"),
                 *numbers("minutes to the last", "minutes of trials"),
             ),
@@ -203,12 +211,13 @@ def measured(one: Findings) -> Iterator[Block]:
 
 
 def _record_cells(record: StageRecord) -> tuple[Value, ...]:
+    statuses: tuple[Status, ...] = ("ok", "overloaded", "disturbed", "failed")
     return (
         record.stage,
         record.description,
         record.planned,
         record.measured,
-        *(record.by_status.get(status) for status in STATUSES),
+        *(record.by_status.get(status) for status in statuses),
         record.repeated or None,
         clock(record.started_at),
         _minutes(record.started_at, record.ended_at),
