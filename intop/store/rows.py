@@ -51,11 +51,7 @@ class Subject:
 
 def key_of(subject: Subject) -> dict[str, object]:
     """The columns that say what a row is about."""
-    return {
-        "campaign_id": subject.campaign.id,
-        "arch": subject.arch,
-        "workload": subject.workload,
-    }
+    return {"campaign_id": subject.campaign.id, "arch": subject.arch, "workload": subject.workload}
 
 
 def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:

@@ -72,12 +72,7 @@ class Store:
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
-        values = {
-            "study": study,
-            "started_at": now(),
-            "seed": seed,
-            "tool_version": tool_version,
-        }
+        values = {"study": study, "started_at": now(), "seed": seed, "tool_version": tool_version}
         with self._engine.begin() as connection:
             # Its own row: another process may begin one at the same time.
             made = campaign_table.insert().values(values).returning(campaign_table)
