@@ -35,6 +35,8 @@ ALIKE = 8
 """Optuna's samplers have ten random trials before their first model."""
 MEASURED = ("collect", "refine")
 """The stages that the trials of a race are of."""
+WATCHING = ("baseline", "sentinel")
+"""Roles of trials that no budget counts."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ Shared = Mapping[Arm, Shots]
 
 
 def counted(shots: Shots) -> int:
-    """How many trials these are; as in a budget, the default's are not counted."""
+    """How many trials these are, without the default's.
+
+    A campaign that has measured it for more than to watch it ends with so many fewer.
+    """
     return sum(not shot.configuration.is_default for shot in shots)
 
 
@@ -223,7 +228,7 @@ def _copy(whole: Task, task: Task, count: int) -> None:
     for stage in MEASURED:
         trials = []
         for trial in whole.trials(stage):
-            left -= not trial.configuration.is_default
+            left -= trial.planned.role not in WATCHING
             if left < 0:
                 break
             trials.append(trial)

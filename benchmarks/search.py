@@ -241,7 +241,8 @@ def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) 
 
     def answer(planned: PlannedTrial, name: str) -> Shot:
         row = row_of[(offer.space.values([planned.configuration])[0] + 0.0).tobytes()]
-        if name == "collect" or not planned.configuration.is_default:
+        # A refinement may also choose to measure the default again.
+        if name == "collect" or planned.reason:
             if len(set(rows) if table.different else rows) == table.budget:
                 raise EnoughError
             rows.append(row)

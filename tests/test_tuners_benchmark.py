@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from benchmarks import beds, contenders, tuners
-from benchmarks.contenders import Arm, Shot
+from benchmarks.contenders import Arm, Entry
+from benchmarks.recorded import Shot
 from benchmarks.tuners import Race, Schedule
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 
-SPACE = beds.tables_space(beds.read(beds.TABLE))
+OFFER = beds.tables_offer(beds.read(beds.TABLE)).with_budget(
+    tuning_trials=1, population=20, generations=5
+)
+SPACE = OFFER.space
 
 
 def p99_ms(configuration: Configuration) -> float:
@@ -30,12 +34,12 @@ def shot(configuration: Configuration) -> Shot:
 class Bed:
     """Measures without noise."""
 
-    space = SPACE
+    offer = OFFER
 
     def race(self, following):
         so_far = {}
         self.rounds = []
-        while places := following(SPACE, so_far):
+        while places := following(OFFER, so_far):
             self.rounds.append([arm for arm, _ in places])
             for arm, configuration in places:
                 shots = so_far.setdefault(arm, [])
@@ -44,60 +48,85 @@ class Bed:
 
     def pick(self, finalists, rounds):
         assert len({c.digest for c in finalists}) == len(finalists)
-        return {c.digest: [p99_ms(c)] * rounds for c in finalists}
+        return {c.digest: [shot(c)] * rounds for c in finalists}
 
     def verify(self, winners, rounds):
         arms = {HOST: 100.0} | {c.digest: p99_ms(c) for c in winners}
         return {arm: {(1, n): v for n in range(rounds)} for arm, v in arms.items()}
 
 
-def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(monkeypatch) -> None:
-    monkeypatch.setattr(tuners, "EVERYBODYS", (8,))
-    begun = {"offline": ("ours", None), "p99": ("ours", None), "tpe": ("random", 4)}
-    monkeypatch.setattr(tuners, "BEGUN", begun)
-    monkeypatch.setattr(contenders, "TREES", ("LightGBM",))
-    monkeypatch.setattr(contenders, "TRIES", 1)
+def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
+    monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(tuners, "EVERYBODYS", (16,))
+    monkeypatch.setattr(contenders, "BEGUN", {"p99": ("ours", None), "tpe": ("random", 4)})
+    monkeypatch.setattr(tuners, "BEGUN", contenders.BEGUN)
     # Optuna's GP needs torch, which CI has not.
     methods = [name for name in contenders.TUNERS if name != "gp"]
-    arms = tuple(Arm(method, 1) for method in methods)
-    bed, race = Bed(), Race(arms, 8, jobs=1, schedule=Schedule(4, (4, 8)))
+    schedule = Schedule(12, (12, 16))
+    arms = tuners.arms_of(methods, [1], 16, schedule)
+    assert {Arm("offline", 1, 12), Arm("offline", 1, 16)} < set(arms)
+    bed, race = Bed(), Race(arms, 16, tmp_path, jobs=1, schedule=schedule)
     outcome = tuners.run(bed, race, 2)
     measured, winners = outcome.measured, outcome.winners
 
-    beginners = [a.name for a in (Arm("ours", 1), Arm("random", 1)) for _ in range(4)]
-    everybody = sorted(a.name for a in arms for _ in range(4))
-    assert [beginners, everybody] == [sorted(a.name for a in placed) for placed in bed.rounds]
-    began = race.shots(Arm("offline", 1), measured)
-    assert 8 == len(began)
-    assert measured[Arm("ours", 1)][:4] == began[:4]
+    for arm in arms:
+        shots = race.shots(arm, measured)
+        assert (arm.trials or 16) == contenders.counted(shots)
+        # The trials of the default are the product's.
+        assert (arm.method in ("random", "tpe")) == (contenders.counted(shots) == len(shots))
+    # Four a round for each; what begins alike begins once.
+    beginners = {Arm("ours", 1), Arm("random", 1), *(a for a in arms if a.method == "offline")}
+    assert beginners == set(bed.rounds[0])
+    assert all(rounds.count(Arm("random", 1)) in (0, 4) for rounds in bed.rounds)
+    ours, p99 = (contenders.upto(race.shots(Arm(m, 1), measured), 12) for m in ("ours", "p99"))
+    assert ours == p99
     # What differs is where they look, never whether that is feasible.
     for shots in measured.values():
-        values = SPACE.values([s.configuration for s in shots])
+        values = SPACE.values([s.configuration for s in shots if not s.configuration.is_default])
         assert np.array_equal(values, SPACE.decode(SPACE.genes(values)))
 
     assert (
         min(race.shots(Arm("tpe", 1), measured), key=lambda s: s.p99_ms).configuration
-        == winners[Arm("tpe", 1), 8]
+        == winners[Arm("tpe", 1), 16]
     )
     for place, those in outcome.finalists.items():
-        assert 2 <= len(those) <= 3
+        assert 2 <= len(those) <= 7
         assert min(map(p99_ms, those)) == p99_ms(winners[place])
     # The best that was measured is among them, whatever a search promises.
-    for method, n in (("ours", 4), ("offline", 8)):
-        best = min(race.shots(Arm(method, 1), measured)[:n], key=lambda s: s.p99_ms)
-        assert best.configuration in outcome.finalists[Arm(method, 1), n]
+    best = min(ours, key=lambda s: p99_ms(s.configuration))
+    assert best.configuration in outcome.finalists[Arm("ours", 1), 12]
     gains = tuners.gains_of(winners, outcome.verified)
-    expected_gain = math.log(100 / p99_ms(winners[Arm("offline", 1), 4]))
-    assert pytest.approx(expected_gain) == gains["offline", 4][1]
-    assert {("ours", 4), ("ours", 8), ("offline", 4), ("random", 8)} <= set(gains)
+    expected_gain = math.log(100 / p99_ms(winners[Arm("offline", 1, 12), 12]))
+    assert pytest.approx(expected_gain) == gains["offline", 12][1]
+    assert {("ours", 12), ("ours", 16), ("offline", 12), ("random", 16)} <= set(gains)
     assert set(methods) == {w["method"] for w in tuners.as_json(race, outcome)["winners"]}
 
 
-def test_a_tuner_goes_on_as_it_would_have() -> None:
-    shots = [shot(c) for c in contenders.at_random(SPACE, (), 12, 3, 4)]
-    for ask in (contenders.at_random, contenders.tpe, contenders.offline):
-        assert ask(SPACE, shots, 2, 1, 4) == ask(SPACE, shots, 2, 1, 4)
-        assert ask(SPACE, shots, 2, 1, 4) != ask(SPACE, shots[:8], 2, 1, 4)
+def test_a_rival_goes_on_as_it_would_have() -> None:
+    shots = [shot(c) for c in contenders.at_random(SPACE, (), 12, 3)]
+    for choose in (contenders.at_random, contenders.tpe):
+        assert choose(SPACE, shots, 2, 1) == choose(SPACE, shots, 2, 1)
+        assert choose(SPACE, shots, 2, 1) != choose(SPACE, shots[:8], 2, 1)
+
+
+def test_a_campaign_whose_store_was_lost_asks_for_the_same(tmp_path) -> None:
+    ours = contenders.TUNERS["ours"]
+    arm, shots = Arm("ours", 1), []
+    kept, lost = (Entry(arm, OFFER, 20, 8, tmp_path / name) for name in ("kept", "lost"))
+    kept.folder.mkdir()
+    lost.folder.mkdir()
+    while contenders.counted(shots) < 12:
+        # In another order than they were asked for, as in a round.
+        shots += [shot(c) for c in reversed(ours.ask(kept, shots, 4))]
+    asked = ours.ask(kept, shots, 4)
+    assert 4 <= len(asked)
+    assert asked == ours.ask(lost, shots, 4)
+
+
+def test_what_is_measured_for_an_arm_is_found_by_its_name() -> None:
+    for arm in (Arm("ours", 3), Arm("offline", 3, 40)):
+        assert arm == Arm.named(arm.name)
 
 
 def test_the_claim_is_of_half_of_the_trials() -> None:
@@ -142,7 +171,7 @@ def test_the_emulator_draws_the_tables_trials() -> None:
     emulator = beds.Emulator(beds.TABLE)
     measured = {float(row["p99_ms"]) for row in beds.read(beds.TABLE)}
     rng = np.random.default_rng(1)
-    for configuration in (DEFAULT, *contenders.at_random(emulator.space, (), 3, 1, 4)):
+    for configuration in (DEFAULT, *contenders.at_random(emulator.offer.space, (), 3, 1)):
         drawn = [math.log(emulator.trial(configuration, rng).p99_ms) for _ in range(60)]
         assert all(min(abs(math.exp(v) - m) for m in measured) < 1e-9 for v in drawn)
         error = np.std(drawn) / math.sqrt(len(drawn))

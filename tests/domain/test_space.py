@@ -12,7 +12,15 @@ from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter, Scale
 from intop.domain.probing import HostFacts, Probe, Reading, space_of
-from intop.domain.space import Constraint, Exclusion, Matrix, Order, Requirement, Space
+from intop.domain.space import (
+    Constraint,
+    Exclusion,
+    Listing,
+    Matrix,
+    Order,
+    Requirement,
+    Space,
+)
 
 A, B, C, D = (f"net.core.{letter}" for letter in "abcd")
 VECTOR = "net.ipv4.tcp_rmem"
@@ -583,3 +591,29 @@ def test_a_required_partner_goes_with_what_needs_it() -> None:
     found = space(choice(REUSE, "0", "1"), choice(STAMPS, "0", "1"), constraints=[requirement])
     both = Configuration({REUSE: "1", STAMPS: "1"})
     assert [{REUSE, STAMPS}] == found.together(both, DEFAULT)
+
+
+LISTED = Listing(columns=(A, B, C), rows=((1, 1, 5), (1000, 1, 5), (1000, 9, 5), (1, 9, 8)))
+
+
+def test_a_listing_leaves_the_nearest_of_its_rows() -> None:
+    parameters = (number(A, (1, 1000), scale="log"), number(B, (1, 9)), number(C, (5, 8)))
+    whole = Space(parameters, (LISTED,), {A: "1", B: "1", C: "5"})
+    genes = np.random.default_rng(1).random((200, 3))
+    values = whole.decode(genes)
+    assert {tuple(row) for row in values} == set(LISTED.rows)
+    assert np.array_equal(values, whole.decode(whole.genes(values)))
+    # By places in the ranges: a thousand is far from a hundred, and near to five hundred.
+    near = whole.decode(whole.genes(np.array([[500.0, 2, 5], [20, 2, 5], [20, 9, 8]])))
+    assert [[1000, 1, 5], [1, 1, 5], [1, 9, 8]] == near.tolist()
+    assert () == whole.broken(Configuration({B: "1"}))
+    assert (LISTED,) == whole.broken(Configuration({B: "9"}))
+
+
+def test_a_listing_holds_beside_the_defaults_of_what_is_not_varied() -> None:
+    parameters = (number(A, (1, 1000)), number(B, (1, 9)), number(C, (5, 8)))
+    part = Space(parameters, (LISTED,), {A: "1", B: "1", C: "5"}).restricted([A, B])
+    values = part.decode(np.random.default_rng(1).random((200, 2)))
+    assert {(1, 1), (1000, 1), (1000, 9)} == {tuple(row) for row in values}
+    with pytest.raises(ValueError, match="no listed row"):
+        Space(parameters[:2], (LISTED,), {A: "1", B: "1", C: "6"})
