@@ -17,8 +17,9 @@ from benchmarks.recorded import (
     table_offer,
 )
 from intop.domain.encoding import Variable
-from intop.domain.results import Search, Verdict
+from intop.domain.search import Search
 from intop.domain.trial import TAIL, PlannedTrial
+from intop.domain.verdict import Verdict
 from intop.learn.samples import Samples
 from intop.run.executor import execute
 from intop.run.stage import Stage

@@ -127,7 +127,7 @@ class SubjectStatus:
     """One architecture under one workload. `trial_s` is what a trial takes, all replicas together.
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
-    durations and the constants of `domain/effort.py`. `verdict` stands once there is one.
+    durations and the constants of `run/effort.py`. `verdict` stands once there is one.
     """
 
     arch: str
