@@ -26,7 +26,7 @@ from scipy.stats import t as student_t
 
 from intop.domain.encoding import Variable
 from intop.learn import accuracy
-from intop.learn.code_fingerprint import revision
+from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
@@ -198,7 +198,7 @@ def selected(outcomes: Mapping[str, Outcome]) -> str:
 
 def settings() -> dict[str, Any]:
     """What results must have in common to stand in one table."""
-    return {"models": revision(), "tries": TRIES}
+    return {"models": code_fingerprint(), "tries": TRIES}
 
 
 def kept(path: Path) -> Results:

@@ -33,7 +33,7 @@ from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
 from intop.hosts import ssh
-from intop.learn.code_fingerprint import revision
+from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.samples import Samples
 from intop.report.progress import LineProgress
 from intop.resources import shipped
@@ -247,7 +247,7 @@ def campaign(offered: Offer, answer: Answer, url: str = "sqlite://") -> Iterator
 @cache
 def product_revision() -> str:
     """A name that changes with the models, and with the code of the stages that use them."""
-    known = hashlib.sha256(revision().encode())
+    known = hashlib.sha256(code_fingerprint().encode())
     root = Path(intop.__file__).parent
     for source in sorted(p for f in ("domain", "run", "stages") for p in (root / f).rglob("*.py")):
         known.update(source.read_bytes())

@@ -29,7 +29,7 @@ from benchmarks.models import UnusableError, interval, numbers, positive
 from intop.domain.encoding import Variable
 from intop.domain.transfer import worth
 from intop.learn import accuracy
-from intop.learn.code_fingerprint import revision
+from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
@@ -307,7 +307,7 @@ def benchmark(arguments: argparse.Namespace) -> str | None:
     """Makes what runs are missing and prints the tables. What was missed, or None."""
     path = arguments.data / TABLE
     count = len(table(path))
-    settings = {"models": revision(), "family": arguments.family}
+    settings = {"models": code_fingerprint(), "family": arguments.family}
     errors = kept(arguments.results, settings)
     if not arguments.only_report:
         lacking = [job for job in plan(count, arguments.runs) if job.name not in errors]

@@ -1,4 +1,4 @@
-"""The revision of the models: what stands in the code that makes them, ours and others'."""
+"""The code fingerprint of the models: what makes them, ours and of the libraries."""
 
 import hashlib
 from functools import cache
@@ -9,7 +9,7 @@ LIBRARIES = ("catboost", "lightgbm", "numpy", "optuna", "scikit-learn", "scipy",
 
 
 @cache
-def revision() -> str:
+def code_fingerprint() -> str:
     """A name that changes with the source of this package and the versions of its libraries.
 
     A number of our own would be forgotten: between two releases the models change often.

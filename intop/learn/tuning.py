@@ -18,7 +18,7 @@ import numpy as np
 
 from intop.domain.training import FinishedSearch, FittedFamily, HeldOut, ModelError, Searches
 from intop.learn import accuracy
-from intop.learn.code_fingerprint import revision
+from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.folds import Fold, everything, split
 from intop.learn.parallel import each, one_thread
@@ -178,7 +178,7 @@ class _Effort:
 
 def _fingerprint(samples: Samples, folds: int, repeats: int, effort: _Effort) -> str:
     """All that the searches of a training depend on, apart from family and fold."""
-    known = repr((samples.digest, folds, repeats, effort, revision()))
+    known = repr((samples.digest, folds, repeats, effort, code_fingerprint()))
     return hashlib.sha256(known.encode()).hexdigest()
 
 

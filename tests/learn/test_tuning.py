@@ -249,7 +249,7 @@ def test_searches_of_something_else_are_not_used(
     trained(["SVR"], samples, **wanted | other, kept=before)
     assert 1 == len(kept[3].finished)
     assert kept[3].fingerprint != before.fingerprint
-    monkeypatch.setattr(tuning, "revision", lambda: "another")
+    monkeypatch.setattr(tuning, "code_fingerprint", lambda: "another")
     trained(["SVR"], samples, **wanted, kept=before)
     assert kept[-1].fingerprint not in {before.fingerprint, kept[3].fingerprint}
     assert 3 == len(kept[-1].finished)

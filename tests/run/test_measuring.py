@@ -10,7 +10,7 @@ from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
-from intop.run.cluster_testbed import _block
+from intop.run.cluster_testbed import load_words
 from intop.run.measuring import measure
 from intop.stages.collect import Collect
 from samples import places
@@ -60,7 +60,7 @@ def test_a_campaign_that_has_begun_keeps_its_loads_and_replicas(
 ) -> None:
     """As they were when a label said where a trial belongs: its words are in the seeds."""
     planned = PlannedTrial(index=7, role="design", configuration=DEFAULT, **coordinates)
-    assert (words, turn) == (_block(planned), planned.turn)
+    assert (words, turn) == (load_words(planned), planned.turn)
 
 
 def test_a_disturbed_trial_is_measured_again_on_the_same_replica(testbed: FakeTestbed) -> None:

@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.pilot import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
-from intop.run.cluster_testbed import _block
+from intop.run.cluster_testbed import load_words
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.stages import pilot
@@ -63,7 +63,7 @@ def test_it_ends_with_the_first_duration_that_tells_enough(testbed: FakeTestbed)
     assert all(t.configuration == DEFAULT for t in trials)
     assert [7] * 5 + [14] * 5 + [28] * 5 == [t.planned.duration_s for t in trials]
     # Each trial has a load of its own.
-    assert [str(n) for n in range(1, 16)] == [_block(t.planned) for t in trials]
+    assert [str(n) for n in range(1, 16)] == [load_words(t.planned) for t in trials]
 
 
 def test_it_is_made_once(testbed: FakeTestbed) -> None:
