@@ -1,7 +1,9 @@
 """A small study whose lab isn't up, and campaigns of it as they lie in a store."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
@@ -81,10 +83,18 @@ end
 """
 
 
+def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """The rows that a statement gives; what it changes in a store is kept."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
+
+
 def with_labels(connection: sqlite3.Connection) -> None:
     """The plans and verdicts of a store as an intop wrote them that had labels."""
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
+    connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
+    connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
     for column in ("round", "series", "step", "reason", "duration_s"):
         connection.execute(f"alter table planned drop column {column}")
     connection.execute(
@@ -97,8 +107,6 @@ def as_before_migrations(path: Path, version: object) -> None:
     """The store as an intop without migrations wrote it."""
     with sqlite3.connect(path) as connection:
         with_labels(connection)
-        connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
-        connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
         connection.execute(f"drop table {VERSION_TABLE}")
         connection.execute("create table meta (schema_version integer not null)")
         connection.execute("insert into meta values (?)", (version,))

@@ -12,6 +12,7 @@ from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
+from intop.domain.probing import HostFacts
 from intop.domain.results import Verdict
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
@@ -34,6 +35,19 @@ CONDITIONS = Conditions(
     duration_s=10,
     timeout_s=2,
     link="tbf",
+)
+
+FACTS = HostFacts(
+    machine="x86_64",
+    kernel="6.1.0",
+    cpu="EPYC",
+    cpus=4,
+    memory_bytes=1 << 30,
+    page_bytes=4096,
+    in_namespace=False,
+    is_root=True,
+    nginx="nginx/1.22.1",
+    clock_s=0.0,
 )
 
 METRICS = HostMetrics(

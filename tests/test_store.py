@@ -3,9 +3,8 @@
 import json
 import signal
 import sqlite3
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -18,10 +17,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from campaigns import as_before_migrations, with_labels
+import samples
+from campaigns import as_before_migrations, sql, with_labels
+from commands import ran
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.probing import Probe, Reading
 from intop.domain.results import (
     Candidate,
     Ceiling,
@@ -41,14 +42,13 @@ from intop.domain.results import (
     TriedDuration,
     Verdict,
 )
-from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from samples import CONDITIONS, METRICS
+from samples import FACTS, METRICS, MODELS, VERDICT
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
@@ -58,33 +58,24 @@ PLAN = [
 ]
 
 
+MADE = replace(
+    samples.trial(),
+    planned=PLAN[1],
+    seconds=12.25,
+    seed=4_294_967_295,
+    histogram=Histogram.from_pairs([(1000, 980), (50_000, 20)]),
+    achieved_rps=99.5,
+    errors={"connect": 0, "timeout": 2},
+    metrics={"lb": METRICS, "lg": replace(METRICS, cpu=0.5)},
+)
+
+
 def trial(**changes: Any) -> Trial:
-    values: dict[str, Any] = {
-        "planned": PLAN[1],
-        "stage": "collect",
-        "attempt": 0,
-        "status": "ok",
-        "detail": "",
-        "conditions": CONDITIONS,
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "seconds": 12.25,
-        "seed": 4_294_967_295,
-        "tool_version": "0.1.0",
-        "histogram": Histogram.from_pairs([(1000, 980), (50_000, 20)]),
-        "achieved_rps": 99.5,
-        "errors": {"connect": 0, "timeout": 2},
-        "metrics": {"lb": METRICS, "lg": replace(METRICS, cpu=0.5)},
-    }
-    return Trial(**(values | changes))
+    return replace(MADE, **changes)
 
 
 FAILED = trial(
-    status="failed",
-    detail="lb: refused",
-    histogram=None,
-    achieved_rps=0.0,
-    errors={},
-    metrics={},
+    status="failed", detail="refused", histogram=None, achieved_rps=0.0, errors={}, metrics={}
 )
 
 
@@ -233,9 +224,7 @@ def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, path: Path) ->
     store.write_plan(subject, "collect", PLAN)
     store.add(subject, trial())
     store.add(subject, replace(FAILED, attempt=1))
-    with sqlite3.connect(path) as connection:
-        found = connection.execute("select p99_ms, status from trial order by id").fetchall()
-    connection.close()
+    found = sql(path, "select p99_ms, status from trial order by id")
     assert [(trial().p99_ms, "ok"), (None, "failed")] == found
 
 
@@ -257,9 +246,7 @@ with t.opened(sys.argv[1]) as store:
 
 def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(path: Path) -> None:
     script = KILLED.format(paths=[p for p in sys.path if p], file=__file__)
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=120
-    )
+    done = ran(sys.executable, "-c", script, path)
     assert -signal.SIGKILL == done.returncode, done.stderr
     with opened(str(path)) as store:
         campaign = store.latest("study")
@@ -272,16 +259,8 @@ def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path:
     subject = begun(store)
     store.write_plan(subject, "collect", PLAN)
     store.add(subject, trial())
-    query = (
-        "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", query, str(path), "select count(*) from trial"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    query = f"sqlite3.connect({str(path)!r}).execute('select count(*) from trial').fetchone()"
+    done = ran(sys.executable, "-c", f"import sqlite3; print({query})", check=True)
     assert "(1,)" == done.stdout.strip()
 
 
@@ -291,8 +270,7 @@ def test_a_trial_of_an_earlier_version_lacks_evidence_and_loads(store: Store, pa
     store.add(subject, trial())
     later = ("memory_before_mib", "time_wait_before", "foreign_cpu", "foreign_program", "load_cpu")
     metrics = {k: v for k, v in asdict(METRICS).items() if k not in later}
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE trial SET metrics = ?", (json.dumps({"lb": metrics}),))
+    sql(path, "update trial set metrics = ?", json.dumps({"lb": metrics}))
     (found,) = store.trials(subject)
     assert {"lb": METRICS} == found.metrics
     assert (None, None) == (found.metrics["lb"].foreign_cpu, found.metrics["lb"].time_wait_before)
@@ -301,14 +279,8 @@ def test_a_trial_of_an_earlier_version_lacks_evidence_and_loads(store: Store, pa
 def test_evidence_comes_back(store: Store) -> None:
     subject = begun(store)
     store.write_plan(subject, "collect", PLAN)
-    seen = replace(
-        METRICS,
-        memory_before_mib=90.5,
-        time_wait_before=7,
-        foreign_cpu=0.25,
-        foreign_program="cc1",
-        load_cpu=0.5,
-    )
+    before = replace(METRICS, memory_before_mib=90.5, time_wait_before=7)
+    seen = replace(before, foreign_cpu=0.25, foreign_program="cc1", load_cpu=0.5)
     store.add(subject, trial(metrics={"lg": seen}))
     (found,) = store.trials(subject)
     assert {"lg": seen} == found.metrics
@@ -316,18 +288,6 @@ def test_evidence_comes_back(store: Store) -> None:
 
 # Results ------------------------------------------------------------------------------------------
 
-VERDICT = Verdict(
-    configuration=TUNED,
-    origin="candidate 1",
-    default_p99_ms=30.5,
-    tuned_p99_ms=10.25,
-    ratio=3.0,
-    ratio_low=2.5,
-    ratio_high=3.5,
-    level=0.95,
-    pairs=8,
-    failures=1,
-)
 RANKING = Ranking(
     importances=(Importance(key="a.b", mean=0.75, sd=0.1), Importance(key="a.c", mean=0.25, sd=0)),
     chosen=("a.b",),
@@ -351,18 +311,7 @@ SEARCH = Search(
     convergences=(Convergence(model="rf", best_ms=(30.0, 9.5), converged_at=1, seconds=0.5),),
 )
 PROBE = Probe(
-    facts=HostFacts(
-        machine="x86_64",
-        kernel="6.18.0",
-        cpu="EPYC",
-        cpus=2,
-        memory_bytes=1 << 34,
-        page_bytes=4096,
-        in_namespace=True,
-        is_root=True,
-        nginx="nginx/1.22.1",
-        clock_s=1795245568.331601,
-    ),
+    facts=replace(FACTS, memory_bytes=1 << 34, in_namespace=True, clock_s=1795245568.331601),
     readings={
         "net.core.somaxconn": Reading("writable", "4096"),
         "vm.nosuch": Reading("missing", ""),
@@ -376,17 +325,6 @@ SIDES = SideBySide(
     requests=Pairwise(default=300, tuned=301),
     achieved_rps=Pairwise(default=150.0, tuned=150.5),
     error_share=Pairwise(default=0.0, tuned=0.01),
-)
-MODELS = SpeedUps(
-    models=(
-        ModelSpeedUp(
-            model="rf", arm="rf", rounds=3, p99_ms=9.5, ratio=RatioInterval(2.0, 1.5, 2.5)
-        ),
-        ModelSpeedUp(model="xgb", arm="candidate 1", rounds=2, failures=1),
-    ),
-    level=0.95,
-    rounds=3,
-    mean=RatioInterval(2.0, 1.5, 2.5),
 )
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, sides=SIDES, models=MODELS)
 PILOT = Pilot(
@@ -465,79 +403,49 @@ def test_a_verdict_keeps_its_sides_and_what_models_were_worth(store: Store) -> N
     assert JUDGED == store.get(subject, Verdict)
 
 
-def without(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Take from the one result in a store what an earlier version didn't write."""
-    with sqlite3.connect(path) as connection:
-        (text,) = connection.execute("select document from result").fetchone()
-        document = json.loads(text)
-        edit(document)
-        connection.execute("update result set document = ?", (json.dumps(document),))
-    connection.close()
+LATER: dict[type, str] = {
+    Ranking: "probe_level error_rate keep saved",
+    Importance: "permutation permutation_sd above passes",
+    Search: "winners",
+    Candidate: "spread penalised_p99_ms",
+    Convergence: "algorithm predictions restarts",
+    Verdict: "rounds planned_rounds looks sides models",
+    Training: "configurations ceiling target unit",
+    ModelError: "coverage level regret held_out",
+}
+"""What came later than the first version of a result and of its parts."""
 
 
-def test_a_ranking_of_before_there_were_probes_is_read(store: Store, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("result", "parts"),
+    [
+        (RANKING, {"importances": Importance}),
+        (SEARCH, {"candidates": Candidate, "convergences": Convergence}),
+        (VERDICT, {}),
+        (TRAINING, {"errors": ModelError}),
+    ],
+    ids=["before-probes", "before-algorithms", "before-looks", "before-intervals"],
+)
+def test_a_result_of_an_earlier_version_is_read(
+    store: Store, path: Path, result: Any, parts: dict[str, type]
+) -> None:
     subject = begun(store)
-    store.put(subject, RANKING)
+    store.put(subject, result)
+    ((text,),) = sql(path, "select document from result")
+    document = json.loads(text)
+    of_parts = [(one, LATER[kind]) for name, kind in parts.items() for one in document[name]]
+    for one, later in [(document, LATER[type(result)]), *of_parts]:
+        for name in later.split():
+            del one[name]
+    sql(path, "update result set document = ?", json.dumps(document))
+    assert result == store.get(subject, type(result))
 
-    def earlier(document: dict[str, Any]) -> None:
-        for later in ("probe_level", "error_rate", "keep", "saved"):
-            del document[later]
-        for importance in document["importances"]:
-            for later in ("permutation", "permutation_sd", "above", "passes"):
-                del importance[later]
 
-    without(path, earlier)
-    assert RANKING == store.get(subject, Ranking)
+def test_what_an_earlier_version_did_not_find_has_a_default() -> None:
     assert () == RANKING.passing
-
-
-def test_a_search_of_before_there_were_algorithms_is_read(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.put(subject, SEARCH)
-
-    def earlier(document: dict[str, Any]) -> None:
-        for later in ("spread", "penalised_p99_ms"):
-            del document["candidates"][0][later]
-        for later in ("algorithm", "predictions", "restarts"):
-            del document["convergences"][0][later]
-        del document["winners"]
-
-    without(path, earlier)
-    assert SEARCH == store.get(subject, Search)
     assert 9.5 == SEARCH.candidates[0].rank_ms
-
-
-def test_a_verdict_of_before_there_were_looks_is_read(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.put(subject, VERDICT)
-
-    def earlier(document: dict[str, Any]) -> None:
-        for later in ("rounds", "planned_rounds", "looks", "sides", "models"):
-            del document[later]
-
-    without(path, earlier)
-    found = store.get(subject, Verdict)
-    assert VERDICT == found
-    assert found is not None
-    assert not found.stopped_early
-
-
-def test_a_training_of_before_there_were_intervals_is_read(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.put(subject, TRAINING)
-    with sqlite3.connect(path) as connection:
-        (text,) = connection.execute("select document from result").fetchone()
-        document = json.loads(text)
-        for later in ("configurations", "ceiling", "target", "unit"):
-            del document[later]
-        for later in ("coverage", "level", "regret", "held_out"):
-            del document["errors"][0][later]
-        connection.execute("update result set document = ?", (json.dumps(document),))
-    connection.close()
-    found = store.get(subject, Training)
-    assert TRAINING == found
-    assert found is not None
-    assert ("svr", "P99", "ms") == (found.best, found.target, found.unit)
+    assert not VERDICT.stopped_early
+    assert ("svr", "P99", "ms") == (TRAINING.best, TRAINING.target, TRAINING.unit)
 
 
 def test_hyperparameters_keep_their_types(store: Store) -> None:
@@ -586,10 +494,7 @@ def test_opening_again_keeps_what_is_there(path: Path) -> None:
 
 
 def tables(path: Path) -> dict[str, str]:
-    with sqlite3.connect(path) as connection:
-        found = dict(connection.execute("select name, sql from sqlite_master where sql not null"))
-    connection.close()
-    return found
+    return dict(sql(path, "select name, sql from sqlite_master where sql not null"))
 
 
 def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
@@ -604,10 +509,8 @@ def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
 def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> None:
     with opened(str(path)):
         pass
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"update {VERSION_TABLE} set version_num = '0099'")
-        connection.execute("pragma journal_mode = delete")
-    connection.close()
+    sql(path, f"update {VERSION_TABLE} set version_num = '0099'")
+    sql(path, "pragma journal_mode = delete")
     before = path.read_bytes()
     told = rf"intop\.db has schema 0099, and this intop knows {HEAD} at most: name anoth"
     for way in (opened, opened_to_read):
@@ -626,10 +529,8 @@ def test_a_store_from_before_migrations_is_taken_over(path: Path, version: int) 
     made = tables(path)
     as_before_migrations(path, version)
     if version == 1:
-        with sqlite3.connect(path) as connection:
-            for column in ("replica", "p99_above_ms"):
-                connection.execute(f"alter table trial drop column {column}")
-        connection.close()
+        for column in ("replica", "p99_above_ms"):
+            sql(path, f"alter table trial drop column {column}")
     with (
         pytest.raises(UsageError, match="made by an earlier intop: any stage brings it up to date"),
         opened_to_read(str(path)),
@@ -684,12 +585,12 @@ def test_a_store_with_labels_gets_the_coordinates_that_they_stand_for(
             connection.execute(f"update {VERSION_TABLE} set version_num = '0002'")
     else:
         as_before_migrations(path, 2)
-    with sqlite3.connect(path) as connection:
-        labels = connection.execute("select label from planned order by id").fetchall()
-        ((document,),) = connection.execute("select document from result").fetchall()
-    connection.close()
+    labels = sql(path, "select label from planned order by id")
+    ((document,),) = sql(path, "select document from result")
     assert [label for _, _, label in LABELLED] == [label for (label,) in labels]
-    assert ["rf", "candidate 1"] == [m["side"] for m in json.loads(document)["models"]["models"]]
+    assert ["RFR", "candidate 1", "LightGBM"] == [
+        m["side"] for m in json.loads(document)["models"]["models"]
+    ]
     with opened(str(path)) as store:
         assert plans == {stage: store.plan(subject, stage) for stage in plans}
         assert JUDGED == store.get(subject, Verdict)
@@ -706,15 +607,11 @@ def test_a_store_with_a_label_that_nobody_of_us_wrote_is_left_as_it_is(
     with opened(str(path)) as store:
         store.write_plan(begun(store), stage, PLAN[1:2])
     as_before_migrations(path, 2)
-    with sqlite3.connect(path) as connection:
-        connection.execute("update planned set label = ?", (label,))
-    connection.close()
+    sql(path, "update planned set label = ?", label)
     for _ in range(2):
         with pytest.raises(UsageError, match=r"intop\.db can't be opened"), opened(str(path)):
             pytest.fail("must not open")
-    with sqlite3.connect(path) as connection:
-        assert [(label,)] == connection.execute("select label from planned").fetchall()
-    connection.close()
+    assert [(label,)] == sql(path, "select label from planned")
 
 
 def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
