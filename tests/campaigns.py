@@ -1,7 +1,9 @@
 """A small study whose lab isn't up, and campaigns of it as they lie in a store."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
@@ -79,6 +81,12 @@ update planned set arm = case
     else ''
 end
 """
+
+
+def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """The rows that a statement gives; what it changes in a store is kept."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
 
 
 def with_labels(connection: sqlite3.Connection) -> None:

@@ -14,6 +14,7 @@ from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
 from intop.domain.histogram import Histogram
+from intop.domain.probing import HostFacts
 from intop.domain.ranking import Importance, Ranking
 from intop.domain.search import Convergence, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
@@ -40,6 +41,19 @@ CONDITIONS = Conditions(
     timeout_s=2,
     link="tbf",
     paths="/",
+)
+
+FACTS = HostFacts(
+    machine="x86_64",
+    kernel="6.1.0",
+    cpu="EPYC",
+    cpus=4,
+    memory_bytes=1 << 30,
+    page_bytes=4096,
+    in_namespace=False,
+    is_root=True,
+    nginx="nginx/1.22.1",
+    clock_s=0.0,
 )
 
 METRICS = HostMetrics(

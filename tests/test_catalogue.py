@@ -14,17 +14,9 @@ from intop.hosts.sysctl import path_of
 SHIPPED = Path(__file__).parents[1] / "configs" / "parameters.toml"
 
 FIELDS: dict[str, Any] = {
-    "key": "net.core.somaxconn",
-    "kind": "integer",
-    "low": 16,
-    "high": 65535,
-    "scale": "log",
-    "unit": "",
-    "scope": "namespace",
-    "risk": "low",
-    "mechanism": "m",
-    "document": "d",
-}
+    "key": "net.core.somaxconn", "kind": "integer", "low": 16, "high": 65535, "scale": "log",
+    "unit": "", "scope": "namespace", "risk": "low", "mechanism": "m", "document": "d",
+}  # fmt: skip
 
 
 def entry(table: str, fields: dict[str, Any]) -> str:
@@ -135,11 +127,8 @@ def test_a_denied_key_in_a_users_catalogue_is_refused_by_name_and_reason(
 
 
 def test_no_field_of_a_file_can_lift_the_deny_list(tmp_path: Path) -> None:
-    found = problems(
-        tmp_path,
-        parameter(key="kernel.sysrq", allow=True),
-        head='schema = 1\nallow = ["kernel.sysrq"]\n',
-    )
+    head = 'schema = 1\nallow = ["kernel.sysrq"]\n'
+    found = problems(tmp_path, parameter(key="kernel.sysrq", allow=True), head=head)
     assert any("allow: is not a known table" in problem for problem in found)
     assert any("parameter.0.allow: extra inputs are not permitted" in p for p in found)
 
@@ -163,88 +152,58 @@ def test_what_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
 # Other mistakes -----------------------------------------------------------------------------------
 
 RANGE = [{"name": "min", "low": 1, "high": 9}]
+NO_RANGE = {"low": None, "high": None}
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"low": None}, "own.toml:2: parameter.0: low and high belong to an integer, and only"),
-        ({"low": 9, "high": 9}, "own.toml:2: parameter.0: low must be below high, got 9 and 9"),
-        ({"low": 0}, "own.toml:2: parameter.0: a log scale needs low of at least 1, got 0"),
-        ({"scale": None}, "own.toml:2: parameter.0: scale is missing"),
-        ({"scale": "cubic"}, "own.toml:7: parameter.0.scale: input should be 'linear' or 'log'"),
-        ({"kind": "float"}, "own.toml:4: parameter.0.kind: input should be 'integer', 'boolean'"),
-        ({"kind": "vector", "components": RANGE}, "own.toml:2: parameter.0: low and high belong"),
-        (
-            {"kind": "vector", "low": None, "high": None},
-            "own.toml:2: parameter.0: a parameter of kind vector has a range and no choices",
-        ),
-        ({"kind": "boolean"}, "own.toml:2: parameter.0: low and high belong to an integer"),
-        ({"choices": ["a", "b"]}, "own.toml:2: parameter.0: a parameter of kind integer has a ran"),
-        ({"mechanism": ""}, "own.toml:11: parameter.0.mechanism: string should have at least 1"),
-        ({"colour": "red"}, "own.toml:13: parameter.0.colour: extra inputs are not permitted"),
-        ({"ram_fraction": 0.5}, "own.toml:2: parameter.0: ram_fraction needs one of the units"),
-        ({"document": None}, "own.toml:2: parameter.0.document: field required"),
-        (
-            {"presence": {"sense": "5.1"}},
-            "own.toml:13: parameter.0.presence.sense: extra inputs are not permitted",
-        ),
-        (
-            {"presence": {"since": "5", "source": "s"}},
-            "own.toml:2: parameter.0: a kernel's version is two numbers such as 5.14, got '5'",
-        ),
-        ({"presence": {"since": "5.14"}}, "own.toml:2: parameter.0: presence needs a source"),
+        ({"low": None}, "2: parameter.0: low and high belong to an integer, and only"),
+        ({"low": 9, "high": 9}, "2: parameter.0: low must be below high, got 9 and 9"),
+        ({"low": 0}, "2: parameter.0: a log scale needs low of at least 1, got 0"),
+        ({"scale": None}, "2: parameter.0: scale is missing"),
+        ({"scale": "cubic"}, "7: parameter.0.scale: input should be 'linear' or 'log'"),
+        ({"kind": "float"}, "4: parameter.0.kind: input should be 'integer', 'boolean'"),
+        ({"kind": "vector", "components": RANGE}, "2: parameter.0: low and high belong"),
+        ({"kind": "vector"} | NO_RANGE, "2: parameter.0: a parameter of kind vector has a range"),
+        ({"kind": "boolean"}, "2: parameter.0: low and high belong to an integer"),
+        ({"choices": ["a", "b"]}, "2: parameter.0: a parameter of kind integer has a ran"),
+        ({"mechanism": ""}, "11: parameter.0.mechanism: string should have at least 1"),
+        ({"colour": "red"}, "13: parameter.0.colour: extra inputs are not permitted"),
+        ({"ram_fraction": 0.5}, "2: parameter.0: ram_fraction needs one of the units"),
+        ({"document": None}, "2: parameter.0.document: field required"),
+        ({"presence": {"sense": "5.1"}}, "13: parameter.0.presence.sense: extra inputs are not"),
+        ({"presence": {"since": "5", "source": "s"}},
+         "2: parameter.0: a kernel's version is two numbers such as 5.14, got '5'"),
+        ({"presence": {"since": "5.14"}}, "2: parameter.0: presence needs a source"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_parameter_is_told_with_its_place(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
     (found,) = problems(tmp_path, parameter(**changes))
-    assert found.startswith(expected)
+    assert found.startswith(f"own.toml:{expected}")
 
 
-TWO = (parameter(), parameter(key="net.core.rmem_max"), choice("net.ipv4.tcp_tw_reuse", "0", "1"))
+SOMAXCONN, REUSE = "net.core.somaxconn", "net.ipv4.tcp_tw_reuse"
+TWO = (parameter(), parameter(key="net.core.rmem_max"), choice(REUSE, "0", "1"))
+NEEDS = {"kind": "requires", "key": REUSE, "needs": REUSE, "values": ["1"], "to_be": ["1"]}
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"kind": "increasing", "key": "net.x.y"}, "net.x.y is not in the catalogue"),
-        (
-            {"kind": "less", "low": "net.core.somaxconn", "high": "net.x.y"},
-            "net.x.y is not a number of the catalogue",
-        ),
-        (
-            {"kind": "less", "low": "net.ipv4.tcp_tw_reuse", "high": "net.core.somaxconn"},
-            "net.ipv4.tcp_tw_reuse is not a number of the catalogue",
-        ),
-        (
-            {"kind": "exclusive", "keys": ["net.core.somaxconn", "net.x.y"]},
-            "net.x.y is not in the catalogue",
-        ),
-        (
-            {
-                "kind": "requires",
-                "key": "net.ipv4.tcp_tw_reuse",
-                "values": ["1"],
-                "needs": "net.x.y",
-                "to_be": ["1"],
-            },
-            "net.x.y is not in the catalogue",
-        ),
-        (
-            {
-                "kind": "requires",
-                "key": "net.ipv4.tcp_tw_reuse",
-                "values": ["7"],
-                "needs": "net.ipv4.tcp_tw_reuse",
-                "to_be": ["1"],
-            },
-            "'7' is no choice of net.ipv4.tcp_tw_reuse",
-        ),
+        ({"kind": "less", "low": SOMAXCONN, "high": "net.x.y"},
+         "net.x.y is not a number of the catalogue"),
+        ({"kind": "less", "low": REUSE, "high": SOMAXCONN},
+         f"{REUSE} is not a number of the catalogue"),
+        ({"kind": "exclusive", "keys": [SOMAXCONN, "net.x.y"]}, "net.x.y is not in the catalogue"),
+        (NEEDS | {"needs": "net.x.y"}, "net.x.y is not in the catalogue"),
+        (NEEDS | {"values": ["7"]}, f"'7' is no choice of {REUSE}"),
         ({"kind": "different"}, "input tag 'different' found using 'kind' does not match any"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_constraint_is_told_with_its_place(
     tmp_path: Path, fields: dict[str, Any], expected: str
 ) -> None:
@@ -270,10 +229,7 @@ def test_a_parameter_that_stands_there_twice_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        (
-            {"key": "net.core.somaxconn"},
-            "own.toml:14: former.0.key: net.core.somaxconn stands ther",
-        ),
+        ({"key": SOMAXCONN}, "own.toml:14: former.0.key: net.core.somaxconn stands ther"),
         ({"key": "no key"}, "own.toml:14: former.0.key: string should match pattern"),
         ({"became": None}, "own.toml:13: former.0.became: field required"),
         ({"source": None}, "own.toml:13: former.0.source: field required"),
@@ -305,36 +261,24 @@ def test_a_file_of_another_shape_is_told(tmp_path: Path, head: str, expected: st
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    found = problems(
-        tmp_path,
-        parameter(key="kernel.sysrq"),
-        parameter(low=0),
-        constraint(kind="increasing", key="net.x.y"),
-        head="schema = 7\n",
-    )
-    assert ["schema", "parameter.0", "parameter.1", "constraint.0"] == [
-        problem.split(": ")[1] for problem in found
-    ]
+    wrong = (parameter(key="kernel.sysrq"), parameter(low=0))
+    order = constraint(kind="increasing", key="net.x.y")
+    found = problems(tmp_path, *wrong, order, head="schema = 7\n")
+    places = [problem.split(": ")[1] for problem in found]
+    assert ["schema", "parameter.0", "parameter.1", "constraint.0"] == places
 
 
 def test_constraints_are_read(tmp_path: Path) -> None:
+    ends = [{"name": name, "low": 1, "high": 9} for name in ("min", "max")]
     found = loaded(
         tmp_path,
         parameter(key="net.core.a"),
-        parameter(
-            key="net.core.v",
-            kind="vector",
-            low=None,
-            high=None,
-            components=[{"name": "min", "low": 1, "high": 9}, {"name": "max", "low": 1, "high": 9}],
-        ),
+        parameter(key="net.core.v", kind="vector", components=ends, **NO_RANGE),
         choice("net.core.c", "x", "y"),
-        parameter(key="net.core.b", kind="boolean", low=None, high=None, scale=None),
+        parameter(key="net.core.b", kind="boolean", scale=None, **NO_RANGE),
         constraint(kind="increasing", key="net.core.v", gap=3),
         constraint(kind="less", low="net.core.a", high="net.core.v[max]"),
-        constraint(
-            kind="requires", key="net.core.c", values=["x"], needs="net.core.b", to_be=["1"]
-        ),
+        constraint(**NEEDS | {"key": "net.core.c", "values": ["x"], "needs": "net.core.b"}),
         constraint(kind="exclusive", keys=["net.core.a", "net.core.b"]),
     )
     assert (

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import ran
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
 from intop.config.source import LARGEST_FILE, LONGEST_LINE, MOST_PROBLEMS
@@ -141,14 +142,8 @@ def test_the_untouched_files_are_read(folder: Path) -> None:
 
 def asked(path: Path) -> tuple[int, str]:
     """What the command line does about a file; it must not wait for one that never ends."""
-    done = subprocess.run(
-        [sys.executable, "-m", "intop", "doctor", "-c", path],
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-    )
+    doctor = [sys.executable, "-m", "intop", "doctor", "-c", path]
+    done = ran(*doctor, errors="surrogateescape", stdin=subprocess.DEVNULL, timeout=60)
     assert "Traceback" not in done.stderr
     assert "" == done.stdout
     return done.returncode, done.stderr

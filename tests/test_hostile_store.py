@@ -5,13 +5,12 @@ import os
 import sqlite3
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from campaigns import with_labels
+from campaigns import sql, with_labels
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -45,12 +44,6 @@ def read_all(store: Store) -> tuple[list[Trial], Verdict | None]:
     return store.trials(subject), store.get(subject, Verdict)
 
 
-def written(path: Path, table: str, column: str, value: Any) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"update {table} set {column} = ?", (value,))
-    connection.close()
-
-
 def test_the_untouched_store_is_read(path: Path) -> None:
     """Else all that is refused below may have been refused for something else."""
     with opened(str(path)) as store:
@@ -74,12 +67,7 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "errors", '{"connect": "none"}', "trial 1"),
         ("trial", "errors", '{"connect": 1e400}', "trial 1"),
         ("trial", "metrics", "[]", "trial 1"),
-        (
-            "trial",
-            "metrics",
-            NAN,
-            "trial 1",
-        ),
+        ("trial", "metrics", NAN, "trial 1"),
         ("trial", "metrics", '{"lb": {"cpu": 1}}', "trial 1"),
         ("trial", "conditions", "{}", "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"altitude": 1}), "trial 1"),
@@ -93,7 +81,7 @@ def test_the_untouched_store_is_read(path: Path) -> None:
 def test_what_nobody_of_us_wrote_is_named(
     path: Path, table: str, column: str, value: str, named: str
 ) -> None:
-    written(path, table, column, value)
+    sql(path, f"update {table} set {column} = ?", value)
     with (
         pytest.raises(IntopError, match=rf"^the store's {named} is not as this intop writes it: "),
         opened(str(path)) as store,
@@ -101,22 +89,13 @@ def test_what_nobody_of_us_wrote_is_named(
         read_all(store)
 
 
-COLUMNS = [
-    ("trial", c) for c in ("status", "histogram", "errors", "metrics", "conditions", "detail")
-]
-COLUMNS += [("planned", "configuration"), ("planned", "arm"), ("result", "document")]
-
-COLUMNS += [
-    ("planned", "round"),
-    ("planned", "series"),
-    ("planned", "step"),
-    ("planned", "reason"),
-    ("planned", "duration_s"),
-    ("trial", "seconds"),
-    ("trial", "attempt"),
-    ("trial", "detail"),
-    ("campaign", "started_at"),
-]
+PLACES = {
+    "trial": "status histogram errors metrics conditions detail seconds attempt",
+    "planned": "configuration arm round series step reason duration_s",
+    "result": "document",
+    "campaign": "started_at",
+}
+COLUMNS = [(table, column) for table, columns in PLACES.items() for column in columns.split()]
 
 
 def test_any_row_is_read_or_named(path: Path) -> None:
@@ -175,9 +154,7 @@ def not_opened(url: str) -> str:
 
 
 def test_a_store_that_was_cut_off_is_named(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("pragma wal_checkpoint(truncate)")
-    connection.close()
+    sql(path, "pragma wal_checkpoint(truncate)")
     whole = path.read_bytes()
     for length in (10, 100, 4096, len(whole) // 2, len(whole) - 4096):
         path.write_bytes(whole[:length])
@@ -205,22 +182,15 @@ def test_what_is_no_file_is_no_store(tmp_path: Path, kind: str) -> None:
 )
 def test_another_programs_database_is_not_written_to(tmp_path: Path, schema: str) -> None:
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(schema)
-    connection.close()
+    sql(path, schema)
     assert "is the database of another program: name another store" in not_opened(str(path))
-    with sqlite3.connect(path) as connection:
-        assert [(schema.replace("create table", "CREATE TABLE"),)] == connection.execute(
-            "select sql from sqlite_master"
-        ).fetchall()
-    connection.close()
+    made = schema.replace("create table", "CREATE TABLE")
+    assert [(made,)] == sql(path, "select sql from sqlite_master")
 
 
 def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        for table in (VERSION_TABLE, "trial", "planned", "result"):
-            connection.execute(f"drop table {table}")
-    connection.close()
+    for table in (VERSION_TABLE, "trial", "planned", "result"):
+        sql(path, f"drop table {table}")
     with opened(str(path)) as store:
         assert store.latest("study") is not None
 
@@ -233,10 +203,7 @@ def test_an_odd_schema_is_refused_or_brought_up(path: Path, version: object) -> 
         connection.execute("create table meta (schema_version)")
         connection.execute("insert into meta values (?)", (version,))
     connection.close()
-    with sqlite3.connect(path) as connection:
-        before = connection.execute("select count(*) from trial").fetchone()
-    connection.close()
-    assert (1,) == before
+    assert [(1,)] == sql(path, "select count(*) from trial")
     if version is None:
         with opened(str(path)) as store:
             read_all(store)

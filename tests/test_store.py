@@ -3,7 +3,6 @@
 import json
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,15 +18,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import samples
-from campaigns import as_before_migrations, with_labels
+from campaigns import as_before_migrations, sql, with_labels
+from commands import ran
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.domain.probing import HostFacts, Probe, Reading
+from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Search
-from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.stats import RatioInterval
 from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -35,7 +33,7 @@ from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from samples import CONDITIONS, METRICS
+from samples import FACTS, METRICS, MODELS, VERDICT
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
@@ -45,34 +43,25 @@ PLAN = [
 ]
 
 
+MADE = replace(
+    samples.trial(),
+    planned=PLAN[1],
+    seconds=12.25,
+    seed=4_294_967_295,
+    histogram=Histogram.from_pairs([(1000, 980), (50_000, 20)]),
+    achieved_rps=99.5,
+    errors={"connect": 0, "timeout": 2},
+    metrics={"lb": METRICS, "lg": replace(METRICS, cpu=0.5)},
+    replica="lb",
+)
+
+
 def trial(**changes: Any) -> Trial:
-    values: dict[str, Any] = {
-        "planned": PLAN[1],
-        "stage": "collect",
-        "attempt": 0,
-        "status": "ok",
-        "detail": "",
-        "conditions": CONDITIONS,
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "seconds": 12.25,
-        "seed": 4_294_967_295,
-        "tool_version": "0.1.0",
-        "replica": "lb",
-        "histogram": Histogram.from_pairs([(1000, 980), (50_000, 20)]),
-        "achieved_rps": 99.5,
-        "errors": {"connect": 0, "timeout": 2},
-        "metrics": {"lb": METRICS, "lg": replace(METRICS, cpu=0.5)},
-    }
-    return Trial(**(values | changes))
+    return replace(MADE, **changes)
 
 
 FAILED = trial(
-    status="failed",
-    detail="lb: refused",
-    histogram=None,
-    achieved_rps=0.0,
-    errors={},
-    metrics={},
+    status="failed", detail="refused", histogram=None, achieved_rps=0.0, errors={}, metrics={}
 )
 
 
@@ -221,9 +210,7 @@ def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, path: Path) ->
     store.write_plan(subject, "collect", PLAN)
     store.add(subject, trial())
     store.add(subject, replace(FAILED, attempt=1))
-    with sqlite3.connect(path) as connection:
-        found = connection.execute("select p99_ms, status from trial order by id").fetchall()
-    connection.close()
+    found = sql(path, "select p99_ms, status from trial order by id")
     assert [(trial().p99_ms, "ok"), (None, "failed")] == found
 
 
@@ -245,9 +232,7 @@ with t.opened(sys.argv[1]) as store:
 
 def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(path: Path) -> None:
     script = KILLED.format(paths=[p for p in sys.path if p], file=__file__)
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=120
-    )
+    done = ran(sys.executable, "-c", script, path)
     assert -signal.SIGKILL == done.returncode, done.stderr
     with opened(str(path)) as store:
         campaign = store.latest("study")
@@ -260,30 +245,16 @@ def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path:
     subject = begun(store)
     store.write_plan(subject, "collect", PLAN)
     store.add(subject, trial())
-    query = (
-        "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", query, str(path), "select count(*) from trial"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    query = f"sqlite3.connect({str(path)!r}).execute('select count(*) from trial').fetchone()"
+    done = ran(sys.executable, "-c", f"import sqlite3; print({query})", check=True)
     assert "(1,)" == done.stdout.strip()
 
 
 def test_evidence_comes_back(store: Store) -> None:
     subject = begun(store)
     store.write_plan(subject, "collect", PLAN)
-    seen = replace(
-        METRICS,
-        memory_before_mib=90.5,
-        time_wait_before=7,
-        foreign_cpu=0.25,
-        foreign_program="cc1",
-        load_cpu=0.5,
-    )
+    before = replace(METRICS, memory_before_mib=90.5, time_wait_before=7)
+    seen = replace(before, foreign_cpu=0.25, foreign_program="cc1", load_cpu=0.5)
     store.add(subject, trial(metrics={"lg": seen}))
     (found,) = store.trials(subject)
     assert {"lg": seen} == found.metrics
@@ -291,7 +262,6 @@ def test_evidence_comes_back(store: Store) -> None:
 
 # Results ------------------------------------------------------------------------------------------
 
-VERDICT = replace(samples.VERDICT, configuration=TUNED, failures=1)
 RANKING = samples.ranking(
     samples.importance("a.b", 0.75, sd=0.1), samples.importance("a.c", 0.25), chosen=["a.b"]
 )
@@ -312,33 +282,11 @@ SEARCH = samples.search(
     candidates=(Candidate(configuration=TUNED, predicted_p99_ms=9.5, model="ensemble"),),
 )
 PROBE = Probe(
-    facts=HostFacts(
-        machine="x86_64",
-        kernel="6.18.0",
-        cpu="EPYC",
-        cpus=2,
-        memory_bytes=1 << 34,
-        page_bytes=4096,
-        in_namespace=True,
-        is_root=True,
-        nginx="nginx/1.22.1",
-        clock_s=1795245568.331601,
-    ),
+    facts=replace(FACTS, memory_bytes=1 << 34, in_namespace=True, clock_s=1795245568.331601),
     readings={
         "net.core.somaxconn": Reading("writable", "4096"),
         "vm.nosuch": Reading("missing", ""),
     },
-)
-MODELS = SpeedUps(
-    models=(
-        ModelSpeedUp(
-            model="rf", arm="rf", rounds=3, p99_ms=9.5, ratio=RatioInterval(2.0, 1.5, 2.5)
-        ),
-        ModelSpeedUp(model="xgb", arm="candidate 1", rounds=2, failures=1),
-    ),
-    level=0.95,
-    rounds=3,
-    mean=RatioInterval(2.0, 1.5, 2.5),
 )
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, models=MODELS)
 PILOT = Pilot(
@@ -421,9 +369,7 @@ def test_a_result_that_lacks_something_is_named_with_its_campaign(store: Store, 
     """Such as one of an intop that was never released. Nothing is made up for it."""
     subject = begun(store)
     store.put(subject, VERDICT)
-    with sqlite3.connect(path) as connection:
-        connection.execute("update result set document = json_remove(document, '$.looks')")
-    connection.close()
+    sql(path, "update result set document = json_remove(document, '$.looks')")
     told = r"result verdict of campaign 1 is not as this intop writes it: looks: Field required\. B"
     with pytest.raises(IntopError, match=told):
         store.get(subject, Verdict)
@@ -475,10 +421,7 @@ def test_opening_again_keeps_what_is_there(path: Path) -> None:
 
 
 def tables(path: Path) -> dict[str, str]:
-    with sqlite3.connect(path) as connection:
-        found = dict(connection.execute("select name, sql from sqlite_master where sql not null"))
-    connection.close()
-    return found
+    return dict(sql(path, "select name, sql from sqlite_master where sql not null"))
 
 
 def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
@@ -493,10 +436,8 @@ def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
 def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> None:
     with opened(str(path)):
         pass
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"update {VERSION_TABLE} set version_num = '0099'")
-        connection.execute("pragma journal_mode = delete")
-    connection.close()
+    sql(path, f"update {VERSION_TABLE} set version_num = '0099'")
+    sql(path, "pragma journal_mode = delete")
     before = path.read_bytes()
     told = rf"intop\.db has schema 0099, and this intop knows {HEAD} at most: name anoth"
     for way in (opened, opened_to_read):
@@ -515,10 +456,8 @@ def test_a_store_from_before_migrations_is_taken_over(path: Path, version: int) 
     made = tables(path)
     as_before_migrations(path, version)
     if version == 1:
-        with sqlite3.connect(path) as connection:
-            for column in ("replica", "p99_above_ms"):
-                connection.execute(f"alter table trial drop column {column}")
-        connection.close()
+        for column in ("replica", "p99_above_ms"):
+            sql(path, f"alter table trial drop column {column}")
     with (
         pytest.raises(UsageError, match="made by an earlier intop: any stage brings it up to date"),
         opened_to_read(str(path)),
@@ -573,12 +512,12 @@ def test_a_store_with_labels_gets_the_coordinates_that_they_stand_for(
             connection.execute(f"update {VERSION_TABLE} set version_num = '0002'")
     else:
         as_before_migrations(path, 2)
-    with sqlite3.connect(path) as connection:
-        labels = connection.execute("select label from planned order by id").fetchall()
-        ((document,),) = connection.execute("select document from result").fetchall()
-    connection.close()
+    labels = sql(path, "select label from planned order by id")
+    ((document,),) = sql(path, "select document from result")
     assert [label for _, _, label in LABELLED] == [label for (label,) in labels]
-    assert ["rf", "candidate 1"] == [m["side"] for m in json.loads(document)["models"]["models"]]
+    assert ["RFR", "candidate 1", "LightGBM"] == [
+        m["side"] for m in json.loads(document)["models"]["models"]
+    ]
     with opened(str(path)) as store:
         assert plans == {stage: store.plan(subject, stage) for stage in plans}
         assert JUDGED == store.get(subject, Verdict)
@@ -595,15 +534,11 @@ def test_a_store_with_a_label_that_nobody_of_us_wrote_is_left_as_it_is(
     with opened(str(path)) as store:
         store.write_plan(begun(store), stage, PLAN[1:2])
     as_before_migrations(path, 2)
-    with sqlite3.connect(path) as connection:
-        connection.execute("update planned set label = ?", (label,))
-    connection.close()
+    sql(path, "update planned set label = ?", label)
     for _ in range(2):
         with pytest.raises(UsageError, match=r"intop\.db can't be opened"), opened(str(path)):
             pytest.fail("must not open")
-    with sqlite3.connect(path) as connection:
-        assert [(label,)] == connection.execute("select label from planned").fetchall()
-    connection.close()
+    assert [(label,)] == sql(path, "select label from planned")
 
 
 def test_what_was_stopped_before_its_end_is_pruned_and_the_rest_stays_overloaded(

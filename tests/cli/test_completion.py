@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import select
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
+from commands import ran
 from intop.cli import cli
 from intop.domain.cluster import native_arch, other_arch
 
@@ -137,14 +137,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def test_a_real_bash_completes(folder: Path, environment: dict[str, str]) -> None:
     (folder / "intop.toml").write_text("[cluster.arm]\n")
-    done = subprocess.run(
-        ["bash", "--norc", "-c", BASH],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=folder,
-        timeout=60,
-    )
+    done = ran("bash", "--norc", "-c", BASH, env=environment, cwd=folder)
     assert (0, "") == (done.returncode, done.stderr)
     *asked, told = done.stdout.splitlines()
     assert ["rollback", "arm", "down"] == [line.strip() for line in asked]
@@ -186,18 +179,8 @@ def test_completion_imports_nothing_heavy(folder: Path) -> None:
         "atexit.register(lambda: print(json.dumps(list(sys.modules)), file=sys.stderr))\n"
         "from intop.cli import main; main()"
     )
-    asked = {
-        "_INTOP_COMPLETE": "bash_complete",
-        "COMP_WORDS": "intop tune --arch ",
-        "COMP_CWORD": "3",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **asked},
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=60,
-    )
+    asked = {"COMP_WORDS": "intop tune --arch ", "COMP_CWORD": "3", "PYTHONPATH": str(ROOT)}
+    asked["_INTOP_COMPLETE"] = "bash_complete"
+    done = ran(sys.executable, "-c", script, env={**os.environ, **asked}, cwd=folder)
     assert "plain,arm" == done.stdout.strip()
     assert not HEAVY & {name.partition(".")[0] for name in json.loads(done.stderr)}

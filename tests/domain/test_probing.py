@@ -21,37 +21,31 @@ from intop.domain.probing import (
     tried_keys,
 )
 from intop.domain.space import Constraint, Exclusion, Order
+from samples import FACTS
 
 MIB = 1 << 20
 CATALOGUE = Path(__file__).parents[2] / "configs" / "parameters.toml"
-FACTS = HostFacts(
-    machine="aarch64",
-    kernel="6.1.0",
-    cpu="Neoverse-N1",
-    cpus=4,
-    memory_bytes=1024 * MIB,
-    page_bytes=4096,
-    in_namespace=False,
-    is_root=True,
-    nginx="nginx/1.22.1",
-    clock_s=0.0,
-)
 CHILD = replace(FACTS, in_namespace=True)
 SOMAXCONN, CONGESTION = "net.core.somaxconn", "net.ipv4.tcp_congestion_control"
 AVAILABLE, ALLOWED = (f"net.ipv4.tcp_{w}_congestion_control" for w in ("available", "allowed"))
 MEM = "net.ipv4.tcp_mem"
 
 
+REFUSED = Reading("writable", "128", "Invalid argument")
+MISSING, UNREADABLE = Reading("missing", ""), Reading("unreadable", "")
+
+
+def writable(value: str) -> Reading:
+    return Reading("writable", value)
+
+
+def readable(value: str) -> Reading:
+    return Reading("readable", value)
+
+
 def parameter(key: str = SOMAXCONN, **changes: Any) -> Parameter:
-    values: dict[str, Any] = {
-        "key": key,
-        "kind": "integer",
-        "unit": "",
-        "scope": "namespace",
-        "risk": "low",
-        "mechanism": "test",
-        "document": "test",
-    }
+    values: dict[str, Any] = {"key": key, "kind": "integer", "scope": "namespace", "risk": "low"}
+    values |= dict.fromkeys(("mechanism", "document"), "test") | {"unit": ""}
     if "choices" not in changes:
         values["components"] = (Component(name="", low=16, high=65535),)
     return Parameter(**(values | changes))
@@ -79,9 +73,7 @@ def probed(
     named = {p.key.rpartition(".")[2]: p.key for p in parameters}
     named |= {k.rpartition(".")[2]: k for k in (AVAILABLE, ALLOWED)}
     said = {
-        named.get(name, name.replace("__", ".")): Reading("writable", r)
-        if isinstance(r, str)
-        else r
+        named.get(name, name.replace("__", ".")): writable(r) if isinstance(r, str) else r
         for name, r in readings.items()
     }
     return space_of(parameters, constraints, Probe(facts=facts, readings=said), max_risk)
@@ -94,7 +86,7 @@ def only(found: Probed) -> Parameter:
 
 def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
     both = (parameter(), parameter("net.core.rmem_max"))
-    readings = {p.key: Reading("writable", "5000") for p in both}
+    readings = {p.key: writable("5000") for p in both}
     probe = Probe(facts=FACTS, readings=readings)
     found = space_of(both, (), probe, "high", ["net.core.r*", "vm.*"])
     assert "net.core.rmem_max" == only(found).key
@@ -141,17 +133,14 @@ def _lows(one: Parameter) -> str:
 @pytest.mark.parametrize(
     ("reading", "reason"),
     [
-        (Reading("missing", ""), "this kernel doesn't have it"),
-        (Reading("unreadable", ""), "can't be read"),
-        (Reading("readable", "128"), "can't be written: the kernel has it for reading only"),
-        (
-            Reading("writable", "128", "Invalid argument"),
-            "can't be written: the kernel refuses its own value, Invalid argument",
-        ),
-        (Reading("writable", "1 2"), "reads as '1 2', not as 1 numbers"),
-        (Reading("writable", "many"), "reads as 'many', not as 1 numbers"),
-        (Reading("writable", ""), "reads as '', not as 1 numbers"),
-        (Reading("writable", "-"), "reads as '-', not as 1 numbers"),
+        (MISSING, "this kernel doesn't have it"),
+        (UNREADABLE, "can't be read"),
+        (readable("128"), "can't be written: the kernel has it for reading only"),
+        (REFUSED, "can't be written: the kernel refuses its own value, Invalid argument"),
+        (writable("1 2"), "reads as '1 2', not as 1 numbers"),
+        (writable("many"), "reads as 'many', not as 1 numbers"),
+        (writable(""), "reads as '', not as 1 numbers"),
+        (writable("-"), "reads as '-', not as 1 numbers"),
     ],
 )
 def test_what_a_host_does_not_offer_has_its_reason(reading: Reading, reason: str) -> None:
@@ -183,7 +172,7 @@ def test_parameters_above_the_accepted_risk_are_left_alone(
 
 
 def test_defaults_are_what_was_read_also_of_keys_that_cannot_be_written() -> None:
-    found = probed(parameter(), somaxconn="4096", net__core__x=Reading("readable", "7"))
+    found = probed(parameter(), somaxconn="4096", net__core__x=readable("7"))
     assert {SOMAXCONN: "4096", "net.core.x": "7"} == found.space.defaults
 
 
@@ -195,10 +184,9 @@ def test_a_default_below_zero_or_out_of_range_is_a_number_like_any_other() -> No
 # Choices ------------------------------------------------------------------------------------------
 
 LISTS = {
-    "available_congestion_control": Reading("readable", "reno bbr cubic"),
-    "allowed_congestion_control": Reading("readable", "reno bbr"),
+    "tcp_available_congestion_control": readable("reno bbr cubic"),
+    "tcp_allowed_congestion_control": readable("reno bbr"),
 }
-LISTS = {f"tcp_{name}": reading for name, reading in LISTS.items()}
 
 
 @pytest.mark.parametrize(
@@ -218,13 +206,13 @@ def test_choices_are_what_is_available_and_in_a_namespace_what_is_allowed_too(
 
 
 def test_choices_that_the_kernel_has_not_loaded_are_left_out() -> None:
-    lists = {**LISTS, "tcp_available_congestion_control": Reading("readable", "reno cubic")}
+    lists = {**LISTS, "tcp_available_congestion_control": readable("reno cubic")}
     found = probed(congestion(), tcp_congestion_control="cubic", **lists)
     assert ("cubic", "reno") == only(found).choices
 
 
 def test_a_single_choice_is_none() -> None:
-    lists = {**LISTS, "tcp_available_congestion_control": Reading("readable", "cubic")}
+    lists = {**LISTS, "tcp_available_congestion_control": readable("cubic")}
     found = probed(congestion(), tcp_congestion_control="cubic", **lists)
     assert {CONGESTION: "the host offers only cubic"} == found.refused
 
@@ -252,10 +240,7 @@ def test_the_lists_of_choices_are_asked_for_once_each() -> None:
     ],
 )
 def test_memory_bounds_the_range(unit: str, page_bytes: int, expected: int) -> None:
-    ranges = (
-        Component(name="low", low=16, high=64),
-        Component(name="high", low=16, high=1 << 40),
-    )
+    ranges = (Component(name="low", low=16, high=64), Component(name="high", low=16, high=1 << 40))
     vector = parameter(MEM, kind="vector", components=ranges, unit=unit, ram_fraction=0.5)
     found = probed(vector, facts=replace(FACTS, page_bytes=page_bytes), tcp_mem="16 32")
     assert [64, expected] == [c.high for c in only(found).components]
@@ -278,61 +263,41 @@ RATIO, BYTES = "vm.dirty_ratio", "vm.dirty_bytes"
 EITHER = (Exclusion(keys=(RATIO, BYTES)),)
 
 
+def either(ratio: str, in_bytes: Reading | str) -> Probed:
+    both = (parameter(RATIO), parameter(BYTES))
+    return probed(*both, constraints=EITHER, dirty_ratio=ratio, dirty_bytes=in_bytes)
+
+
 @pytest.mark.parametrize(
     ("ratio", "in_bytes", "offered", "refused"),
-    [
-        ("20", "0", RATIO, {BYTES: f"writing it would zero its partner {RATIO}"}),
-        ("0", "50000", BYTES, {RATIO: f"writing it would zero its partner {BYTES}"}),
-        ("0", "0", RATIO, {BYTES: f"writing it would zero its partner {RATIO}"}),
-    ],
+    [("20", "0", RATIO, BYTES), ("0", "50000", BYTES, RATIO), ("0", "0", RATIO, BYTES)],
 )
 def test_of_excluded_partners_the_one_in_force_is_offered(
-    ratio: str, in_bytes: str, offered: str, refused: dict[str, str]
+    ratio: str, in_bytes: str, offered: str, refused: str
 ) -> None:
-    found = probed(
-        parameter(RATIO),
-        parameter(BYTES),
-        constraints=EITHER,
-        dirty_ratio=ratio,
-        dirty_bytes=in_bytes,
-    )
+    found = either(ratio, in_bytes)
     assert offered == only(found).key
-    assert refused == found.refused
+    assert {refused: f"writing it would zero its partner {offered}"} == found.refused
 
 
 def test_a_partner_in_force_is_not_zeroed_though_it_cannot_be_tuned_itself() -> None:
-    found = probed(
-        parameter(RATIO),
-        parameter(BYTES),
-        constraints=EITHER,
-        dirty_ratio="0",
-        dirty_bytes=Reading("readable", "50000"),
-    )
+    found = either("0", readable("50000"))
     assert () == found.space.parameters
     assert f"writing it would zero its partner {BYTES}" == found.refused[RATIO]
 
 
 def test_a_missing_partner_excludes_nothing() -> None:
-    found = probed(
-        parameter(RATIO),
-        parameter(BYTES),
-        constraints=EITHER,
-        dirty_ratio="20",
-        dirty_bytes=Reading("missing", ""),
-    )
+    found = either("20", MISSING)
     assert RATIO == only(found).key
 
 
 def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None:
-    found = probed(
-        parameter("net.core.a"),
-        parameter("net.core.b"),
-        constraints=(Order(columns=("net.core.a", "net.core.b")),),
-        a="16",
-        b=Reading("readable", "15"),
-    )
+    one, other = "net.core.a", "net.core.b"
+    order = Order(columns=(one, other))
+    both = (parameter(one), parameter(other))
+    found = probed(*both, constraints=(order,), a="16", b=readable("15"))
     assert () == found.space.parameters
-    assert "this host has no room for net.core.a <= net.core.b" == found.refused["net.core.a"]
+    assert f"this host has no room for {one} <= {other}" == found.refused[one]
 
 
 # Missing, without effect, locked down -------------------------------------------------------------
@@ -343,9 +308,8 @@ INERT = Presence(inert_since="6.1", source="s")
 
 def test_a_missing_key_is_explained_by_the_kernels_that_have_it() -> None:
     found = probed(parameter(presence=NEWER))
-    assert {
-        SOMAXCONN: "this kernel doesn't have it: it came later: with kernel 6.15"
-    } == found.refused
+    reason = "this kernel doesn't have it: it came later: with kernel 6.15"
+    assert {SOMAXCONN: reason} == found.refused
 
 
 def test_a_key_that_a_distribution_brought_to_an_older_kernel_is_offered() -> None:
@@ -397,13 +361,10 @@ def test_only_what_is_writable_and_harmless_is_written_its_own_value() -> None:
     some = [
         parameter(),
         parameter("net.core.a", effect="a table is rebuilt"),
-        parameter("net.core.b"),
-        parameter(RATIO),
-        parameter(BYTES),
-        parameter("net.core.gone"),
+        *map(parameter, ("net.core.b", RATIO, BYTES, "net.core.gone")),
     ]
-    readings = {p.key: Reading("writable", "1") for p in some[:-1]}
-    readings["net.core.b"] = Reading("readable", "1")
+    readings = {p.key: writable("1") for p in some[:-1]}
+    readings["net.core.b"] = readable("1")
     assert [SOMAXCONN] == tried_keys(some, EITHER, readings)
 
 
@@ -417,34 +378,29 @@ def of_replicas(one: Parameter, *probes: Probe) -> Probed:
 
 
 def says(reading: Reading | None, facts: HostFacts = FACTS, **more: str) -> Probe:
-    readings = {k.replace("__", "."): Reading("readable", v) for k, v in more.items()}
+    readings = {k.replace("__", "."): readable(v) for k, v in more.items()}
     if reading is not None:
         readings[CONGESTION if more else SOMAXCONN] = reading
     return Probe(facts=facts, readings=readings)
 
 
-HAS = Reading("writable", "128")
+HAS = writable("128")
+ONLY_READ = "can't be written: the kernel has it for reading only"
 
 
 @pytest.mark.parametrize(
-    ("probes", "reason"),
+    ("readings", "reason"),
     [
-        ((says(HAS), says(HAS), says(HAS)), None),
-        (
-            (says(HAS), says(HAS), says(None)),
-            "not on all replicas: on lb-3, this kernel doesn't have it",
-        ),
-        (
-            (says(HAS), says(Reading("readable", "128")), says(None)),
-            "not on all replicas: on lb-2, can't be written: the kernel has it for reading only",
-        ),
-        ((says(None), says(HAS)), "this kernel doesn't have it"),
+        ((HAS, HAS, HAS), None),
+        ((HAS, HAS, None), "not on all replicas: on lb-3, this kernel doesn't have it"),
+        ((HAS, readable("128"), None), f"not on all replicas: on lb-2, {ONLY_READ}"),
+        ((None, HAS), "this kernel doesn't have it"),
     ],
 )
 def test_what_one_replica_lacks_is_left_out_for_all_by_name(
-    probes: tuple[Probe, ...], reason: str | None
+    readings: tuple[Reading | None, ...], reason: str | None
 ) -> None:
-    found = of_replicas(parameter(), *probes)
+    found = of_replicas(parameter(), *map(says, readings))
     assert ({} if reason is None else {SOMAXCONN: reason}) == found.refused
     assert (reason is None) == bool(found.space.parameters)
 
@@ -459,7 +415,7 @@ def test_the_smallest_memory_bounds_the_ranges_of_all(order: tuple[int, ...]) ->
 
 
 def test_choices_are_those_of_all_replicas() -> None:
-    cubic = Reading("writable", "cubic")
+    cubic = writable("cubic")
     all_three, two = (
         says(cubic, **{AVAILABLE.replace(".", "__"): text}) for text in ("cubic reno bbr", "cubic")
     )
@@ -476,23 +432,23 @@ def test_choices_are_those_of_all_replicas() -> None:
 
 
 def test_replicas_differ_where_both_have_a_key_with_different_values() -> None:
-    one, other = says(HAS), says(Reading("writable", "4096"))
+    one, other = says(HAS), says(writable("4096"))
     assert [f"{SOMAXCONN}: 128 against 4096"] == other_values(one, other)
     assert [] == other_values(one, other, {SOMAXCONN})
     assert [] == other_values(one, says(None))
-    assert [] == other_values(one, says(Reading("unreadable", "")))
-    assert [] == other_values(one, says(Reading("readable", "128")))
+    assert [] == other_values(one, says(UNREADABLE))
+    assert [] == other_values(one, says(readable("128")))
 
 
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
         (HAS, []),
-        (Reading("writable", "4096"), ["128 against 4096"]),
-        (Reading("readable", "128"), ["128 against 128, read-only"]),
-        (Reading("writable", "128", "Invalid argument"), ["128 against 128, read-only"]),
-        (Reading("writable", ""), ["128 against empty"]),
-        (Reading("unreadable", ""), ["128 against unreadable"]),
+        (writable("4096"), ["128 against 4096"]),
+        (readable("128"), ["128 against 128, read-only"]),
+        (REFUSED, ["128 against 128, read-only"]),
+        (writable(""), ["128 against empty"]),
+        (UNREADABLE, ["128 against unreadable"]),
         (None, ["128 against missing"]),
     ],
 )

@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.parameter import Component, Parameter, Scale
-from intop.domain.probing import HostFacts, Probe, Reading, space_of
+from intop.domain.parameter import Component, Kind, Parameter, Scale
+from intop.domain.probing import Probe, Reading, space_of
 from intop.domain.space import (
     Constraint,
     Exclusion,
@@ -21,6 +22,7 @@ from intop.domain.space import (
     Requirement,
     Space,
 )
+from samples import FACTS
 
 A, B, C, D = (f"net.core.{letter}" for letter in "abcd")
 VECTOR = "net.ipv4.tcp_rmem"
@@ -28,35 +30,32 @@ REUSE, STAMPS = "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_timestamps"
 CATALOGUE = Path(__file__).parents[2] / "configs" / "parameters.toml"
 
 
+COMMON: dict[str, Any] = {"unit": "", "scope": "namespace", "risk": "low"}
+COMMON |= {"mechanism": "test", "document": "test"}
+
+
 def number(key: str, *ranges: tuple[int, int], scale: Scale = "linear") -> Parameter:
     names = [""] if len(ranges) == 1 else ["min", "default", "max"][: len(ranges)]
-    return Parameter(
-        key=key,
-        kind="integer" if len(ranges) == 1 else "vector",
-        unit="",
-        scope="namespace",
-        risk="low",
-        mechanism="test",
-        document="test",
-        components=tuple(
-            Component(name=name, low=low, high=high)
-            for name, (low, high) in zip(names, ranges, strict=True)
-        ),
-        scale=scale,
+    components = tuple(
+        Component(name=name, low=low, high=high)
+        for name, (low, high) in zip(names, ranges, strict=True)
     )
+    kind: Kind = "integer" if len(ranges) == 1 else "vector"
+    return Parameter(key=key, kind=kind, components=components, scale=scale, **COMMON)
 
 
 def choice(key: str, *choices: str) -> Parameter:
-    return Parameter(
-        key=key,
-        kind="choice",
-        unit="",
-        scope="namespace",
-        risk="low",
-        mechanism="test",
-        document="test",
-        choices=choices,
-    )
+    return Parameter(key=key, kind="choice", choices=choices, **COMMON)
+
+
+def up_to_100(keys: str, *orders: str | Order, **defaults: str) -> Space:
+    """Numbers by letter from 0 to 100; `ab` is an order of two."""
+    made = [
+        order if isinstance(order, Order) else Order(columns=tuple(f"net.core.{k}" for k in order))
+        for order in orders
+    ]
+    parameters = [number(f"net.core.{key}", (0, 100)) for key in keys]
+    return space(*parameters, constraints=made, **defaults)
 
 
 def space(*parameters: Parameter, constraints: Sequence[Constraint] = (), **defaults: str) -> Space:
@@ -114,77 +113,36 @@ def test_every_choice_has_an_equal_share_of_the_genes() -> None:
 
 # Orders -------------------------------------------------------------------------------------------
 
-TEN = (0, 10)
+TEN, HUNDRED = (0, 10), (0, 100)
+BOTH = [Order(columns=(A, B)), Order(columns=(B, C))]
+CHAIN = [Order(columns=pair) for pair in ((A, B), (B, C), (C, D))]
+FOUR = [number(key, TEN) for key in (A, B, C, D)]
+ENDS = ("min", "default", "max")
 ORDERED = {
-    "within a vector": (
-        space(
-            number(VECTOR, (1, 100), (1, 100), (1, 100)),
-            constraints=[Order(columns=tuple(f"{VECTOR}[{n}]" for n in ("min", "default", "max")))],
-        )
+    "within a vector": space(
+        number(VECTOR, (1, 100), (1, 100), (1, 100)),
+        constraints=[Order(columns=tuple(f"{VECTOR}[{n}]" for n in ENDS))],
     ),
-    "within a vector, with a gap": (
-        space(
-            number(VECTOR, (1, 100), (50, 120), scale="log"),
-            constraints=[Order(columns=(f"{VECTOR}[min]", f"{VECTOR}[default]"), gap=20)],
-        )
+    "within a vector, with a gap": space(
+        number(VECTOR, (1, 100), (50, 120), scale="log"),
+        constraints=[Order(columns=(f"{VECTOR}[min]", f"{VECTOR}[default]"), gap=20)],
     ),
-    "between two": space(number(A, TEN), number(B, TEN), constraints=[Order(columns=(A, B))]),
-    "a chain in order": space(
-        *(number(k, TEN) for k in (A, B, C, D)),
-        constraints=[Order(columns=pair) for pair in ((A, B), (B, C), (C, D))],
-    ),
-    "a chain in reverse order": space(
-        *(number(k, TEN) for k in (A, B, C, D)),
-        constraints=[Order(columns=pair) for pair in ((C, D), (B, C), (A, B))],
-    ),
-    "a chain with gaps": space(
-        *(number(k, (0, 100)) for k in (A, B, C)),
-        constraints=[Order(columns=(A, B), gap=30), Order(columns=(B, C), gap=30)],
-    ),
+    "between two": space(*FOUR[:2], constraints=CHAIN[:1]),
+    "a chain in order": space(*FOUR, constraints=CHAIN),
+    "a chain in reverse order": space(*FOUR, constraints=CHAIN[::-1]),
+    "a chain with gaps": up_to_100("abc", *(replace(order, gap=30) for order in BOTH)),
     "a chain that narrows upwards": space(
-        number(A, (0, 100)),
-        number(B, (0, 100)),
-        number(C, (0, 50)),
-        constraints=[Order(columns=(A, B)), Order(columns=(B, C))],
+        number(A, HUNDRED), number(B, HUNDRED), number(C, (0, 50)), constraints=BOTH
     ),
     "a chain that narrows downwards": space(
-        number(A, (50, 100)),
-        number(B, (0, 100)),
-        number(C, (0, 100)),
-        constraints=[Order(columns=(B, C)), Order(columns=(A, B))],
+        number(A, (50, 100)), number(B, HUNDRED), number(C, HUNDRED), constraints=BOTH[::-1]
     ),
-    "a chain that ends outside": space(
-        number(A, (0, 100)),
-        number(B, (0, 100)),
-        constraints=[Order(columns=(A, B)), Order(columns=(B, C))],
-        c="40",
-    ),
-    "a chain that begins outside": space(
-        number(B, (0, 100)),
-        number(C, (0, 100)),
-        constraints=[Order(columns=(A, B)), Order(columns=(B, C))],
-        a="40",
-    ),
-    "a chain with a link outside": space(
-        number(A, (0, 100)),
-        number(C, (0, 100)),
-        constraints=[Order(columns=(A, B)), Order(columns=(B, C))],
-        b="40",
-    ),
-    "a link outside, in one order": space(
-        number(A, (0, 100)),
-        number(C, (0, 100)),
-        constraints=[Order(columns=(A, B, C), gap=5)],
-        b="40",
-    ),
-    "two above one": space(
-        *(number(k, (0, 100)) for k in (A, B, C)),
-        constraints=[Order(columns=(A, B)), Order(columns=(A, C))],
-    ),
-    "two below one": space(
-        *(number(k, (0, 100)) for k in (A, B, C)),
-        constraints=[Order(columns=(A, C)), Order(columns=(B, C), gap=7)],
-    ),
+    "a chain that ends outside": up_to_100("ab", "ab", "bc", c="40"),
+    "a chain that begins outside": up_to_100("bc", "ab", "bc", a="40"),
+    "a chain with a link outside": up_to_100("ac", "ab", "bc", b="40"),
+    "a link outside, in one order": up_to_100("ac", Order(columns=(A, B, C), gap=5), b="40"),
+    "two above one": up_to_100("abc", "ab", "ac"),
+    "two below one": up_to_100("abc", "ac", Order(columns=(B, C), gap=7)),
 }
 
 
@@ -260,19 +218,14 @@ def with_reuse(*parameters: Parameter, **defaults: str) -> Space:
     return Space(parameters, (NEEDS,), {REUSE: "2", STAMPS: "1", **defaults})
 
 
+ANY_REUSE, ANY_STAMPS = choice(REUSE, "0", "1", "2"), choice(STAMPS, "0", "1", "2")
 REQUIRING = {
-    "both inside": with_reuse(choice(REUSE, "0", "1", "2"), choice(STAMPS, "0", "1", "2")),
-    "the needed one can only be wrong": with_reuse(
-        choice(REUSE, "0", "1", "2"), choice(STAMPS, "0", "3")
-    ),
-    "the needed one is outside and right": with_reuse(choice(REUSE, "0", "1", "2")),
-    "the needed one is outside and wrong": with_reuse(
-        choice(REUSE, "0", "1", "2"), **{STAMPS: "0"}
-    ),
-    "the needing one is outside and idle": with_reuse(choice(STAMPS, "0", "1", "2")),
-    "the needing one is outside and active": with_reuse(
-        choice(STAMPS, "0", "1", "2"), **{REUSE: "1"}
-    ),
+    "both inside": with_reuse(ANY_REUSE, ANY_STAMPS),
+    "the needed one can only be wrong": with_reuse(ANY_REUSE, choice(STAMPS, "0", "3")),
+    "the needed one is outside and right": with_reuse(ANY_REUSE),
+    "the needed one is outside and wrong": with_reuse(ANY_REUSE, **{STAMPS: "0"}),
+    "the needing one is outside and idle": with_reuse(ANY_STAMPS),
+    "the needing one is outside and active": with_reuse(ANY_STAMPS, **{REUSE: "1"}),
 }
 
 
@@ -351,11 +304,8 @@ def test_what_a_configuration_does_not_name_is_at_its_default() -> None:
 
 
 def test_a_default_out_of_range_is_kept_as_value_and_clipped_as_gene_and_feature() -> None:
-    one = Space(
-        (number(A, (10, 20)), number(B, (1, 100), scale="log"), choice(C, "x", "y", "z")),
-        (),
-        {A: "99", B: "0", C: "unknown"},
-    )
+    parameters = (number(A, (10, 20)), number(B, (1, 100), scale="log"), choice(C, "x", "y", "z"))
+    one = Space(parameters, (), {A: "99", B: "0", C: "unknown"})
     values = one.values([DEFAULT])
     assert [[99.0, 0.0, 0.0]] == values.tolist()
     assert [[1.0, 0.0, 1.0, 0.0, 0.0]] == one.encode(values).tolist()
@@ -390,13 +340,8 @@ def test_a_parameter_without_a_default_is_named() -> None:
 
 
 def test_restricted_values_fit_the_defaults_of_what_was_left_out() -> None:
-    whole = space(
-        *(number(k, (0, 100)) for k in (A, B, C)),
-        constraints=[Order(columns=(A, B)), Order(columns=(B, C), gap=10)],
-        a="20",
-        b="30",
-        c="60",
-    )
+    order = Order(columns=(B, C), gap=10)
+    whole = up_to_100("abc", "ab", order, a="20", b="30", c="60")
     assert (0, 30) == extent(whole.restricted([A]), A)
     assert (20, 50) == extent(whole.restricted([B]), B)
     assert (40, 100) == extent(whole.restricted([C]), C)
@@ -425,24 +370,8 @@ def everything(catalogue: Catalogue) -> Space:
         for key in (p.choices_from, p.choices_from_in_namespace):
             if key is not None:
                 readings[key] = Reading("readable", " ".join(p.choices))
-    facts = HostFacts(
-        machine="x86_64",
-        kernel="6.18.0",
-        cpu="some",
-        cpus=8,
-        memory_bytes=1 << 40,
-        page_bytes=4096,
-        in_namespace=False,
-        is_root=True,
-        nginx="nginx/1.22.1",
-        clock_s=0.0,
-    )
-    return space_of(
-        catalogue.parameters,
-        catalogue.constraints,
-        Probe(facts=facts, readings=readings),
-        max_risk="high",
-    ).space
+    probe = Probe(facts=FACTS, readings=readings)
+    return space_of(catalogue.parameters, catalogue.constraints, probe, max_risk="high").space
 
 
 def a_value(parameter: Parameter, rng: np.random.Generator) -> str:
@@ -537,47 +466,29 @@ def test_each_parameter_alone_is_feasible_against_the_kernels_defaults(
 
 
 KERNEL_DEFAULTS = {
-    "net.ipv4.neigh.default.gc_thresh1": "128",
-    "net.ipv4.neigh.default.gc_thresh2": "512",
-    "net.ipv4.neigh.default.gc_thresh3": "1024",
-    "net.ipv6.neigh.default.gc_thresh1": "128",
-    "net.ipv6.neigh.default.gc_thresh2": "512",
-    "net.ipv6.neigh.default.gc_thresh3": "1024",
-    "net.ipv4.tcp_retries1": "3",
-    "net.ipv4.tcp_retries2": "15",
-    "net.ipv4.tcp_reordering": "3",
-    "net.ipv4.tcp_max_reordering": "300",
-    "net.ipv4.tcp_mtu_probe_floor": "48",
-    "net.ipv4.tcp_base_mss": "1024",
-    "net.core.rmem_default": "212992",
-    "net.core.rmem_max": "212992",
-    "net.core.wmem_default": "212992",
-    "net.core.wmem_max": "212992",
-    "vm.dirty_background_ratio": "10",
-    "vm.dirty_ratio": "20",
-    "vm.dirty_background_bytes": "0",
-    "vm.dirty_bytes": "0",
-    "kernel.sched_min_granularity_ns": "3000000",
-    "kernel.sched_latency_ns": "24000000",
+    f"net.{ip}.neigh.default.gc_thresh{n}": value
+    for ip in ("ipv4", "ipv6")
+    for n, value in enumerate(("128", "512", "1024"), 1)
+}
+KERNEL_DEFAULTS |= dict.fromkeys(
+    (f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), "212992"
+)
+KERNEL_DEFAULTS |= {
+    "net.ipv4.tcp_retries1": "3", "net.ipv4.tcp_retries2": "15", "net.ipv4.tcp_reordering": "3",
+    "net.ipv4.tcp_max_reordering": "300", "net.ipv4.tcp_mtu_probe_floor": "48",
+    "net.ipv4.tcp_base_mss": "1024", "net.ipv4.tcp_tw_reuse": "2", "net.ipv4.tcp_timestamps": "1",
+    "vm.dirty_background_ratio": "10", "vm.dirty_ratio": "20",
+    "vm.dirty_background_bytes": "0", "vm.dirty_bytes": "0",
+    "kernel.sched_min_granularity_ns": "3000000", "kernel.sched_latency_ns": "24000000",
     "kernel.numa_balancing_scan_period_min_ms": "1000",
     "kernel.numa_balancing_scan_period_max_ms": "60000",
-    "net.ipv4.tcp_tw_reuse": "2",
-    "net.ipv4.tcp_timestamps": "1",
-}
+}  # fmt: skip
 """Of the keys that constraints are about; `sysctl -a` of Linux 6.18, kernel.* of Linux 5.10."""
 
 
 def test_keys_that_only_go_together_are_one_group() -> None:
     order = Order(columns=(A, B), gap=1)
-    found = space(
-        number(A, (1, 100)),
-        number(B, (1, 100)),
-        number(C, (1, 100)),
-        constraints=[order],
-        a="10",
-        b="20",
-        c="5",
-    )
+    found = up_to_100("abc", order, a="10", b="20", c="5")
     apart = Configuration({A: "15", B: "18", C: "5"})
     assert [{A}, {B}] == found.together(apart, DEFAULT)
     together = Configuration({A: "30", B: "40", C: "6"})

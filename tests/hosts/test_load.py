@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from commands import ran
 from intop.domain.histogram import Histogram, bucket_us
 from intop.errors import LoadOutputError
 from intop.hosts.load import (
@@ -41,15 +42,8 @@ WRK2 = LoadTool(name="wrk2", path="/opt/wrk2/wrk", version="4.0.0")
 
 
 def load(**changes: Any) -> Load:
-    values: dict[str, Any] = {
-        "script": "slt",
-        "url": "http://10.0.0.1:80",
-        "rate_rps": 1500,
-        "connections": 32,
-        "threads": 2,
-        "duration_s": 3,
-        "seed": 7,
-    }
+    values: dict[str, Any] = {"script": "slt", "url": "http://10.0.0.1:80", "rate_rps": 1500}
+    values |= {"connections": 32, "threads": 2, "duration_s": 3, "seed": 7}
     return Load(**(values | changes))
 
 
@@ -101,10 +95,7 @@ def test_find_tool_in_a_shell(
         body = f"cat {DATA / captured}; exit 1" if captured else "echo cannot run; exit 126"
         executable(tmp_path / name, body)
     path = f"{tmp_path}:/usr/bin:/bin"
-    output = subprocess.run(
-        ["sh", "-c", FIND_TOOL], env={"PATH": path}, capture_output=True, text=True, check=True
-    )
-    tool = parse_found(output.stdout)
+    tool = parse_found(ran("sh", "-c", FIND_TOOL, env={"PATH": path}, check=True).stdout)
     assert expected == (tool and (tool.name, tool.path.removeprefix(f"{tmp_path}/")))
 
 
@@ -117,40 +108,22 @@ def executable(file: Path, body: str) -> str:
 # Command ------------------------------------------------------------------------------------------
 
 
+WRK_RUNS = "/usr/bin/wrk -t 32 -c 32 -d 3 --timeout 10 -s"
+WRK2_RUNS = "/opt/wrk2/wrk -t 2 -c 32 -d 14 --timeout 10 -R 1500 -s"
+
+
 @pytest.mark.parametrize(
-    ("tool", "script", "expected"),
+    ("tool", "script", "run", "arguments"),
     [
-        (
-            WRK,
-            "slt",
-            (
-                "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /usr/bin/wrk -t 32 -c 32 -d 3 "
-                "--timeout 10 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 32 "
-                "--paths paths.txt --pace --rate 1500 && times"
-            ),
-        ),
-        (
-            WRK2,
-            "slt",
-            (
-                "cd /tmp/i && cat slt.lua intop.lua >/dev/null && /opt/wrk2/wrk -t 2 -c 32 -d 14 "
-                "--timeout 10 -R 1500 -s slt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
-                "--paths paths.txt && times"
-            ),
-        ),
-        (
-            WRK2,
-            "dlt",
-            (
-                "cd /tmp/i && cat dlt.lua intop.lua >/dev/null && /opt/wrk2/wrk -t 2 -c 32 -d 14 "
-                "--timeout 10 -R 1500 -s dlt.lua http://10.0.0.1:80 -- --seed 7 --threads 2 "
-                "--path /dynamic && times"
-            ),
-        ),
+        (WRK, "slt", WRK_RUNS, "--threads 32 --paths paths.txt --pace --rate 1500"),
+        (WRK2, "slt", WRK2_RUNS, "--threads 2 --paths paths.txt"),
+        (WRK2, "dlt", WRK2_RUNS, "--threads 2 --path /dynamic"),
     ],
 )
-def test_command(tool: LoadTool, script: Script, expected: str) -> None:
-    assert expected == command(tool, load(script=script), "/tmp/i")
+def test_command(tool: LoadTool, script: Script, run: str, arguments: str) -> None:
+    scripts = f"cd /tmp/i && cat {script}.lua intop.lua >/dev/null"
+    run = f"{run} {script}.lua http://10.0.0.1:80 -- --seed 7 {arguments}"
+    assert f"{scripts} && {run} && times" == command(tool, load(script=script), "/tmp/i")
 
 
 def test_wrk_has_a_thread_for_each_connection_and_not_more_than_the_scripts_can_count() -> None:
@@ -171,11 +144,8 @@ def test_wrk_is_told_how_many_late_requests_are_too_many() -> None:
 
 def test_whole_seconds_and_requests_are_rounded() -> None:
     words = command(WRK, load(duration_s=2.2, timeout_s=1.5, rate_rps=800.6), "/tmp/i").split()
-    assert [words[words.index(key) + 1] for key in ("-d", "--timeout", "--rate")] == [
-        "3",
-        "2",
-        "801",
-    ]
+    found = [words[words.index(key) + 1] for key in ("-d", "--timeout", "--rate")]
+    assert ["3", "2", "801"] == found
 
 
 @pytest.mark.parametrize(
@@ -188,11 +158,8 @@ def test_calibration_grows_with_the_connections_of_a_thread(
 
 
 def test_planned_run_covers_calibration_and_counted_seconds() -> None:
-    assert [
-        planned_run_s(WRK, load()),
-        planned_run_s(WRK2, load()),
-        planned_run_s(WRK2, load(connections=400)),
-    ] == [3, 14, 14]
+    assert (3, 14) == (planned_run_s(WRK, load()), planned_run_s(WRK2, load()))
+    assert 14 == planned_run_s(WRK2, load(connections=400))
 
 
 @pytest.mark.parametrize(("counted", "errors"), [(1000, 60), (250, 15), (0, 0)])
@@ -229,9 +196,7 @@ def test_command_is_quoted(tmp_path: Path) -> None:
     shutil.copytree(LUA, directory)
     tool = replace(WRK, path=executable(tmp_path / "my wrk", "pwd; printf '%s\\n' \"$@\""))
     hostile = load(script="dlt", url="http://h:8/?a=1&b=$(c) `d`", dynamic_path="/x;y 'z' & $HOME")
-    output = subprocess.run(
-        ["sh", "-c", command(tool, hostile, str(directory))], capture_output=True, text=True
-    )
+    output = ran("sh", "-c", command(tool, hostile, str(directory)))
     assert ("", str(directory)) == (output.stderr, output.stdout.splitlines()[0])
     assert {hostile.url, hostile.dynamic_path} <= set(output.stdout.splitlines())
 
@@ -239,9 +204,7 @@ def test_command_is_quoted(tmp_path: Path) -> None:
 def test_command_runs_no_load_without_its_scripts(tmp_path: Path) -> None:
     shutil.copy(LUA / "slt.lua", tmp_path)
     tool = replace(WRK, path=executable(tmp_path / "wrk", "echo ran"))
-    output = subprocess.run(
-        ["sh", "-c", command(tool, load(), str(tmp_path))], capture_output=True, text=True
-    )
+    output = ran("sh", "-c", command(tool, load(), str(tmp_path)))
     assert (output.stdout, "intop.lua" in output.stderr) == ("", True)
 
 
@@ -436,10 +399,7 @@ def edited(name: str, change: Callable[[dict[str, Any]], object]) -> str:
         ("{}", "schema and script are (None, None), not (1, 'slt')"),
         ((DATA / "wrk-truncated.txt").read_text(), "the line of JSON is broken"),
         ((DATA / "wrk-dlt.txt").read_text(), "schema and script are (1, 'dlt'), not (1, 'slt')"),
-        (
-            edited("wrk-slt.txt", lambda data: data.update(schema=2)),
-            "schema and script are (2, 'sl",
-        ),
+        (edited("wrk-slt.txt", lambda data: data.update(schema=2)), "schema and script are (2, "),
         (edited("wrk-slt.txt", lambda data: data.pop("requests")), "requests is None, not a whole"),
         (edited("wrk-slt.txt", lambda data: data.update(stopped=1)), "stopped is 1, neither true"),
         (edited("wrk-slt.txt", lambda data: data.update(bytes=-1)), "bytes is -1, not a whole"),
@@ -496,12 +456,7 @@ def run_lua(tmp_path: Path, code: str) -> str:
         "if not ok then io.stderr:write(problem) end\n"
         "os.exit(ok and 0 or 1)\n"
     )
-    output = subprocess.run(
-        ["wrk", "-d1", "-s", str(script), "http://127.0.0.1:9"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
+    output = ran("wrk", "-d1", "-s", script, "http://127.0.0.1:9", timeout=20)
     assert (output.stderr, output.returncode) == ("", 0)
     return output.stdout
 
@@ -773,7 +728,7 @@ def installed(name: str) -> LoadTool:
     """The tool on the PATH. A missing one fails the test: wrk must be there."""
     path = shutil.which(name)
     assert path is not None, f"{name} is not installed"
-    output = subprocess.run([path, "-v"], capture_output=True, text=True)
+    output = ran(path, "-v")
     return identify(path, output.stdout + output.stderr)
 
 
@@ -785,12 +740,8 @@ def scripts(tmp_path: Path) -> Path:
 
 
 def run_load(tool: LoadTool, its_load: Load, directory: Path) -> LoadResult:
-    output = subprocess.run(
-        ["sh", "-c", command(tool, its_load, str(directory))],
-        capture_output=True,
-        text=True,
-        timeout=planned_run_s(tool, its_load) + 20,
-    )
+    limit_s = planned_run_s(tool, its_load) + 20
+    output = ran("sh", "-c", command(tool, its_load, str(directory)), timeout=limit_s)
     assert (output.stderr, output.returncode) == ("", 0)
     return parse_output(output.stdout, tool, its_load)
 
@@ -909,12 +860,8 @@ def test_wrong_arguments_give_one_line_and_no_load(
     (scripts / "empty").write_text("\n")
     (scripts / "odd").write_text("/fine\nno slash\n")
     before = server.requested()
-    output = subprocess.run(
-        ["wrk", "-t2", "-c4", "-d1", "-s", f"{script}.lua", server.url, "--", *arguments.split()],
-        cwd=scripts,
-        capture_output=True,
-        text=True,
-    )
+    run = ["wrk", "-t2", "-c4", "-d1", "-s", f"{script}.lua", server.url, "--"]
+    output = ran(*run, *arguments.split(), cwd=scripts)
     printed = output.stderr.splitlines()
     # --threads less than -t shows in the second thread only, when the first one may have begun.
     if "less than -t" not in message:
@@ -929,11 +876,7 @@ def test_a_script_without_its_shared_part_runs_no_load(
 ) -> None:
     (scripts / "intop.lua").unlink()
     before = server.requested()
-    output = subprocess.run(
-        ["wrk", "-d1", "-s", f"{script}.lua", server.url, "--", *GOOD.split()],
-        cwd=scripts,
-        capture_output=True,
-        text=True,
-    )
+    run = ["wrk", "-d1", "-s", f"{script}.lua", server.url, "--", *GOOD.split()]
+    output = ran(*run, cwd=scripts)
     assert (2, before) == (output.returncode, server.requested())
     assert output.stderr.startswith(f"{script}.lua: cannot open")

@@ -4,12 +4,12 @@ They run in mount and network namespaces of their own, where nothing but these f
 /run, /usr/local/lib and /usr/lib/sysctl.d, and where all keys are the network namespace's.
 """
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from commands import ran
 from intop.domain.persistent import Persistent
 from intop.hosts.persistent import read_persistent
 from samples import LocalHost
@@ -58,13 +58,9 @@ def root(tmp_path: Path) -> Path:
 
 def carried_out(root: Path, *words: str) -> dict[str, str]:
     """What the keys are that a real program has changed."""
-    done = subprocess.run(
-        ["unshare", "--mount", "--net", "sh", "-c", INSIDE, str(root), *words],
-        env={"KEYS": " ".join(KEYS), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
+    environment = {"KEYS": " ".join(KEYS), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    inside = ["unshare", "--mount", "--net", "sh", "-c", INSIDE, root]
+    done = ran(*inside, *words, env=environment, timeout=30)
     before, _, after = done.stdout.partition("after\n")
     assert before, done.stderr
     changed = set(after.split()) - set(before.split())

@@ -1,12 +1,9 @@
 import shlex
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-import samples
-from intop.domain.cluster import HostAddress
+from commands import ran
 from intop.domain.probing import Reading
 from intop.errors import CommandError
 from intop.hosts.host import Completed
@@ -20,30 +17,14 @@ from intop.hosts.sysctl import (
     probe,
     write_back,
 )
+from samples import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 
 
-class LocalHost:
-    """Runs commands here, or fails them."""
-
-    def __init__(self, exit_code: int | None = None) -> None:
-        self.address = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
-        self._exit_code = exit_code
-
+class FailingHost(LocalHost):
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
-        if self._exit_code is not None:
-            return Completed(self._exit_code, "", "sh: broken pipe\n")
-        done = subprocess.run(
-            ["sh", "-c", command], input=stdin, capture_output=True, text=True, timeout=timeout_s
-        )
-        return Completed(done.returncode, done.stdout, done.stderr)
-
-    def put(self, directory: str, files: Mapping[str, str]) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
+        return Completed(1, "", "sh: broken pipe\n")
 
 
 @pytest.mark.parametrize(
@@ -70,21 +51,14 @@ def test_what_is_no_key_never_becomes_a_path(text: str) -> None:
 
 def test_values_are_lines_of_path_tab_value() -> None:
     text = "net/ipv4/tcp_rmem\t4096\t131072\t6291456\nnet/core/x\t7\nnet/core/empty\t\nnoise\n"
-    expected = {
-        "net.ipv4.tcp_rmem": "4096 131072 6291456",
-        "net.core.x": "7",
-        "net.core.empty": "",
-    }
-    assert expected == parse_values(text)
+    rmem = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
+    assert rmem | {"net.core.x": "7", "net.core.empty": ""} == parse_values(text)
 
 
 def test_values_read_back_have_a_colon_for_the_tab() -> None:
     text = "net/ipv4/tcp_rmem:4096\t131072\t6291456\nnet/core/x:a:b\nnet/core/empty:\n"
-    assert {
-        "net.ipv4.tcp_rmem": "4096 131072 6291456",
-        "net.core.x": "a:b",
-        "net.core.empty": "",
-    } == parse_values(text)
+    rmem = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
+    assert rmem | {"net.core.x": "a:b", "net.core.empty": ""} == parse_values(text)
 
 
 def test_a_real_probe_of_a_namespace() -> None:
@@ -122,8 +96,8 @@ def test_probe_asks_this_machine() -> None:
 
 
 def test_a_probe_that_fails_names_the_host() -> None:
-    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 3 of `.*sh: broken pipe"):
-        probe(LocalHost(exit_code=3), ["kernel.ostype"])
+    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 1 of `.*sh: broken pipe"):
+        probe(FailingHost(), ["kernel.ostype"])
 
 
 def tree(tmp_path: Path) -> str:
@@ -138,13 +112,9 @@ def tree(tmp_path: Path) -> str:
     (folder / "colon").write_text("net/core/number:8\n")
     (folder / "folder").mkdir()
     names = ["blank", "colon", "empty", "folder", "lines", "nosuch", "number", "vector"]
-    done = subprocess.run(
-        ["sh", "-c", PROBE.replace("cd /proc/sys", f"cd {shlex.quote(str(tmp_path))}")],
-        input="".join(f"net/core/{name}\n" for name in names),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    script = PROBE.replace("cd /proc/sys", f"cd {shlex.quote(str(tmp_path))}")
+    asked = "".join(f"net/core/{name}\n" for name in names)
+    done = ran("sh", "-c", script, input=asked, check=True)
     assert "" == done.stderr
     return done.stdout
 
@@ -185,7 +155,7 @@ OVER_ANOTHER = "mount --bind /proc/sys/vm/dirty_bytes /proc/sys/net/ipv4/tcp_fin
 
 def test_keys_that_take_their_own_values_keep_them() -> None:
     after = "grep . /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem >&2"
-    host = samples.LocalHost(setup=OTHER_VALUES)
+    host = LocalHost(setup=OTHER_VALUES)
     assert {} == write_back(host, KEYS)
     lines = "".join(f"{path_of(key)}\n" for key in KEYS)
     done = host.run(f"{WRITE_BACK}\n{after}", stdin=lines)
@@ -197,25 +167,25 @@ def test_keys_that_take_their_own_values_keep_them() -> None:
 
 def test_the_kernel_says_why_it_refuses() -> None:
     assert {"net.ipv4.tcp_fin_timeout": "Invalid argument"} == write_back(
-        samples.LocalHost(setup=OVER_ANOTHER), KEYS
+        LocalHost(setup=OVER_ANOTHER), KEYS
     )
     assert "0" == Path("/proc/sys/vm/dirty_bytes").read_text().strip()
 
 
 def test_a_tree_that_is_mounted_read_only_refuses_all() -> None:
-    host = samples.LocalHost(setup=READ_ONLY)
+    host = LocalHost(setup=READ_ONLY)
     assert dict.fromkeys(KEYS[:3], "Read-only file system") == write_back(host, KEYS)
     assert {"readable"} == {r.access for r in probe(host, KEYS[:3]).values()}
 
 
 def test_without_keys_no_host_is_asked() -> None:
-    assert {} == write_back(LocalHost(exit_code=3), [])
-    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 3 of `.*sh: broken pipe"):
-        write_back(LocalHost(exit_code=3), KEYS)
+    assert {} == write_back(FailingHost(), [])
+    with pytest.raises(CommandError, match=r"(?s)^lb: exit code 1 of `.*sh: broken pipe"):
+        write_back(FailingHost(), KEYS)
 
 
 def test_what_is_said_of_other_keys_is_not_heard() -> None:
-    said = samples.LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
+    said = LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
     assert {"net.ipv4.tcp_sack": "no"} == write_back(said, KEYS)
 
 
@@ -226,10 +196,7 @@ def test_what_is_said_of_other_keys_is_not_heard() -> None:
         ("sh: 1: Syntax error\n", {}),
         ("net/core/x\tInvalid argument\n", {"net.core.x": "Invalid argument"}),
         ("net/core/x\t\n", {"net.core.x": "without saying why"}),
-        (
-            "net/core/x\tits value is 1\t2 then\nnoise\n",
-            {"net.core.x": "its value is 1 2 then"},
-        ),
+        ("net/core/x\tits value is 1\t2 then\nnoise\n", {"net.core.x": "its value is 1 2 then"}),
     ],
 )
 def test_refusals_are_lines_of_path_tab_words(text: str, expected: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import ran
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
 from intop.lab import cluster as lab
@@ -50,19 +51,13 @@ def ssh(host: HostAddress, command: str, program: str = "ssh") -> str:
         *("-o", f"UserKnownHostsFile={host.known_hosts}", "-o", "StrictHostKeyChecking=yes"),
     ]
     where = f"{host.user}@{host.hostname}"
-    return subprocess.run(
-        [program, *options, where, *([command] if program == "ssh" else [])],
-        input=command,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=20,
-    ).stdout
+    last = [command] if program == "ssh" else []
+    return ran(program, *options, where, *last, input=command, check=True, timeout=20).stdout
 
 
 def inside(lab_name: str, part: str, *arguments: str) -> str:
     command = ["ip", "netns", "exec", network.namespace(lab_name, part), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+    return ran(*command, check=True, timeout=20).stdout
 
 
 def fetched_by_load_generator(lab_name: str, url: str) -> int:
@@ -337,7 +332,7 @@ def test_down_when_names_are_gone_or_no_namespaces(name: str, traces: Traces) ->
 def test_a_process_that_ignores_the_signal_is_ended(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
     stubborn = subprocess.Popen(
-        ["ip", "netns", "exec", f"intop-{name}-lb", "sh", "-c", "trap '' TERM; sleep 60 & wait"],
+        ["ip", "netns", "exec", f"intop-{name}-lb", "sh", "-c", "trap '' TERM; sleep 60 & wait"]
     )
     try:
         while processes.command_name(stubborn.pid) != "sh":

@@ -1,11 +1,11 @@
 """What is installed of the system's packages: only what was asked for, and only what is missing."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from commands import ran
 from intop.lab import commands
 
 SCRIPT = Path(commands.__file__).with_name("system-packages.sh")
@@ -25,12 +25,8 @@ def asked(tmp_path: Path, words: str, hidden: tuple[str, ...]) -> tuple[int, str
     paths = [shutil.which(name) for name in hidden]
     assert all(paths), f"{hidden}: the machine of this test has them: {paths}"
     mounts = "".join(f"mount --bind /dev/null {path}; " for path in paths)
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", f"{mounts}PATH={folder}:$PATH exec sh {SCRIPT} {words}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    script = f"{mounts}PATH={folder}:$PATH exec sh {SCRIPT} {words}"
+    done = ran("unshare", "--mount", "sh", "-c", script)
     made = calls.read_text().splitlines() if calls.exists() else []
     return done.returncode, done.stderr, made
 
@@ -51,10 +47,7 @@ def test_what_is_missing_is_installed_and_nothing_is_started(
     code, said, calls = asked(tmp_path, words, hidden)
     # apt-get succeeds only while services are kept from being started.
     assert 0 == code, said
-    assert [
-        "update -qq",
-        f"install -y -qq --no-install-recommends {packages}",
-    ] == calls
+    assert ["update -qq", f"install -y -qq --no-install-recommends {packages}"] == calls
     assert before == policy.exists()
 
 

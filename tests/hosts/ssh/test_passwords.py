@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from commands import ran
+
 STUDY = """\
 [study]
 name = "asking"
@@ -67,14 +69,7 @@ def words(*arguments: object) -> list[str]:
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words(*arguments),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, **environment},
-    )
+    return ran(*words(*arguments), stdin=subprocess.DEVNULL, env={**os.environ, **environment})
 
 
 def test_a_password_from_the_environment_goes_no_further(
