@@ -22,10 +22,10 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
     """Measure what a stage asks for and is not in the store yet, and store what it finds.
 
     The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
-    before the stage's `start` are left alone. Trials are measured on the
-    testbeds that are open already (`on`), or on all replicas that agree, which are connected to
-    when the first trial is due. Raises BaselineError when the default can't be measured,
-    IntopError when too many trials fail, and what connecting and the stage do.
+    before the stage's `start` are left alone. Trials are measured on the testbeds that are open
+    already (`on`), or on all replicas that agree, which are connected to when the first trial is
+    due. Raises BaselineError when the default can't be measured, IntopError when too many trials
+    fail, and what connecting and the stage do.
     """
     task = stage.task
     plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
@@ -51,7 +51,8 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
         finally:
             if shown:
                 task.context.progress.end()
-        found = stage.result([made[p.index] for p in plan if p.index in made])
+    # The hosts have been given back by now: models may take a while.
+    found = stage.result([made[p.index] for p in plan if p.index in made])
     if isinstance(found, stage.result_type) and stage.result_type in KINDS:
         task.store.put(task.subject, found)
     return found
