@@ -4,11 +4,12 @@ So that the real guard.sh can be tried out, and only the namespace's keys can ch
 """
 
 import os
+import shlex
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -98,6 +99,23 @@ def end_processes(host: NamespaceHost) -> None:
         except ProcessLookupError:
             continue
     wait_until(lambda: not host.processes(), "the namespace's processes end")
+
+
+def set_by_somebody(host: NamespaceHost, key: str, value: str) -> None:
+    assert 0 == host.run(f"sysctl -qw {key}={shlex.quote(value)}").exit_code
+
+
+def begun(host: NamespaceHost, *writes: str, keys: Sequence[str] = KEYS, lease: str = LONG) -> None:
+    """A session of token-1 that has written these lines."""
+    assert 0 == host.begin("token-1", lease, *keys).exit_code
+    if writes:
+        assert 0 == host.script("write", "token-1", stdin="\n".join(writes) + "\n").exit_code
+
+
+def died(host: NamespaceHost) -> None:
+    """The session and the watchdog die, and the lease lapses."""
+    end_processes(host)
+    (host.state / "lock" / "lease").write_text("0\n")
 
 
 def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:

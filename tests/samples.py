@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from intop.domain.cluster import HostAddress
+from intop.domain.artefact import Origin
+from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.comparison import Measured, Provenance
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.deployment import Change, Deployment
@@ -100,6 +101,25 @@ class LocalHost:
 
     def close(self) -> None:
         pass
+
+
+def cluster(**changes: Any) -> Cluster:
+    """One host in each role: lg, lb and b1."""
+    hosts = {
+        name: HostAddress(name=name, role=role, hostname=name)
+        for name, role in (("lg", "load-generator"), ("lb", "load-balancer"), ("b1", "backend"))
+    }
+    made = Cluster(
+        arch="x86",
+        load_generator=hosts["lg"],
+        load_balancer=hosts["lb"],
+        backends=(hosts["b1"],),
+        url="http://198.18.0.20",
+        nginx_restart="systemctl restart nginx",
+        static_paths=("/index.html",),
+        dynamic_path="/dynamic",
+    )
+    return replace(made, **changes)
 
 
 def trial(
@@ -322,6 +342,22 @@ VERDICT = Verdict(
     planned_rounds=8,
     looks=1,
     sides=SIDES,
+)
+
+ORIGIN = Origin(
+    study="lab",
+    campaign="2026-01-01T00:00:00+00:00",
+    arch="x86",
+    workload="slt",
+    target="P99",
+    unit="ms",
+    variables=(Variable(name="size", key="size", low=16, high=65536, scale="log"),),
+    defaults={"size": "64"},
+    conditions=CONDITIONS,
+    replicas=("lb",),
+    configurations=24,
+    trials=24,
+    samples="0123",
 )
 
 DEPLOYMENT = Deployment(

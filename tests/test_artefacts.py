@@ -8,6 +8,7 @@ import pickle
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import samples
 from intop import artefacts
-from intop.domain.artefact import Origin
 from intop.domain.encoding import Variable
 from intop.domain.training import FittedFamily, ModelError
 from intop.errors import ArtefactError, UsageError
@@ -25,7 +26,7 @@ from intop.learn.families import FAMILIES
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
-from samples import CONDITIONS, model_error
+from samples import model_error
 
 VARIABLES = (
     Variable(name="size", key="size", low=16, high=65536, scale="log"),
@@ -48,32 +49,19 @@ def saved(name: str) -> Saved:
     """A small fitted model of a family, with hyper-parameters and an error."""
     values = rows(24, 1)
     p99 = 5 + np.log2(values[:, 0]) + 3 * values[:, 3]
-    samples = Samples(variables=VARIABLES, values=values, measured=tuple((v,) for v in p99))
+    measured = Samples(variables=VARIABLES, values=values, measured=tuple((v,) for v in p99))
     family = FAMILIES[name]
     hyperparameters = dict(family.defaults)
     if "trees" in hyperparameters:
         hyperparameters["trees"] = 5
     with one_thread():
-        model = fit(family.build(VARIABLES, hyperparameters, 1), samples)
+        model = fit(family.build(VARIABLES, hyperparameters, 1), measured)
     fitted = FittedFamily(family=name, hyperparameters=hyperparameters, inner_score=0.5)
     return fitted, model_error(name, float("inf"), r2=0.1 + 0.2), model
 
 
-ORIGIN = Origin(
-    study="lab",
-    campaign="2026-01-01T00:00:00+00:00",
-    arch="x86",
-    workload="slt",
-    target="P99",
-    unit="ms",
-    variables=VARIABLES,
-    defaults={"size": "64", "share": "1", "kind": "cubic", "switch": "0"},
-    conditions=CONDITIONS,
-    replicas=("lb",),
-    configurations=24,
-    trials=24,
-    samples="0123",
-)
+DEFAULTS = {"size": "64", "share": "1", "kind": "cubic", "switch": "0"}
+ORIGIN = replace(samples.ORIGIN, variables=VARIABLES, defaults=DEFAULTS)
 
 
 @pytest.fixture(scope="module", name="svr")
@@ -264,17 +252,16 @@ def test_a_damaged_file_is_never_a_model(whole: Path, data: st.DataObject) -> No
     good = whole.read_bytes()
     place = data.draw(st.integers(0, len(good) - 1))
     other = data.draw(st.integers(1, 255))
-    damaged = data.draw(
-        st.sampled_from(
-            [
-                good[:place] + bytes([good[place] ^ other]) + good[place + 1 :],
-                good[:place],
-                good[place + 1 :],
-                good[:place] + bytes([other]) + good[place:],
-                good + bytes([other]) * 3,
-            ]
-        )
-    )
+    before, after = good[:place], good[place + 1 :]
+    changed, more = bytes([good[place] ^ other]), bytes([other])
+    damages = [
+        before + changed + after,
+        before,
+        after,
+        before + more + good[place:],
+        good + more * 3,
+    ]
+    damaged = data.draw(st.sampled_from(damages))
     path = whole.with_name("damaged.zip")
     path.write_bytes(damaged)
     assert "damaged" in refusal(path) or "no artefact" in refusal(path)

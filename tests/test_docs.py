@@ -4,16 +4,17 @@ import gzip
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 
+import samples
 from intop import artefacts
 from intop.cli import cli
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
-from intop.domain.artefact import Origin
 from intop.domain.configuration import Configuration
 from intop.domain.encoding import Variable
 from intop.domain.table import Recipe, schema_of
@@ -137,21 +138,7 @@ TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,p99_ms"] + [
 """A table for every `intop train --data` that is shown: p95_ms is its 13th column."""
 
 
-ORIGIN = Origin(
-    study="lab",
-    campaign="2026-01-01T00:00:00+00:00",
-    arch="x86",
-    workload="slt",
-    target="P99",
-    unit="ms",
-    variables=(Variable(name="size", key="size", low=16, high=65536, scale="log"),),
-    defaults={"size": "64"},
-    conditions=MEASURED_UNDER,
-    replicas=("lb",),
-    configurations=24,
-    trials=24,
-    samples="0123",
-)
+ORIGIN = replace(samples.ORIGIN, conditions=MEASURED_UNDER)
 """Of models that were saved, for `intop models`."""
 
 
@@ -159,25 +146,11 @@ def exported(path: Path) -> None:
     """Trials as `intop export` writes them."""
     key = "net.core.somaxconn"
     made = [trial(Configuration({key: str(n)}), 1000 + n * n, index=n) for n in range(12)]
-    part = Part(
-        study="lab", campaign=1, arch="x86", workload="slt", defaults={key: "4096"}, trials=made
-    )
-    recipe = Recipe(
-        study="lab",
-        campaign=1,
-        arch="x86",
-        workload="slt",
-        column="p99_ms",
-        target="P99",
-        unit="ms",
-        variables=(Variable(name=key, key=key, low=0, high=11),),
-        folds=4,
-        repeats=1,
-        trials=1,
-        timeout_s=None,
-        seed=1,
-        level=0.95,
-    )
+    of = {"study": "lab", "campaign": 1, "arch": "x86", "workload": "slt"}
+    part = Part(**of, defaults={key: "4096"}, trials=made)
+    model = {"column": "p99_ms", "target": "P99", "unit": "ms", "level": 0.95}
+    fit = {"folds": 4, "repeats": 1, "trials": 1, "timeout_s": None, "seed": 1}
+    recipe = Recipe(variables=(Variable(name=key, key=key, low=0, high=11),), **of, **model, **fit)
     path.write_bytes(to_csv(frame([part], {})))
     schema_of(path).write_bytes(schema(fields_of([part], {}), [recipe]))
 

@@ -81,6 +81,15 @@ def begun(store: Store, study: str = "study", arch: str = "x86", workload: str =
     return Subject(campaign=campaign, arch=arch, workload=workload)
 
 
+def kept(store: Store, *trials: Trial) -> Subject:
+    """A campaign with a plan and these trials."""
+    subject = begun(store)
+    store.write_plan(subject, "collect", PLAN)
+    for one in trials:
+        store.add(subject, one)
+    return subject
+
+
 # Campaigns ----------------------------------------------------------------------------------------
 
 
@@ -164,9 +173,7 @@ def test_a_plan_is_written_once_and_all_of_it_or_nothing(path: Path) -> None:
     ],
 )
 def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
-    subject = begun(store)
-    store.write_plan(subject, "collect", PLAN)
-    store.add(subject, made)
+    subject = kept(store, made)
     assert [made] == store.trials(subject)
 
 
@@ -190,10 +197,7 @@ def test_trials_come_back_in_order_of_measurement_and_by_stage(store: Store) -> 
 
 def test_a_trial_is_stored_once_for_each_attempt(path: Path) -> None:
     with opened(str(path)) as store:
-        subject = begun(store)
-        store.write_plan(subject, "collect", PLAN)
-        store.add(subject, trial(attempt=0))
-        store.add(subject, trial(attempt=1))
+        subject = kept(store, trial(attempt=0), trial(attempt=1))
     with pytest.raises(IntopError, match="UNIQUE"), opened(str(path)) as store:
         store.add(subject, trial(attempt=1))
     with opened(str(path)) as store:
@@ -206,10 +210,7 @@ def test_a_trial_without_a_place_in_a_plan_is_refused(path: Path) -> None:
 
 
 def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.write_plan(subject, "collect", PLAN)
-    store.add(subject, trial())
-    store.add(subject, replace(FAILED, attempt=1))
+    kept(store, trial(), replace(FAILED, attempt=1))
     found = sql(path, "select p99_ms, status from trial order by id")
     assert [(trial().p99_ms, "ok"), (None, "failed")] == found
 
@@ -222,10 +223,7 @@ spec = importlib.util.spec_from_file_location("test_store", {file!r})
 t = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(t)
 with t.opened(sys.argv[1]) as store:
-    subject = t.begun(store)
-    store.write_plan(subject, "collect", t.PLAN)
-    store.add(subject, t.trial())
-    store.add(subject, t.trial(planned=t.PLAN[2]))
+    t.kept(store, t.trial(), t.trial(planned=t.PLAN[2]))
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -242,20 +240,16 @@ def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(path: P
 
 
 def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path: Path) -> None:
-    subject = begun(store)
-    store.write_plan(subject, "collect", PLAN)
-    store.add(subject, trial())
+    kept(store, trial())
     query = f"sqlite3.connect({str(path)!r}).execute('select count(*) from trial').fetchone()"
     done = ran(sys.executable, "-c", f"import sqlite3; print({query})", check=True)
     assert "(1,)" == done.stdout.strip()
 
 
 def test_evidence_comes_back(store: Store) -> None:
-    subject = begun(store)
-    store.write_plan(subject, "collect", PLAN)
     before = replace(METRICS, memory_before_mib=90.5, time_wait_before=7)
     seen = replace(before, foreign_cpu=0.25, foreign_program="cc1", load_cpu=0.5)
-    store.add(subject, trial(metrics={"lg": seen}))
+    subject = kept(store, trial(metrics={"lg": seen}))
     (found,) = store.trials(subject)
     assert {"lg": seen} == found.metrics
 
@@ -289,29 +283,12 @@ PROBE = Probe(
     },
 )
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, models=MODELS)
+TRIED = TriedDuration(
+    duration_s=7, requests=1050, trials=5, p99_ms=80.25, sd=0.5, sd_low=0.3, sd_high=1.4375,
+    resolution=1.75, resolution_low=1.4, resolution_high=1e9, pairs_needed=None, seconds=7.25,
+)  # fmt: skip
 PILOT = Pilot(
-    duration_s=7,
-    tried=(
-        TriedDuration(
-            duration_s=7,
-            requests=1050,
-            trials=5,
-            p99_ms=80.25,
-            sd=0.5,
-            sd_low=0.3,
-            sd_high=1.4375,
-            resolution=1.75,
-            resolution_low=1.4,
-            resolution_high=1e9,
-            pairs_needed=None,
-            seconds=7.25,
-        ),
-    ),
-    reached=False,
-    stalled=True,
-    wanted=1.25,
-    pairs=10,
-    level=0.95,
+    duration_s=7, tried=(TRIED,), reached=False, stalled=True, wanted=1.25, pairs=10, level=0.95
 )
 JUDGED_TRAINING = replace(
     TRAINING,
@@ -449,9 +426,7 @@ def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> No
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_store_from_before_migrations_is_taken_over(path: Path, version: int) -> None:
     with opened(str(path)) as store:
-        subject = begun(store)
-        store.write_plan(subject, "collect", PLAN)
-        store.add(subject, trial())
+        subject = kept(store, trial())
         store.put(subject, SEARCH)
     made = tables(path)
     as_before_migrations(path, version)

@@ -8,24 +8,12 @@ import pytest
 
 from benchmarks import verdicts
 from intop.domain.baseline import HOST
-from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.hosts.rig import Rig
 from intop.run.cluster_testbed import ClusterTestbed
-from samples import VERDICT
+from samples import VERDICT, cluster
 
-ADDRESS = HostAddress(name="lb", role="load-balancer", hostname="192.0.2.1")
-CLUSTER = Cluster(
-    arch="x86",
-    load_generator=ADDRESS,
-    load_balancer=ADDRESS,
-    backends=(),
-    url="http://192.0.2.1",
-    nginx_restart="true",
-    static_paths=("/a",),
-    dynamic_path="/dynamic",
-)
 NOTHING: Any = None
 
 
@@ -46,7 +34,7 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
     )
     ready = verdicts.OneSided(
         task=NOTHING,
-        rig=Rig(CLUSTER, ()),
+        rig=Rig(cluster(), ()),
         tool=NOTHING,
         guard=NOTHING,
         probe=NOTHING,

@@ -14,6 +14,7 @@ from samples import DEPLOYMENT
 
 FILE = our_file("/")
 RMEM, SOMAXCONN = DEPLOYMENT.changes
+KEY = SOMAXCONN.key
 KEYS = tuple(planned_key(c, c.default, "", Persistent(), FILE) for c in DEPLOYMENT.changes)
 RIVAL = Persistent(settings=(Setting(SOMAXCONN.key, "9", "/etc/sysctl.d/a.conf:1", (FILES, "a")),))
 OURS = Persistent(settings=(Setting(SOMAXCONN.key, "7", f"{FILE}:2", (FILES, "99-zz-intop.conf")),))
@@ -47,49 +48,33 @@ def left(**made: Any) -> HostPlan:
 
 STAYING = APPLIED.keys[0]
 AGAIN = {**APPLIED.about, "since": "later"}
-WAS_APPLIED = "lb2: applied: x86 slt of study lab, campaign 1, since noon (a.b) in the plan"
+WAS = "x86 slt of study lab, campaign 1, since noon (a.b)"
+WAS_APPLIED = f"applied: {WAS} in the plan"
 OTHER = "/etc/sysctl.d/a.conf:1 to 9 (at boot)"
 
 
 @pytest.mark.parametrize(
     ("now", "line"),
     [
-        (key(now="128"), f"lb2: {SOMAXCONN.key}: 4096 in the plan, 128 now"),
-        (key(now=None), f"lb2: {SOMAXCONN.key}: 4096 in the plan, no value now"),
-        (
-            key(obstacle="read-only"),
-            f"lb2: {SOMAXCONN.key}: what is in its way: nothing in the plan, read-only now",
-        ),
-        (
-            key(persistent=RIVAL),
-            f"lb2: {SOMAXCONN.key}: what else sets it: nothing in the plan, {OTHER} now",
-        ),
-        (
-            key(persistent=OURS),
-            f"lb2: {SOMAXCONN.key}: our file: nothing in the plan, {FILE}:2 has 7 now",
-        ),
-        (replace(HOST, kernel="6.2.0"), "lb2: kernel: 6.1.0 in the plan, 6.2.0 now"),
-        (replace(HOST, machine="arm"), "lb2: machine: x86_64 in the plan, arm now"),
-        (
-            replace(HOST, applied=None),
-            f"{WAS_APPLIED}, nothing now",
-        ),
-        (
-            left(about=AGAIN),
-            f"{WAS_APPLIED}, x86 slt of study lab, campaign 1, since later (a.b) now",
-        ),
-        (left(file_is="edited"), f"lb2: {FILE}: ours in the plan, edited now"),
-        (
-            left(keys=(replace(STAYING, now="5"),)),
-            "lb2: a.b, which an apply has left: now: 1 in the plan, 5 now",
-        ),
-        (None, "lb2: is gone"),
+        (key(now="128"), f"{KEY}: 4096 in the plan, 128 now"),
+        (key(now=None), f"{KEY}: 4096 in the plan, no value now"),
+        (key(obstacle="x"), f"{KEY}: what is in its way: nothing in the plan, x now"),
+        (key(persistent=RIVAL), f"{KEY}: what else sets it: nothing in the plan, {OTHER} now"),
+        (key(persistent=OURS), f"{KEY}: our file: nothing in the plan, {FILE}:2 has 7 now"),
+        (replace(HOST, kernel="6.2.0"), "kernel: 6.1.0 in the plan, 6.2.0 now"),
+        (replace(HOST, machine="arm"), "machine: x86_64 in the plan, arm now"),
+        (replace(HOST, applied=None), f"{WAS_APPLIED}, nothing now"),
+        (left(about=AGAIN), f"{WAS_APPLIED}, {WAS.replace('noon', 'later')} now"),
+        (left(file_is="edited"), f"{FILE}: ours in the plan, edited now"),
+        (left(keys=(replace(STAYING, now="5"),)),
+         "a.b, which an apply has left: now: 1 in the plan, 5 now"),
+        (None, "is gone"),
     ],
-)
+)  # fmt: skip
 def test_each_difference_of_a_host_is_a_line_with_both_values(
     now: HostPlan | None, line: str
 ) -> None:
-    assert [line] == changes(plan(HOST, HOST), plan(HOST, now))
+    assert [f"lb2: {line}"] == changes(plan(HOST, HOST), plan(HOST, now))
 
 
 def test_nothing_changed_is_no_difference() -> None:
@@ -123,11 +108,11 @@ def test_other_hosts_are_a_difference() -> None:
         ({"campaign": 2}, "campaign: 1 in the plan, 2 now"),
         (
             {"changes": (RMEM, replace(SOMAXCONN, value="65"))},
-            f"{SOMAXCONN.key}: set to: 64 in the plan, 65 now",
+            f"{KEY}: set to: 64 in the plan, 65 now",
         ),
         (
             {"changes": (RMEM, replace(SOMAXCONN, default="1"))},
-            f"{SOMAXCONN.key}: the default: 4096 in the plan, 1 now",
+            f"{KEY}: the default: 4096 in the plan, 1 now",
         ),
     ],
 )

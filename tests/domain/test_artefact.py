@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import samples
 from intop.domain.artefact import FORMAT, Manifest, Origin, fingerprint, obstacles, probes, remarks
 from intop.domain.comparison import MUST_BE_EQUAL
 from intop.domain.encoding import Variable
@@ -17,25 +18,26 @@ KIND = Variable(name="a.kind", key="a.kind", choices=("cubic", "reno", "bbr"))
 SWITCH = Variable(name="a.switch", key="a.switch", choices=("0", "1"))
 ALL = (SIZE, SHARE, KIND, SWITCH)
 
-ORIGIN = Origin(
-    study="lab",
-    campaign="2026-01-01T00:00:00+00:00",
-    arch="x86",
-    workload="slt",
-    target="P99",
-    unit="ms",
+ORIGIN = replace(
+    samples.ORIGIN,
     variables=ALL,
     defaults={v.key: "1" for v in ALL},
-    conditions=CONDITIONS,
     replicas=("lb-a", "lb-b"),
     configurations=40,
     trials=55,
-    samples="0123",
 )
 
 
 def of(*variables: Variable) -> Origin:
     return replace(ORIGIN, variables=variables)
+
+
+def with_kind(*choices: str) -> Origin:
+    return of(SIZE, SHARE, replace(KIND, choices=choices), SWITCH)
+
+
+def under(**conditions: Any) -> Origin:
+    return replace(ORIGIN, conditions=replace(CONDITIONS, **conditions))
 
 
 def test_nothing_is_said_of_a_campaigns_own_models() -> None:
@@ -47,10 +49,7 @@ def test_nothing_is_said_of_a_campaigns_own_models() -> None:
     ("ours", "told"),
     [
         (replace(ORIGIN, arch="arm"), "architecture: x86 against arm"),
-        (
-            replace(ORIGIN, target="requests", unit="1/s"),
-            "target: P99 in ms against requests in 1/s",
-        ),
+        (replace(ORIGIN, target="runs", unit="1/s"), "target: P99 in ms against runs in 1/s"),
         (of(SIZE, SHARE, KIND), "a.switch: varied there, not here"),
         (of(*ALL, replace(SHARE, name="a.new")), "a.new: varied here, not there"),
         (
@@ -61,22 +60,16 @@ def test_nothing_is_said_of_a_campaigns_own_models() -> None:
             of(SIZE, replace(SHARE, low=0.1, scale="log"), KIND, SWITCH),
             "a.share: 0 to 2.5 (linear) against 0.1 to 2.5 (log)",
         ),
+        (with_kind("cubic", "reno"), "a.kind: one of cubic, reno, bbr against one of cubic, reno"),
         (
-            of(SIZE, SHARE, replace(KIND, choices=("cubic", "reno")), SWITCH),
-            "a.kind: one of cubic, reno, bbr against one of cubic, reno",
-        ),
-        (
-            of(SIZE, SHARE, replace(KIND, choices=("reno", "cubic", "bbr")), SWITCH),
+            with_kind("reno", "cubic", "bbr"),
             "a.kind: one of cubic, reno, bbr against one of reno, cubic, bbr",
         ),
         (
             of(SHARE, SIZE, KIND, SWITCH),
             "order: a.size, a.share, a.kind, a.switch against a.share, a.size, a.kind, a.switch",
         ),
-        (
-            replace(ORIGIN, conditions=replace(CONDITIONS, rate_rps=300.0)),
-            "rate_rps: 100.0 against 300.0",
-        ),
+        (under(rate_rps=300.0), "rate_rps: 100.0 against 300.0"),
     ],
 )
 def test_models_of_something_else_are_refused_by_name(ours: Origin, told: str) -> None:
@@ -86,8 +79,7 @@ def test_models_of_something_else_are_refused_by_name(ours: Origin, told: str) -
 @pytest.mark.parametrize("name", MUST_BE_EQUAL)
 def test_every_condition_of_the_load_must_be_equal(name: str) -> None:
     other: Any = "other" if isinstance(getattr(CONDITIONS, name), str) else 77
-    ours = replace(ORIGIN, conditions=replace(CONDITIONS, **{name: other}))
-    (told,) = obstacles(ORIGIN, ours)
+    (told,) = obstacles(ORIGIN, under(**{name: other}))
     assert told.startswith(f"{name}: ")
 
 
@@ -108,8 +100,8 @@ def test_models_of_other_trials_are_told_whose_they_are(changes: dict[str, Any])
 
 
 def test_another_machine_is_told_with_both_values() -> None:
-    other = replace(CONDITIONS, machine="x86_64_v4", kernel="6.1", cpu="Xeon", nginx="nginx/1.26")
-    (told,) = remarks(ORIGIN, replace(ORIGIN, conditions=other))
+    other = under(machine="x86_64_v4", kernel="6.1", cpu="Xeon", nginx="nginx/1.26")
+    (told,) = remarks(ORIGIN, other)
     assert told.startswith("they were measured elsewhere (theirs against this one's): ")
     for pair in ("cpu: EPYC against Xeon", "machine: x86_64 against x86_64_v4", "kernel: "):
         assert pair in told
@@ -136,15 +128,10 @@ def test_the_fingerprint_is_of_choices_and_order_and_not_of_how_numbers_are_writ
 
 
 def test_a_manifest_with_the_fingerprint_of_another_space_is_none() -> None:
+    said = {"format": FORMAT, "saved_at": "", "versions": {}, "models": ()}
+    manifest = Manifest(origin=ORIGIN, space=fingerprint(ALL), **said)
     with pytest.raises(ValueError, match="the variables have the fingerprint"):
-        Manifest(
-            format=FORMAT,
-            saved_at="",
-            versions={},
-            origin=ORIGIN,
-            space=fingerprint([SIZE]),
-            models=(),
-        )
+        replace(manifest, space=fingerprint([SIZE]))
 
 
 def test_models_are_asked_about_values_that_can_be() -> None:

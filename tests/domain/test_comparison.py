@@ -20,12 +20,7 @@ from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
 from intop.domain.ranking import Ranking
 from intop.domain.space import Space
-from intop.domain.stats import (
-    DifferenceInterval,
-    RatioInterval,
-    geometric_interval,
-    unpaired_ratio,
-)
+from intop.domain.stats import DifferenceInterval, RatioInterval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from samples import CONDITIONS, VERDICT, trial
@@ -55,7 +50,7 @@ def against(conditions: Conditions) -> Comparison:
 
 
 def verdict(values: Mapping[str, str] = TUNED.values) -> Verdict:
-    return replace(VERDICT, configuration=Configuration(values))
+    return replace(VERDICT, configuration=Configuration(values), origin="candidate 1", pairs=2)
 
 
 def ranking(chosen: int = 99, /, **means: float) -> Ranking:
@@ -94,10 +89,8 @@ def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
 
 def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
     found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
-    assert ((10.0, 40.0), 20.0) == (
-        found.default.trials_ms,
-        pytest.approx(found.default.mean_ms.mean),
-    )
+    told = found.default
+    assert ((10.0, 40.0), 20.0) == (told.trials_ms, pytest.approx(told.mean_ms.mean))
     assert found.tuned is not None
     assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.mean))
 
@@ -124,14 +117,12 @@ def test_the_second_side_is_held_against_the_first() -> None:
     x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
     found = both(x86, arm)
-    assert (3.0, 40.0) == pytest.approx(
-        (found.default.ratio.ratio, found.default.difference_ms.difference)
-    )
+    default = (found.default.ratio.ratio, found.default.difference_ms.difference)
+    assert (3.0, 40.0) == pytest.approx(default)
     assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
     assert found.tuned is not None
-    assert (0.5, -1.0) == pytest.approx(
-        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
-    )
+    tuned = (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    assert (0.5, -1.0) == pytest.approx(tuned)
 
 
 def test_verdicts_against_different_defaults_are_incomparable() -> None:
@@ -145,21 +136,15 @@ def test_verdicts_against_different_defaults_are_incomparable() -> None:
 def test_what_is_tuned_on_one_side_only_has_no_contrast() -> None:
     x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     assert both(x86, made_side(ARM)).tuned is None
-    assert (
-        both(made_side(), made_side(ARM, verdict=verdict(), judged=([1, 2], [1, 2]))).tuned is None
-    )
+    arm = made_side(ARM, verdict=verdict(), judged=([1, 2], [1, 2]))
+    assert both(made_side(), arm).tuned is None
 
 
 @pytest.mark.parametrize(
     ("low", "high", "outcome"),
-    [
-        (1.1, 1.3, "higher"),
-        (0.7, 0.9, "lower"),
-        (0.9, 1.1, "not separated"),
-        (1.0, 1.2, "not separated"),
-        (0.8, 1.0, "not separated"),
-    ],
-)
+    [(1.1, 1.3, "higher"), (0.7, 0.9, "lower"), (0.9, 1.1, "not separated"),
+     (1.0, 1.2, "not separated"), (0.8, 1.0, "not separated")],
+)  # fmt: skip
 def test_sides_are_separated_where_the_ratios_interval_does_not_hold_1(
     low: float, high: float, outcome: str
 ) -> None:
@@ -186,10 +171,8 @@ def test_what_makes_the_sides_incomparable_has_both_values(name: str) -> None:
     value = getattr(ARM, name)
     other = value + 1 if isinstance(value, (int, float)) else f"{value}x"
     found = against(replace(ARM, **{name: other}))
-    assert ((f"{name}: {value or 'none'} against {other}",), ()) == (
-        found.differences,
-        found.warnings,
-    )
+    told = f"{name}: {value or 'none'} against {other}"
+    assert ((told,), ()) == (found.differences, found.warnings)
 
 
 @pytest.mark.parametrize("name", WARNED_DIFFERENCES)

@@ -21,18 +21,10 @@ def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float
     """A duration whose trials scatter so; 10 pairs at one look resolve exp(sd)."""
     made = TriedDuration(
         duration_s=duration_s,
-        requests=1000,
-        trials=5,
-        p99_ms=10.0,
-        sd=sd,
-        sd_low=sd / 2,
-        sd_high=sd * 3,
-        resolution=math.exp(sd),
-        resolution_low=math.exp(sd / 2),
-        resolution_high=math.exp(sd * 3),
-        pairs_needed=10,
-        seconds=duration_s + overhead_s,
-    )
+        requests=1000, trials=5, p99_ms=10.0, sd=sd, sd_low=sd / 2, sd_high=sd * 3,
+        resolution=math.exp(sd), resolution_low=math.exp(sd / 2), resolution_high=math.exp(sd * 3),
+        pairs_needed=10, seconds=duration_s + overhead_s,
+    )  # fmt: skip
     return replace(made, **changes)
 
 

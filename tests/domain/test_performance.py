@@ -10,17 +10,13 @@ from intop.domain.performance import P99, performance
 from samples import METRICS, trial
 
 LATENCIES = Histogram.from_pairs([(100, 500), (200, 400), (400, 90), (800, 10)])
+CPUS = {"load": 0.9, "lb": METRICS.cpu, "one": 0.2, "two": 0.4}
 WHOLE = replace(
     trial(),
     histogram=LATENCIES,
     errors={"timeout": 10, "status": 240},
     achieved_rps=99.5,
-    metrics={
-        "load": replace(METRICS, cpu=0.9),
-        "lb": METRICS,
-        "one": replace(METRICS, cpu=0.2),
-        "two": replace(METRICS, cpu=0.4),
-    },
+    metrics={name: replace(METRICS, cpu=cpu) for name, cpu in CPUS.items()},
 )
 
 

@@ -1,51 +1,23 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from intop.domain.configuration import DEFAULT
+import samples
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.trial import Status, Trial
+from samples import CONDITIONS
 
-CONDITIONS: dict[str, Any] = {
-    "arch": "x86",
-    "machine": "x86_64",
-    "kernel": "6.18.0",
-    "cpu": "some",
-    "nginx": "nginx/1.22.1",
-    "load_tool": "wrk 4.1.0",
-    "workload": "slt",
-    "script": "0123456789abcdef",
-    "rate_rps": 100.0,
-    "connections": 8,
-    "threads": 2,
-    "duration_s": 10,
-    "timeout_s": 2,
-    "link": "tbf",
-    "paths": "/",
-}
 # 1,000 answers: the 99th percentile is that of the slow 2 %.
 LATENCIES = Histogram.from_pairs([(1000, 980), (50_000, 20)])
 P99_MS = 50.015  # the top of the bucket that 50 ms fall into
 
 
 def trial(tool: str = "wrk 4.1.0", **changes: Any) -> Trial:
-    values: dict[str, Any] = {
-        "planned": PlannedTrial(index=3, role="design", configuration=DEFAULT),
-        "stage": "collect",
-        "attempt": 0,
-        "status": "ok",
-        "detail": "",
-        "conditions": Conditions(**(CONDITIONS | {"load_tool": tool})),
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "seconds": 12.0,
-        "seed": 1,
-        "tool_version": "0.1.0",
-        "replica": "lb",
-        "histogram": LATENCIES,
-        "achieved_rps": 100.0,
-    }
-    return Trial(**(values | changes))
+    conditions = replace(CONDITIONS, load_tool=tool)
+    made = replace(samples.trial(conditions=conditions, index=3), histogram=LATENCIES)
+    return replace(made, **changes)
 
 
 def test_without_failures_p99_is_the_histograms() -> None:
@@ -121,16 +93,14 @@ def test_a_failed_trial_has_no_latencies() -> None:
 
 
 def test_differing_conditions_are_named_with_both_values() -> None:
-    other = CONDITIONS | {"kernel": "6.1.0", "rate_rps": 200.0}
-    assert [
-        "kernel: 6.18.0 against 6.1.0",
-        "rate_rps: 100.0 against 200.0",
-    ] == Conditions(**CONDITIONS).differences(Conditions(**other))
-    assert [] == Conditions(**CONDITIONS).differences(Conditions(**CONDITIONS))
+    other = replace(CONDITIONS, kernel="6.1.0", rate_rps=200.0)
+    kernel = f"kernel: {CONDITIONS.kernel} against 6.1.0"
+    assert [kernel, "rate_rps: 100.0 against 200.0"] == CONDITIONS.differences(other)
+    assert [] == CONDITIONS.differences(replace(CONDITIONS))
 
 
 def test_of_the_differences_some_can_be_asked_for() -> None:
-    here = Conditions(**CONDITIONS)
-    there = Conditions(**CONDITIONS | {"kernel": "6.1.0", "emulation": "KVM"})
-    assert ["emulation: none against KVM"] == here.differences(there, ["emulation", "rate_rps"])
-    assert [] == here.differences(there, [])
+    there = replace(CONDITIONS, kernel="6.1.0", emulation="KVM")
+    told = CONDITIONS.differences(there, ["emulation", "rate_rps"])
+    assert ["emulation: none against KVM"] == told
+    assert [] == CONDITIONS.differences(there, [])

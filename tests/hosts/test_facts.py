@@ -1,13 +1,13 @@
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from intop.domain.probing import HostFacts
 from intop.errors import CommandError
 from intop.hosts.facts import facts, parse_facts
-from samples import LocalHost
+from samples import FACTS, LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "facts-x86-namespace.txt").read_text()
@@ -15,33 +15,16 @@ ARM = (DATA / "facts-arm-by-hand.txt").read_text()
 
 
 def test_a_real_namespace() -> None:
-    assert HostFacts(
-        machine="x86_64",
-        kernel="6.18.44-fc-v669",
-        cpu="AMD EPYC",
-        cpus=2,
-        memory_bytes=24684084 * 1024,
-        page_bytes=4096,
-        in_namespace=True,
-        is_root=True,
-        nginx="nginx/1.22.1",
-        clock_s=1795245568.331600990,
-    ) == parse_facts(X86)
+    memory = {"memory_bytes": 24684084 * 1024, "in_namespace": True}
+    x86 = replace(FACTS, kernel="6.18.44-fc-v669", cpu="AMD EPYC", cpus=2, **memory)
+    assert replace(x86, clock_s=1795245568.331600990) == parse_facts(X86)
 
 
 def test_an_arm_machine_with_large_pages_and_without_root() -> None:
-    assert HostFacts(
-        machine="aarch64",
-        kernel="6.1.0-28-cloud-arm64",
-        cpu="0xd0c",
-        cpus=64,
-        memory_bytes=263812096 * 1024,
-        page_bytes=65536,
-        in_namespace=False,
-        is_root=False,
-        nginx="nginx/1.26.2",
-        clock_s=1795245568.5,
-    ) == parse_facts(ARM)
+    memory = {"memory_bytes": 263812096 * 1024, "page_bytes": 65536}
+    arm = replace(FACTS, machine="aarch64", cpu="0xd0c", cpus=64, is_root=False, **memory)
+    arm = replace(arm, kernel="6.1.0-28-cloud-arm64", nginx="nginx/1.26.2")
+    assert replace(arm, clock_s=1795245568.5) == parse_facts(ARM)
 
 
 def test_a_host_without_nginx_or_a_name_for_its_cpu() -> None:

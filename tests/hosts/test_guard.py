@@ -4,8 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,19 +25,13 @@ from namespace_host import (
     RMEM,
     SOMAXCONN,
     NamespaceHost,
+    begun,
     busy_guard,
+    died,
     end_processes,
     leased,
-    namespace_host,
     wait_until,
 )
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[NamespaceHost]:
-    with namespace_host(tmp_path) as made:
-        yield made
-
 
 # Apply, read back, restore ------------------------------------------------------------------------
 
@@ -180,9 +172,7 @@ def test_the_state_is_for_its_owner_only(host: NamespaceHost) -> None:
 
 def test_the_watchdog_restores_when_the_controller_falls_silent(host: NamespaceHost) -> None:
     before = host.values()
-    assert 0 == host.begin("token-1", "3", *KEYS).exit_code
-    lines = "net/core/somaxconn 777\nnet/ipv4/tcp_rmem 8192 65536 1048576\n"
-    assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+    begun(host, "net/core/somaxconn 777", "net/ipv4/tcp_rmem 8192 65536 1048576", lease="3")
     assert "777" == host.value(SOMAXCONN)
     wait_until(lambda: before == host.values(), "the watchdog restores")
     wait_until(lambda: not host.processes(), "the watchdog ends")
@@ -271,8 +261,7 @@ def test_a_held_host_is_waited_for_and_then_refused_naming_who_holds_it(
 
 def test_a_host_that_is_given_back_meanwhile_is_taken(host: NamespaceHost) -> None:
     before = host.values()
-    host.begin("token-1", LONG, *KEYS)
-    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    begun(host, "net/core/somaxconn 777")
 
     def give_back(_: str) -> None:
         assert 0 == host.script("end", "token-1").exit_code
@@ -285,10 +274,8 @@ def test_a_lapsed_lock_without_a_watchdog_is_restored_before_the_snapshot(
     host: NamespaceHost,
 ) -> None:
     before = host.values()
-    host.begin("token-1", LONG, *KEYS)
-    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
-    end_processes(host)
-    (host.state / "lock" / "lease").write_text("0\n")
+    begun(host, "net/core/somaxconn 777")
+    died(host)
     with guarded(host, KEYS) as session:
         assert before == session.snapshot
     assert before == host.values()
@@ -328,24 +315,16 @@ def test_a_lock_that_was_never_finished_is_taken_over(host: NamespaceHost) -> No
 
 def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHost) -> None:
     host.script("status")
-    codes: list[int] = []
     words = [f"sh {host.state}/guard.sh {host.state} begin t{n} {LONG} me" for n in range(8)]
-    threads = [
-        threading.Thread(target=lambda w=w: codes.append(host.run(w).exit_code)) for w in words
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        codes = [done.exit_code for done in pool.map(host.run, words)]
     assert [0] + 7 * [HELD] == sorted(codes)
 
 
 def lapsed_lock(host: NamespaceHost) -> None:
     """What a session leaves that died together with its watchdog."""
-    host.begin("token-1", LONG, *KEYS)
-    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
-    end_processes(host)
-    (host.state / "lock" / "lease").write_text("0\n")
+    begun(host, "net/core/somaxconn 777")
+    died(host)
 
 
 def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_other(
@@ -418,8 +397,7 @@ def test_a_lock_that_is_being_made_is_told_of(host: NamespaceHost) -> None:
 
 def restorer(host: NamespaceHost, pid: int) -> None:
     """A lock that process `pid` has moved away and not restored yet."""
-    host.begin("token-1", LONG, *KEYS)
-    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    begun(host, "net/core/somaxconn 777")
     end_processes(host)
     shutil.move(host.state / "lock", host.state / f"restoring.{pid}")
 

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +24,10 @@ from namespace_host import (
     RMEM,
     SOMAXCONN,
     NamespaceHost,
+    begun,
     end_processes,
     leased,
-    namespace_host,
+    set_by_somebody,
 )
 
 ABOUT = {"since": "2026-11-22T01:00:00Z", "study": "fleet", "campaign": "3"}
@@ -46,12 +46,6 @@ exec {program} "$@"
 """
 SHIMMED = ("mv", "rm", "sync", "sed", "mkdir", "chmod")
 """The programs that change something; what the shell writes itself stands between two of them."""
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[NamespaceHost]:
-    with namespace_host(tmp_path) as made:
-        yield made
 
 
 def conf(host: NamespaceHost) -> Path:
@@ -139,7 +133,7 @@ def test_a_campaign_is_told_of_it_in_a_line_and_leaves_it(host: NamespaceHost) -
 def test_what_somebody_else_changes_is_left_alone_unless_by_force(host: NamespaceHost) -> None:
     before = host.values()
     keep(host, ONE)
-    host.run("sysctl -qw net.core.somaxconn=55")
+    set_by_somebody(host, SOMAXCONN, "55")
     conf(host).write_text("mine\n")
     applied = status(host).applied
     assert applied is not None
@@ -164,7 +158,7 @@ def test_after_a_reboot_only_what_the_file_has_set_again_is_restored(
     (host.state / "applied.1" / "boot").write_text(f"{ELSEWHERE}\n")
     if text is None:
         set_all(host, before)
-        host.run("sysctl -qw net.core.somaxconn=55")  # the machine's own by now
+        set_by_somebody(host, SOMAXCONN, "55")  # the machine's own by now
     done = guard.rollback(host)
     assert "restored" == done.outcome
     assert before | ({} if text else {SOMAXCONN: "55"}) == host.values()
@@ -205,8 +199,7 @@ def test_on_a_full_disk_nothing_stays(host: NamespaceHost, what: str) -> None:
 
 def test_what_is_cut_off_on_its_way_does_not_stay(host: NamespaceHost) -> None:
     before = host.values()
-    host.begin("token-1", LONG, *KEYS)
-    host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
+    begun(host, "net/core/somaxconn 777")
     done = host.script("keep", "token-1", stdin="key\tnet/core/somaxconn\nabout\tsince\tnow\n")
     assert (1, True) == (done.exit_code, "cut off" in done.stderr)
     assert 0 == host.script("end", "token-1").exit_code
@@ -217,7 +210,7 @@ def test_a_foreign_change_just_before_stops_it(host: NamespaceHost) -> None:
     before = host.values()
     with pytest.raises(HostError, match="somebody else has changed"), guarded(host, KEYS) as one:  # noqa: PT012
         one.apply(Configuration(ONE))
-        host.run("sysctl -qw net.core.somaxconn=55")
+        set_by_somebody(host, SOMAXCONN, "55")
         with pytest.raises(ForeignChangeError):
             one.keep(Configuration(ONE), ABOUT)
     assert before | {SOMAXCONN: "55"} == host.values()
@@ -228,7 +221,7 @@ def test_what_somebody_else_has_set_since_an_apply_is_not_taken_by_the_next_one(
 ) -> None:
     before = host.values()
     keep(host, ONE)
-    host.run("sysctl -qw net.core.somaxconn=55")
+    set_by_somebody(host, SOMAXCONN, "55")
     with pytest.raises(ForeignChangeError, match="somaxconn"):
         keep(host, TWO)
     assert before | ONE | {SOMAXCONN: "55"} == host.values()

@@ -1,10 +1,9 @@
 """The real guard.sh: what it restores, what it leaves to others, what it says of both."""
 
 import os
-import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,9 +34,11 @@ from namespace_host import (
     RMEM,
     SOMAXCONN,
     NamespaceHost,
+    begun,
     busy_guard,
+    died,
     end_processes,
-    namespace_host,
+    set_by_somebody,
     wait_until,
 )
 
@@ -46,29 +47,6 @@ ADD_LINK = "ip link add veth7 type veth peer name veth8"
 FIRST_PORT = "net.ipv4.ip_unprivileged_port_start"
 LOW_PORTS = "1 500"
 """The kernel refuses local ports below the first one that is not privileged."""
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[NamespaceHost]:
-    with namespace_host(tmp_path) as made:
-        yield made
-
-
-def set_by_somebody(host: NamespaceHost, key: str, value: str) -> None:
-    assert 0 == host.run(f"sysctl -qw {key}={shlex.quote(value)}").exit_code
-
-
-def begun(host: NamespaceHost, *writes: str, keys: Sequence[str] = KEYS) -> None:
-    """A session of token-1 that has written these lines."""
-    assert 0 == host.begin("token-1", LONG, *keys).exit_code
-    if writes:
-        assert 0 == host.script("write", "token-1", stdin="\n".join(writes) + "\n").exit_code
-
-
-def died(host: NamespaceHost) -> None:
-    """The session and the watchdog die, and the lease lapses."""
-    end_processes(host)
-    (host.state / "lock" / "lease").write_text("0\n")
 
 
 @contextmanager
@@ -126,9 +104,7 @@ def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_on
 ) -> None:
     set_by_somebody(host, FIRST_PORT, "0")
     set_by_somebody(host, PORTS, LOW_PORTS)
-    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
-    lines = "net/ipv4/ip_local_port_range 20000 60000\nnet/core/somaxconn 777\n"
-    assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+    begun(host, "net/ipv4/ip_local_port_range 20000 60000", "net/core/somaxconn 777", lease="2")
     set_by_somebody(host, FIRST_PORT, "1024")
     set_by_somebody(host, SOMAXCONN, "55")
     wait_until(lambda: not host.processes(), "the watchdog ends")
@@ -195,16 +171,9 @@ def test_a_write_that_is_still_under_way_does_not_outlive_the_restore(host: Name
 
 def test_thirty_keys_cost_four_round_trips_and_two(host: NamespaceHost) -> None:
     assert 0 == host.run(ADD_LINK).exit_code
-    names = (
-        "rp_filter",
-        "log_martians",
-        "arp_announce",
-        "arp_ignore",
-        "arp_filter",
-        "accept_local",
-    )
-    names += ("arp_accept", "arp_notify", "promote_secondaries", "bootp_relay", "proxy_arp", "tag")
-    names += ("shared_media", "src_valid_mark", "medium_id")
+    names = ["rp_filter", "log_martians", "arp_announce", "arp_ignore", "arp_filter"]
+    names += ["accept_local", "arp_accept", "arp_notify", "promote_secondaries", "bootp_relay"]
+    names += ["proxy_arp", "tag", "shared_media", "src_valid_mark", "medium_id"]
     keys = [f"net.ipv4.conf.{link}.{name}" for link in ("veth7", "veth8") for name in names]
     host.seen.clear()
     with guarded(host, keys) as session:
@@ -231,31 +200,21 @@ def test_a_foreign_change_stops_the_writing_and_is_left_alone(host: NamespaceHos
         assert "11" == host.value(FIN)
         foreign = status(host).foreign
     rmem = before[RMEM]
-    assert (
-        f"{SOMAXCONN} ('777' is '55' now)",
-        f"{RMEM} ('{rmem}' is '5000 6000 7000' now)",
-    ) == stopped.value.changes
+    changes = (f"{SOMAXCONN} ('777' is '55' now)", f"{RMEM} ('{rmem}' is '5000 6000 7000' now)")
+    assert changes == stopped.value.changes
+    commands = [f"sysctl -w {SOMAXCONN}={before[SOMAXCONN]}", f"sysctl -w '{RMEM}={rmem}'"]
     expected = (
-        ForeignChange(
-            key=SOMAXCONN,
-            left="777",
-            now="55",
-            command=f"sysctl -w {SOMAXCONN}={before[SOMAXCONN]}",
-        ),
-        ForeignChange(
-            key=RMEM, left=rmem, now="5000 6000 7000", command=f"sysctl -w '{RMEM}={rmem}'"
-        ),
+        ForeignChange(key=SOMAXCONN, left="777", now="55", command=commands[0]),
+        ForeignChange(key=RMEM, left=rmem, now="5000 6000 7000", command=commands[1]),
     )
     assert expected == foreign
     told = str(caught.value).splitlines()
     assert "lb: not everything is as it was found; as root, type there:" == told[0]
-    assert [change.command for change in expected] == [
-        line.partition("left alone: ")[2] for line in told[1:]
-    ]
+    assert commands == [line.partition("left alone: ")[2] for line in told[1:]]
     assert before | {SOMAXCONN: "55", RMEM: "5000 6000 7000"} == host.values()
     assert not (host.state / "lock").exists()
     # The commands that it names do what they say.
-    assert 0 == host.run("; ".join(change.command for change in expected)).exit_code
+    assert 0 == host.run("; ".join(commands)).exit_code
     assert before == host.values()
 
 
@@ -303,9 +262,7 @@ def test_a_full_disk_does_not_keep_a_host_from_being_restored(host: NamespaceHos
 def test_on_a_full_disk_the_lease_is_renewed_and_the_watchdog_restores(host: NamespaceHost) -> None:
     before = host.values()
     with small_disk(host):
-        assert 0 == host.begin("token-1", "2", *KEYS).exit_code
-        lines = "net/core/somaxconn 777\n"
-        assert 0 == host.script("write", "token-1", stdin=lines).exit_code
+        begun(host, "net/core/somaxconn 777", lease="2")
         fill(host)
         command = f"sh {host.state}/guard.sh {host.state} renew token-1"
         assert 0 == host.run(command).exit_code
@@ -504,10 +461,8 @@ def test_a_restore_that_was_killed_is_ended_by_a_rollback(host: NamespaceHost) -
     gone.wait()
     (host.state / "lock").rename(host.state / f"restoring.{gone.pid}")
     done = rollback(host)
-    assert ("restored", (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),)) == (
-        done.outcome,
-        done.restored,
-    )
+    assert "restored" == done.outcome
+    assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == done.restored
     assert before == host.values()
     assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
 
@@ -520,23 +475,9 @@ def test_what_a_host_prints_beside_the_protocol_is_left_out() -> None:
 
 # Values are data ----------------------------------------------------------------------------------
 
-HOSTILE = [
-    "$(touch {mark})",
-    "`touch {mark}`",
-    "1; touch {mark}",
-    "'; touch {mark}; '",
-    '"; touch {mark}; "',
-    "1\ntouch {mark}\nnet/core/somaxconn 5",
-    "\\",
-    "%s%n",
-    "*",
-    "-n",
-    "--help",
-    "~",
-    "é\u202e",
-    "9" * 10_000_000,
-    "x " * 1_000_000,
-]
+HOSTILE = ["$(touch {mark})", "`touch {mark}`", "1; touch {mark}", "'; touch {mark}; '"]
+HOSTILE += ['"; touch {mark}; "', "1\ntouch {mark}\nnet/core/somaxconn 5", "\\", "%s%n", "*", "-n"]
+HOSTILE += ["--help", "~", "é\u202e", "9" * 10_000_000, "x " * 1_000_000]
 
 
 def test_hostile_values_are_refused_or_inert(host: NamespaceHost, tmp_path: Path) -> None:

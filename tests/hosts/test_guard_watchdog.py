@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import ran
 from intop.domain.configuration import Configuration
 from intop.hosts.guard import NOT_OURS, guarded, status
 from intop.hosts.host import Completed
@@ -14,19 +15,14 @@ from namespace_host import (
     LONG,
     SOMAXCONN,
     NamespaceHost,
+    begun,
+    died,
     end_processes,
     leased,
-    namespace_host,
     wait_until,
 )
 
-LINES = "net/core/somaxconn 777\n"
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[NamespaceHost]:
-    with namespace_host(tmp_path) as made:
-        yield made
+LINE = "net/core/somaxconn 777"
 
 
 def watchdog(host: NamespaceHost) -> str:
@@ -36,7 +32,7 @@ def watchdog(host: NamespaceHost) -> str:
 @pytest.mark.parametrize("verb", ["renew", "write"])
 def test_a_watchdog_that_was_killed_is_armed_anew(host: NamespaceHost, verb: str) -> None:
     before = host.values()
-    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+    begun(host, lease="2")
     first = watchdog(host)
     assert status(host).is_watched
     end_processes(host)
@@ -48,7 +44,7 @@ def test_a_watchdog_that_was_killed_is_armed_anew(host: NamespaceHost, verb: str
     assert found.is_watched
     (report,) = found.reports
     assert "the watchdog of this host was gone, and was armed anew" in report
-    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    assert 0 == host.script("write", "token-1", stdin=f"{LINE}\n").exit_code
     # It is as good as the first.
     wait_until(lambda: not host.processes(), "the watchdog ends")
     assert before == host.values()
@@ -60,10 +56,8 @@ def test_a_lapsed_lease_is_not_renewed_and_nothing_is_written_under_it(
 ) -> None:
     """Also where the watchdog has not got to it yet; this one never will."""
     before = host.values()
-    assert 0 == host.begin("token-1", LONG, *KEYS).exit_code
-    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
-    end_processes(host)
-    (host.state / "lock" / "lease").write_text("0\n")
+    begun(host, LINE)
+    died(host)
     late = host.script(verb, "token-1", stdin="net/core/somaxconn 778\n")
     assert NOT_OURS == late.exit_code
     assert "the lease has lapsed: this host heard nothing from us for " in late.stderr
@@ -77,8 +71,7 @@ def test_a_lease_of_two_seconds_is_kept_and_lapses(host: NamespaceHost) -> None:
     with guarded(leased(host, 2.0), KEYS) as session:
         session.apply(Configuration({SOMAXCONN: "777"}))
         assert 2.0 == status(host).lease_s
-    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
-    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    begun(host, LINE, lease="2")
     wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
     wait_until(lambda: before == host.values(), "the watchdog restores")
 
@@ -88,8 +81,7 @@ def test_a_write_that_hangs_over_the_end_of_its_lease_writes_nothing_more(
 ) -> None:
     """As over a link that was cut while the values were on their way."""
     before = host.values()
-    assert 0 == host.begin("token-1", "2", *KEYS).exit_code
-    assert 0 == host.script("write", "token-1", stdin=LINES).exit_code
+    begun(host, LINE, lease="2")
     guard = f"{host.state}/guard.sh"
     words = ["ip", "netns", "exec", host._namespace, "sh", guard, str(host.state), "write"]
     with subprocess.Popen([*words, "token-1"], stdin=subprocess.PIPE) as writer:
@@ -131,7 +123,7 @@ class SystemdHost(NamespaceHost):
         settings = f"XDG_RUNTIME_DIR=/run/user PATH={self._programs}:$PATH; export XDG_RUNTIME_DIR"
         words = ["nsenter", "-t", str(self._first), "-m", "-p", "-n", "sh", "-c"]
         words.append(f"{settings}; {command}")
-        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
+        done = ran(*words, input=stdin, timeout=timeout_s)
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
@@ -180,8 +172,7 @@ def test_systemd_starts_a_killed_watchdog_anew(booted: SystemdHost) -> None:
 
 def test_the_watchdog_that_systemd_started_restores(booted: SystemdHost) -> None:
     before = booted.values()
-    assert 0 == booted.begin("token-1", "2", *KEYS).exit_code
-    assert 0 == booted.script("write", "token-1", stdin=LINES).exit_code
+    begun(booted, LINE, lease="2")
     assert 0 == booted.run("systemctl -q is-active intop-guard-token-1").exit_code
     wait_until(lambda: before == booted.values(), "the watchdog restores")
     wait_until(lambda: status(booted).reports, "it reports")
@@ -189,7 +180,7 @@ def test_the_watchdog_that_systemd_started_restores(booted: SystemdHost) -> None
 
 def test_where_systemd_starts_nothing_the_watchdog_is_a_process(booted: SystemdHost) -> None:
     (booted._programs / "systemd-run").write_text("#!/bin/sh\nexit 1\n")
-    assert 0 == booted.begin("token-1", LONG, *KEYS).exit_code
+    begun(booted)
     assert status(booted).is_watched
     assert "" == booted.run(LIST).stdout
     assert 0 == booted.script("end", "token-1").exit_code

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from damage import NUMBERS, PIECES, anything, damaged
 from intop.config.catalogue import load_catalogue
-from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.cluster import HostAddress
 from intop.domain.parameter import normalised
 from intop.domain.probing import HostFacts, Probe, Reading, space_of
 from intop.errors import CommandError, HostError, UnreachableError
@@ -31,7 +31,7 @@ from intop.hosts.processes import foreign_ticks, parse_process, parse_processes
 from intop.hosts.rig import Rig, clock_offsets
 from intop.hosts.sysctl import parse_probe, parse_values, probe
 from intop.resources import shipped
-from samples import LocalHost
+from samples import LocalHost, cluster
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 COUNTERS = (DATA / "counters-x86-namespace.txt").read_text()
@@ -61,19 +61,8 @@ class Answers(LocalHost):
 
 
 def rig_of(answer: str) -> Rig:
-    roles = {"lg": "load-generator", "lb": "load-balancer", "b1": "backend"}
-    hosts = tuple(Answers(answer, role, name) for name, role in roles.items())
-    cluster = Cluster(
-        arch="x86",
-        load_generator=hosts[0].address,
-        load_balancer=hosts[1].address,
-        backends=(hosts[2].address,),
-        url="http://198.18.0.20",
-        nginx_restart="true",
-        static_paths=("/index.html",),
-        dynamic_path="/dynamic",
-    )
-    return Rig(cluster, hosts)
+    made = cluster()
+    return Rig(made, tuple(Answers(answer, a.role, a.name) for a in made.hosts))
 
 
 @contextmanager
@@ -354,9 +343,7 @@ sys.stdin.read()
 def test_a_real_program_with_an_evil_name_forges_nothing(name: str) -> None:
     raw = name.encode()[:15]
     with subprocess.Popen(
-        [sys.executable, "-c", NAMER, raw.hex()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", NAMER, raw.hex()], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert b"named\n" == process.stdout.readline()

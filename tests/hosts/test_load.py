@@ -399,7 +399,7 @@ def edited(name: str, change: Callable[[dict[str, Any]], object]) -> str:
         ("{}", "schema and script are (None, None), not (1, 'slt')"),
         ((DATA / "wrk-truncated.txt").read_text(), "the line of JSON is broken"),
         ((DATA / "wrk-dlt.txt").read_text(), "schema and script are (1, 'dlt'), not (1, 'slt')"),
-        (edited("wrk-slt.txt", lambda data: data.update(schema=2)), "schema and script are (2, "),
+        (edited("wrk-slt.txt", lambda data: data.update(schema=2)), "schema and script are (2, 's"),
         (edited("wrk-slt.txt", lambda data: data.pop("requests")), "requests is None, not a whole"),
         (edited("wrk-slt.txt", lambda data: data.update(stopped=1)), "stopped is 1, neither true"),
         (edited("wrk-slt.txt", lambda data: data.update(bytes=-1)), "bytes is -1, not a whole"),

@@ -1,13 +1,13 @@
 """Measuring, on hosts that answer from captured output."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.cluster import HostAddress
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, LoadOutputError
 from intop.hosts.host import Completed
@@ -15,6 +15,7 @@ from intop.hosts.load import LoadTool
 from intop.hosts.measure import measure
 from intop.hosts.metrics import COUNTERS, PROCESSES
 from intop.hosts.rig import Rig
+from samples import LocalHost, cluster
 
 DATA = Path(__file__).parents[1] / "data"
 BEFORE = (DATA / "hosts" / "counters-x86-namespace.txt").read_text()
@@ -27,7 +28,7 @@ WORKLOAD = Workload(
 )
 
 
-class Actor:
+class Actor(LocalHost):
     """A host that plays a part: answers by what a command contains, and keeps a log for all."""
 
     def __init__(self, address: HostAddress, log: list[tuple[str, str]]) -> None:
@@ -45,12 +46,6 @@ class Actor:
             return said(self.counters.pop(0))
         return said("")
 
-    def put(self, directory: str, files: Mapping[str, str]) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
 
 def said(text: str, exit_code: int = 0, stderr: str = "") -> Completed:
     return Completed(exit_code, text, stderr)
@@ -61,23 +56,8 @@ class Stage:
 
     def __init__(self, load_output: str = LOADS["wrk"], programs: tuple[str, ...] = ()) -> None:
         self.log: list[tuple[str, str]] = []
-        roles = {"lg": "load-generator", "lb": "load-balancer", "b1": "backend"}
-        addresses = [
-            HostAddress(name=name, role=role, hostname=name)  # type: ignore[arg-type]
-            for name, role in roles.items()
-        ]
-        self.cluster = Cluster(
-            arch="x86",
-            load_generator=addresses[0],
-            load_balancer=addresses[1],
-            backends=(addresses[2],),
-            url="http://127.0.0.1:18080",
-            nginx_restart="systemctl restart nginx",
-            static_paths=("/index.html",),
-            dynamic_path="/dynamic",
-            programs=programs,
-        )
-        self.hosts = {a.name: Actor(a, self.log) for a in addresses}
+        self.cluster = cluster(url="http://127.0.0.1:18080", programs=programs)
+        self.hosts = {a.name: Actor(a, self.log) for a in self.cluster.hosts}
         self.hosts["lg"].answers["wrk"] = lambda: said(load_output)
         self.rig = Rig(self.cluster, tuple(self.hosts.values()))
 

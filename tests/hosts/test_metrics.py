@@ -103,18 +103,11 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
         pressure_us=before.pressure_us + 500_000,
         uptime_s=before.uptime_s + 2,
     )
-    assert HostMetrics(
-        cpu=0.75,
-        steal=0.1,
-        memory_mib=2.0,
-        time_wait=5,
-        listen_overflows=1,
-        listen_drops=2,
-        retransmits=3,
-        cpu_pressure=0.25,
-        memory_before_mib=100_000_000 / 1024,
-        time_wait_before=4321,
-    ) == between(before, after)
+    counts = {"listen_overflows": 1, "listen_drops": 2, "retransmits": 3}
+    shares = {"cpu": 0.75, "steal": 0.1, "cpu_pressure": 0.25}
+    memory = {"memory_mib": 2.0, "memory_before_mib": 100_000_000 / 1024}
+    expected = HostMetrics(time_wait=5, time_wait_before=4321, **counts, **shares, **memory)
+    assert expected == between(before, after)
 
 
 def with_processes(counters: str, *lines: str) -> str:
@@ -129,20 +122,13 @@ def listed(pid: int, name: str, ticks: int, flags: int = 4194624) -> str:
 
 def test_what_other_programs_took_is_a_share_of_the_hosts_time() -> None:
     """205 ticks passed between the two readings, on two processors."""
-    before, after = (
-        parse_counters(with_processes(X86, listed(5, "nginx", 7), listed(6, "a b", 1000))),
-        parse_counters(
-            with_processes(
-                LATER,
-                listed(5, "nginx", 90),
-                listed(6, "a b", 1041),
-                listed(7, "kworker/0:1", 60, flags=2129984),
-            )
-        ),
-    )
-    assert {(5, 77): Process("nginx", 1, 7, 0), (6, 77): Process("a b", 1, 1000, 0)} == (
-        before.processes
-    )
+    early = [listed(5, "nginx", 7), listed(6, "a b", 1000)]
+    late = [listed(5, "nginx", 90), listed(6, "a b", 1041)]
+    late.append(listed(7, "kworker/0:1", 60, flags=2129984))
+    before = parse_counters(with_processes(X86, *early))
+    after = parse_counters(with_processes(LATER, *late))
+    expected = {(5, 77): Process("nginx", 1, 7, 0), (6, 77): Process("a b", 1, 1000, 0)}
+    assert expected == before.processes
     found = between(before, after, ("nginx", "sshd"))
     assert (pytest.approx(41 / 205), "a b") == (found.foreign_cpu, found.foreign_program)
     # They are listed a moment after the host's own ticks were read, and may have more.

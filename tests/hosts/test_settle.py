@@ -2,19 +2,20 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from benchmarks.carryover import short_connections
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
+from intop.domain.cluster import HostAddress, LabSpec, Link
 from intop.errors import CommandError
 from intop.hosts.host import Completed, output
 from intop.hosts.rig import Rig, connected
 from intop.hosts.settle import LOOK, SOCKETS, Sock, parse_sockets, settle
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
+from samples import LocalHost, cluster
 
 RESTART = "systemctl restart nginx"
 TARGET = "198.18.0.20:80"
@@ -33,7 +34,7 @@ LEFT = sock("LAST-ACK", TARGET, "198.18.0.10:40000")
 GONE = ""
 
 
-class Actor:
+class Actor(LocalHost):
     """A host that plays a part: each look finds the next of `looks`, the last one for ever."""
 
     def __init__(self, address: HostAddress, log: list[tuple[str, str]]) -> None:
@@ -51,35 +52,15 @@ class Actor:
         self.looks = later or self.looks
         return replace(self.flush, stdout=f"waiting {waiting}\n{sockets}")
 
-    def put(self, directory: str, files: Mapping[str, str]) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
 
 class Stage:
     """A cluster of three actors."""
 
     def __init__(self, url: str = "http://198.18.0.20") -> None:
         self.log: list[tuple[str, str]] = []
-        roles = {"lg": "load-generator", "lb": "load-balancer", "b1": "backend"}
-        self.hosts = {
-            name: Actor(HostAddress(name=name, role=role, hostname=name), self.log)  # type: ignore[arg-type]
-            for name, role in roles.items()
-        }
-        addresses = [actor.address for actor in self.hosts.values()]
-        cluster = Cluster(
-            arch="x86",
-            load_generator=addresses[0],
-            load_balancer=addresses[1],
-            backends=(addresses[2],),
-            url=url,
-            nginx_restart=RESTART,
-            static_paths=("/index.html",),
-            dynamic_path="/dynamic",
-        )
-        self.rig = Rig(cluster, tuple(self.hosts.values()))
+        made = cluster(url=url, nginx_restart=RESTART)
+        self.hosts = {address.name: Actor(address, self.log) for address in made.hosts}
+        self.rig = Rig(made, tuple(self.hosts.values()))
 
     def looks(self, name: str) -> int:
         return self.log.count((name, LOOK))

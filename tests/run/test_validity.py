@@ -3,21 +3,10 @@ from typing import Any
 
 import pytest
 
-from intop.domain.trial import HostMetrics
 from intop.run.validity import Validity, judge
+from samples import METRICS
 
-QUIET = HostMetrics(
-    cpu=0.3,
-    steal=0.0,
-    memory_mib=100.0,
-    time_wait=0,
-    listen_overflows=0,
-    listen_drops=0,
-    retransmits=0,
-    cpu_pressure=0.0,
-    memory_before_mib=100.0,
-    time_wait_before=0,
-)
+QUIET = replace(METRICS, cpu=0.3, steal=0.0, cpu_pressure=0.0)
 ROBBED = replace(QUIET, steal=0.25)
 CROWDED = replace(QUIET, foreign_cpu=0.48, foreign_program="cc1")
 PRESSED = replace(QUIET, cpu=1.0, cpu_pressure=0.9, foreign_cpu=0.1, foreign_program="cron")
@@ -33,58 +22,53 @@ HURRIED = (
 )
 
 
+OK = Validity("ok")
+
+
+def disturbed(detail: str) -> Validity:
+    return Validity("disturbed", detail)
+
+
+def overloaded(detail: str) -> Validity:
+    return Validity("overloaded", detail)
+
+
 def judged(**changes: Any) -> Validity:
-    values: dict[str, Any] = {
-        "requests": 1000,
-        "achieved_rps": 100.0,
-        "rate_rps": 100.0,
-        "errors": {},
-        "metrics": {"lb": QUIET},
-        "max_steal": 0.1,
-        "max_foreign_cpu": 0.1,
-        "max_load_cpu": 0.9,
-    }
+    values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "rate_rps": 100.0}
+    values |= {"errors": {}, "metrics": {"lb": QUIET}}
+    values |= {"max_steal": 0.1, "max_foreign_cpu": 0.1, "max_load_cpu": 0.9}
     return judge(**(values | changes))
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, Validity("ok")),
-        ({"achieved_rps": 95.0}, Validity("ok")),
-        ({"errors": {"timeout": 10}}, Validity("ok")),
-        ({"achieved_rps": 94.0}, Validity("overloaded", "94 of 100 requests/s")),
+        ({}, OK),
+        ({"achieved_rps": 95.0}, OK),
+        ({"errors": {"timeout": 10}}, OK),
+        ({"achieved_rps": 94.0}, overloaded("94 of 100 requests/s")),
         (
             {"errors": {"timeout": 6, "status": 5}},
-            Validity("overloaded", "11 of 1000 requests failed: {'timeout': 6, 'status': 5}"),
+            overloaded("11 of 1000 requests failed: {'timeout': 6, 'status': 5}"),
         ),
-        (
-            {"metrics": {"lg": QUIET, "lb": ROBBED}},
-            Validity("disturbed", STOLEN),
-        ),
+        ({"metrics": {"lg": QUIET, "lb": ROBBED}}, disturbed(STOLEN)),
         # A rate that was missed while others took the CPU says nothing of the configuration.
-        (
-            {"metrics": {"lb": ROBBED}, "achieved_rps": 10.0},
-            Validity("disturbed", STOLEN),
-        ),
-        ({"metrics": {"lb": ROBBED}, "max_steal": 0.25}, Validity("ok")),
-        ({"metrics": {"lg": QUIET, "lb": CROWDED}}, Validity("disturbed", TAKEN)),
-        ({"metrics": {"lb": CROWDED}, "achieved_rps": 10.0}, Validity("disturbed", TAKEN)),
-        ({"metrics": {"lb": CROWDED}, "max_foreign_cpu": 0.48}, Validity("ok")),
+        ({"metrics": {"lb": ROBBED}, "achieved_rps": 10.0}, disturbed(STOLEN)),
+        ({"metrics": {"lb": ROBBED}, "max_steal": 0.25}, OK),
+        ({"metrics": {"lg": QUIET, "lb": CROWDED}}, disturbed(TAKEN)),
+        ({"metrics": {"lb": CROWDED}, "achieved_rps": 10.0}, disturbed(TAKEN)),
+        ({"metrics": {"lb": CROWDED}, "max_foreign_cpu": 0.48}, OK),
         # What a configuration costs itself is its result: no reason to measure again.
-        ({"metrics": {"lb": PRESSED}}, Validity("ok")),
-        (
-            {"metrics": {"lb": PRESSED}, "achieved_rps": 10.0},
-            Validity("overloaded", "10 of 100 requests/s"),
-        ),
-        ({"metrics": {"lg": SHORT, "lb": QUIET}}, Validity("disturbed", HURRIED)),
-        ({"metrics": {"lg": SHORT}, "achieved_rps": 10.0}, Validity("disturbed", HURRIED)),
-        ({"metrics": {"lg": SHORT}, "max_load_cpu": 0.97}, Validity("ok")),
+        ({"metrics": {"lb": PRESSED}}, OK),
+        ({"metrics": {"lb": PRESSED}, "achieved_rps": 10.0}, overloaded("10 of 100 requests/s")),
+        ({"metrics": {"lg": SHORT, "lb": QUIET}}, disturbed(HURRIED)),
+        ({"metrics": {"lg": SHORT}, "achieved_rps": 10.0}, disturbed(HURRIED)),
+        ({"metrics": {"lg": SHORT}, "max_load_cpu": 0.97}, OK),
         # Stopped for good: whatever its rate was until then.
         ({"pruned": "stopped"}, Validity("pruned", "stopped")),
         ({"pruned": "stopped", "achieved_rps": 1.0}, Validity("pruned", "stopped")),
-        ({"pruned": "stopped", "metrics": {"lb": CROWDED}}, Validity("disturbed", TAKEN)),
-        ({"pruned": "stopped", "metrics": {"lg": SHORT}}, Validity("disturbed", HURRIED)),
+        ({"pruned": "stopped", "metrics": {"lb": CROWDED}}, disturbed(TAKEN)),
+        ({"pruned": "stopped", "metrics": {"lg": SHORT}}, disturbed(HURRIED)),
         (
             {"pruned": "stopped", "requests": 0},
             Validity("failed", "no request was answered; errors: {}"),
@@ -92,7 +76,7 @@ def judged(**changes: Any) -> Validity:
         # Who is refused tries again, as fast as it can.
         (
             {"metrics": {"lg": SHORT}, "errors": {"connect": 500}},
-            Validity("overloaded", "500 of 1000 requests failed: {'connect': 500}"),
+            overloaded("500 of 1000 requests failed: {'connect': 500}"),
         ),
         (
             {"requests": 0, "achieved_rps": 0.0, "errors": {"connect": 8}},
