@@ -158,9 +158,3 @@ def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
         task = Task(context=context, subject=subject, workload=study.workloads["slt"])
         fake = FakeTestbed(task, told=told)
         yield fake
-
-
-@pytest.fixture
-def bench(testbed: FakeTestbed) -> FakeTestbed:
-    """The same, for tests that still call it so."""
-    return testbed

@@ -68,10 +68,6 @@ class FakeTestbed:
             raise UnreachableError("lb", "gone")
 
 
-FakeBench = FakeTestbed
-"""For tests that still call it so."""
-
-
 def probe_of(values: Mapping[str, str]) -> Probe:
     """What a host says that has these keys, all of them writable, and no others."""
     facts = HostFacts(
