@@ -31,6 +31,7 @@ settings.load_profile("intop")
 LONGEST = (
     "pipeline/test_end_to_end.py",
     "pipeline/test_guest.py",
+    "test_recorded_campaign.py",
     "faults/test_connection.py",
     "learn/test_tuning.py",
     "faults/test_kill_points.py",
