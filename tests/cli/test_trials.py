@@ -17,8 +17,7 @@ from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.table import schema_of
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
-from intop.learn.families import FAMILIES
-from intop.stages import train
+from intop.stages.train import Train
 from intop.store import Subject, opened
 from samples import trial
 
@@ -54,7 +53,7 @@ Run = Callable[..., str]
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two workloads of 14 configurations and the default; some trials failed or were disturbed."""
-    monkeypatch.setattr(train, "FAMILIES", {name: FAMILIES[name] for name in FAST})
+    monkeypatch.setattr(Train, "families", FAST)
     path = tmp_path / "study.toml"
     path.write_text((LAB + BUDGET).format(folder=tmp_path))
     with opened(str(tmp_path / "mine.db")) as store:
