@@ -66,7 +66,7 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     assert "" == run(monkeypatch, data, "--runs=2")
     printed, progress = capsys.readouterr()
     # A batch has a replicate, and goes anywhere once: so few trials needn't find the optimum.
-    assert re.search(r"\| ranked \| 48 \| 12 \| \*\*[01.]+ ± [0-9.]+ \(12\)\*\* \|", printed)
+    assert re.search(r"\| ranked \| 48 \| 12 \| \*\*[0-9.]+ ± [0-9.]+ \(12\)\*\* \|", printed)
     assert "| 1.5 (13) | 1.25 (30) | 0 (40) |" in printed
     assert "| HEBO | 12.5 | 11.25 |" in printed
     assert "| GA | - | 13 |" in printed
