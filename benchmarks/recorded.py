@@ -196,6 +196,7 @@ class RecordedTestbed:
                 duration_s=workload.counted_s,
                 timeout_s=workload.timeout_s,
                 link="",
+                paths="",
             ),
             started_at="2026-01-01T00:00:00+00:00",
             seconds=0.0,
