@@ -29,7 +29,7 @@ from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import HostFacts, Probe, Probed, Reading
 from intop.domain.space import Listing, Space
 from intop.domain.training import TREE_MODELS
-from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
 from intop.hosts import ssh
@@ -154,6 +154,21 @@ def table_offer(samples: Samples, default: int) -> Offer:
     return offer(Catalogue(parameters, (listing,)), defaults)
 
 
+IDLE = HostMetrics(
+    cpu=0.0,
+    steal=0.0,
+    memory_mib=0.0,
+    time_wait=0,
+    listen_overflows=0,
+    listen_drops=0,
+    retransmits=0,
+    cpu_pressure=0.0,
+    memory_before_mib=0.0,
+    time_wait_before=0,
+)
+"""Tables have no metrics of hosts: all trials have the same."""
+
+
 class RecordedTestbed:
     """A testbed that answers with what was recorded."""
 
@@ -204,6 +219,7 @@ class RecordedTestbed:
             tool_version=__version__,
             histogram=histogram(shot.p99_ms, shot.tail_ms) if usable else None,
             achieved_rps=workload.rate_rps,
+            metrics={"generator": IDLE, self.name: IDLE},
             replica=self.name,
         )
 
