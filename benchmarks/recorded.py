@@ -219,7 +219,7 @@ class RecordedTestbed:
             tool_version=__version__,
             histogram=histogram(shot.p99_ms, shot.tail_ms) if usable else None,
             achieved_rps=workload.rate_rps,
-            metrics={"generator": IDLE, self.name: IDLE},
+            metrics={"generator": IDLE, self.name: IDLE, "backend": IDLE},
             replica=self.name,
         )
 
