@@ -73,7 +73,7 @@ def counted(shots: Shots) -> int:
 
 
 def upto(shots: Shots, count: int) -> Shots:
-    """The first so many trials, with those of the default among them."""
+    """The shots up to the given number of trials, which does not count the default's."""
     numbers = np.cumsum([not shot.configuration.is_default for shot in shots])
     return shots[: int(np.searchsorted(numbers, count, side="right"))]
 

@@ -176,7 +176,7 @@ class Race:
 def arms_of(
     methods: Sequence[str], seeds: Sequence[int], trials: int, schedule: Schedule
 ) -> tuple[Arm, ...]:
-    """A tuner with each seed; those of SEVERAL with each number of trials, too."""
+    """A tuner with each seed. A tuner in SEVERAL also has an arm for each number of trials."""
     return tuple(
         Arm(method, seed, n)
         for seed in seeds
