@@ -1,0 +1,702 @@
+-- intop's load generator: an open loop over HTTP/1.1, one thread, for LuaJIT 2.1 on Linux.
+--
+-- Requests are due at slots that never move. Each goes out on an idle connection of the pool; where
+-- none is idle it waits. A latency counts from when the request was due, so it holds the wait, the
+-- connect and the TLS handshake where the request needed them. Every request that was due in the
+-- counted part has one place in the histogram (see finish()):
+--
+--   answered         the time from when it was due to the last byte of its answer
+--   failed           the timeout, or the time that it waited if that is longer
+--   pending          unanswered at the end: the time that it has waited until then
+--
+-- The requests themselves come from a script for wrk2, such as slt.lua. One process sends one stream;
+-- several classes of clients and several generators are several streams, see intop/hosts/load.py.
+--
+--   luajit engine.lua --script slt.lua --url http://10.0.0.1:80 --rate 2000 --duration 5 \
+--       --connections 64 --seed 1 -- --paths paths.txt
+--
+-- Times are microseconds of CLOCK_MONOTONIC, as doubles.
+
+local here = (arg[0]:match("^(.*/)") or "./")
+local arguments = dofile(here .. "arguments.lua")
+local histograms = dofile(here .. "histogram.lua")
+local json = dofile(here .. "json.lua")
+local system = dofile(here .. "system.lua")
+local http = dofile(here .. "http.lua")
+
+local ffi, bit = require("ffi"), require("bit")
+local C, band, bor, rshift, floor = ffi.C, bit.band, bit.bor, bit.rshift, math.floor
+local now_us, count, die = system.now_us, histograms.count, arguments.die
+
+local SCHEMA = 2
+
+-- Arguments ----------------------------------------------------------------------------------------
+
+local options, script_args = arguments.parse(arg, {
+   script = "text", -- where the requests come from; what stands after `--` is for it
+   url = "text", -- scheme, host and port
+   rate = "positive", -- requests a second
+   duration = "positive", -- counted seconds
+   warmup = "number", -- seconds before them, on the same connections
+   drain = "number", -- seconds after them in which answers are waited for, and nothing is sent
+   connections = "count",
+   timeout = "positive", -- seconds from when a request was due
+   seed = "seed",
+   arrivals = "text", -- constant or poisson
+   stream = "count", -- number of this stream, from 0 on, of so many:
+   streams = "count",
+   ["start-at"] = "positive", -- seconds of this host's time of day: the first slot of the first stream
+   requests = "positive", -- on each connection; 1: a new one for each request
+   geometric = "flag", -- that many on average
+   think = "number", -- seconds that a connection stays idle after an answer
+   read = "positive", -- bytes a second that a connection reads at most
+   source = "text", -- address that connections come from
+   resume = "flag", -- TLS sessions are resumed
+   expect = "text", -- file of "PATH LENGTH CRC32" lines: what answers have to be ("-" for any)
+   ["late-ms"] = "positive", -- end as soon as more than late-count requests are certain to be later
+   ["late-count"] = "count",
+   fetch = "flag", -- instead of a load: ask for each path of --paths once, and say what came
+   paths = "text", -- for --fetch
+   timerfd = "flag", -- wait by a timerfd, as on kernels before 5.11
+})
+arguments.require(options, { "url", "seed" })
+if not options.fetch then arguments.require(options, { "script", "rate", "duration", "connections" }) end
+local arrivals = options.arrivals or "constant"
+if arrivals ~= "constant" and arrivals ~= "poisson" then
+   die("--arrivals must be constant or poisson, not '" .. arrivals .. "'")
+end
+if options["late-ms"] or options["late-count"] then arguments.require(options, { "late-ms", "late-count" }) end
+
+local scheme, authority = options.url:match("^(https?)://([^/]+)/?$")
+if not scheme then die("--url must be http[s]://HOST[:PORT], not '" .. options.url .. "'") end
+local tls = scheme == "https" and dofile(here .. "tls.lua") or nil
+local host, port = authority:match("^%[(.+)%]:?(%d*)$")
+if not host then host, port = authority:match("^([^:]+):?(%d*)$") end
+if not host then die("--url: no host in '" .. options.url .. "'") end
+if port == "" then port = tls and "443" or "80" end
+
+local POOL = options.fetch and 1 or options.connections
+local TIMEOUT_US = (options.timeout or 10) * 1e6
+local STREAM, STREAMS = options.stream or 0, options.streams or 1
+local THINK_US = (options.think or 0) * 1e6
+local REQUESTS, IS_GEOMETRIC = options.requests or math.huge, options.geometric
+-- A slow reader takes so many bytes at a time, and has a receive buffer as small as that: else the
+-- kernel would read for it.
+local SIP = options.read and math.max(1024, math.min(16384, floor(options.read / 10)))
+local SIP_US = options.read and SIP / options.read * 1e6
+if POOL < 1 then die("--connections must be at least 1") end
+if STREAM >= STREAMS then die("--stream must be below --streams") end
+
+-- Requests -----------------------------------------------------------------------------------------
+
+-- What the scripts see of wrk2: they run under both.
+wrk = { engine = true, scheme = scheme, host = host, port = port, method = "GET", path = "/", headers = {} }
+function wrk.format(method, path, headers, body)
+   headers, body = headers or wrk.headers, body or wrk.body
+   local lines, has_host = {}, false
+   for name, value in pairs(headers) do
+      lines[#lines + 1] = name .. ": " .. value
+      has_host = has_host or name:lower() == "host"
+   end
+   table.sort(lines)
+   if not has_host then table.insert(lines, 1, "Host: " .. authority) end
+   if body then lines[#lines + 1] = "Content-Length: " .. #body end
+   local start = (method or wrk.method) .. " " .. (path or wrk.path) .. " HTTP/1.1"
+   return start .. "\r\n" .. table.concat(lines, "\r\n") .. "\r\n\r\n" .. (body or "")
+end
+
+-- The same request as the last one of its connection. The server closes then, so that its port is
+-- the one that stays in TIME_WAIT: the generator's would run out at 470 connections a second.
+local last_texts = setmetatable({}, { __mode = "k" })
+local function as_last(text)
+   local found = last_texts[text]
+   if not found then
+      local stop = text:find("\r\n\r\n", 1, true)
+      found = text:sub(1, stop + 1) .. "Connection: close\r\n" .. text:sub(stop + 2)
+      last_texts[text] = found
+   end
+   return found
+end
+
+-- What the answer to a text has to be: {length, check}, each nil where anything goes.
+local expected = {}
+local function read_expected(file)
+   local lines, problem = io.open(file)
+   if not lines then die("--expect: " .. problem) end
+   local is_checked = false
+   for line in lines:lines() do
+      local path, length, check = line:match("^(/%S*) (%S+) (%S+)$")
+      if not path then die("--expect: not PATH LENGTH CRC32: '" .. line .. "'") end
+      expected[wrk.format(nil, path)] = { tonumber(length), tonumber(check) }
+      is_checked = is_checked or tonumber(check) ~= nil
+   end
+   lines:close()
+   if is_checked and not http.check_bodies() then die("--expect: checking contents needs libz.so.1 (Debian: zlib1g)") end
+end
+
+local fetched, next_path, since = {}, 0, 0
+local function fetch_requests()
+   arguments.require(options, { "paths" })
+   local lines, problem = io.open(options.paths)
+   if not lines then die("--paths: " .. problem) end
+   for line in lines:lines() do fetched[#fetched + 1] = { path = line } end
+   lines:close()
+   if not http.check_bodies() then die("--fetch needs libz.so.1 (Debian: zlib1g)") end
+   return function()
+      next_path, since = next_path + 1, now_us()
+      return wrk.format(nil, fetched[next_path].path)
+   end
+end
+
+local function script_requests()
+   dofile(options.script)
+   intop_thread_id = STREAM
+   local args = { [0] = options.script, "--seed", tostring(options.seed), "--threads", tostring(STREAMS) }
+   for _, word in ipairs(script_args) do args[#args + 1] = word end
+   init(args)
+   return request
+end
+
+local next_text
+
+-- Chance of our own, so that neither arrivals nor lifetimes depend on what is asked for: xorshift32.
+local word
+local function random_word()
+   word = bit.bxor(word, bit.lshift(word, 13))
+   word = bit.bxor(word, rshift(word, 17))
+   word = bit.bxor(word, bit.lshift(word, 5))
+   return word % 2 ^ 32
+end
+local function seed_chance(seed)
+   word = bit.tobit(seed * 2654435769 + 97 * STREAM + 1)
+   if word == 0 then word = 1 end
+   for _ = 1, 20 do random_word() end
+end
+-- Above 0, and at most 1.
+local function chance() return (random_word() + 1) / 2 ^ 32 end
+
+local function lifetime()
+   if not IS_GEOMETRIC or REQUESTS <= 1 or REQUESTS == math.huge then return REQUESTS end
+   return math.ceil(math.log(chance()) / math.log(1 - 1 / REQUESTS))
+end
+
+-- What is counted ----------------------------------------------------------------------------------
+
+local latencies, lags = histograms.new(), histograms.new()
+local errors = {}
+for kind in ([[
+   refused reset unreachable ports connect tls write read closed malformed timeout status content
+]]):gmatch("%S+") do errors[kind] = 0 end
+local due_count, answered, on_time, failed, pending, warmup_due, warmup_failed = 0, 0, 0, 0, 0, 0, 0
+local bytes, opened, resumed, closed_idle, retried, queued, lingering = 0, 0, 0, 0, 0, 0, 0
+local counted_from, finish = 0, math.huge
+local LATE_US = options["late-ms"] and options["late-ms"] * 1e3 or math.huge
+local late, late_known = 0, 0 -- of those that are over; with those that wait, at the last look
+
+-- Requests that wait for a connection --------------------------------------------------------------
+
+local queue_size, queue_first, queue_count = 4096, 0, 0 -- the size is a power of two
+local queue = ffi.new("double[?]", queue_size) -- when they were due, in that order
+
+local function queue_add(due)
+   if queue_count == queue_size then
+      local larger = ffi.new("double[?]", 2 * queue_size)
+      for k = 0, queue_count - 1 do larger[k] = queue[band(queue_first + k, queue_size - 1)] end
+      queue, queue_first, queue_size = larger, 0, 2 * queue_size
+   end
+   queue[band(queue_first + queue_count, queue_size - 1)] = due
+   queue_count = queue_count + 1
+end
+
+local function queue_take()
+   local due = queue[queue_first]
+   queue_first = band(queue_first + 1, queue_size - 1)
+   queue_count = queue_count - 1
+   return due
+end
+
+-- Connections --------------------------------------------------------------------------------------
+
+ffi.cdef([[
+   struct connection {
+      double due;          // when the request that it carries was due
+      double requests;     // how many requests it may carry
+      void *ssl;
+      int32_t fd, state;
+      int32_t serial;      // of the socket: events and pauses of an earlier one are dropped
+      int32_t served;      // requests answered on it
+      int32_t written;     // bytes of the request that are out
+      int32_t kept;        // bytes of an incomplete head, in `heads`
+      int32_t began;       // whether any byte of the answer is here
+      int32_t sipped;      // bytes that a slow reader took since its last pause
+      int32_t paused;      // a slow reader that reads on later
+      int32_t ended;       // the server closed, which a paused reader has not read yet
+      struct answer answer;
+   };
+]])
+local CLOSED, CONNECTING, HANDSHAKE, SENDING, WAITING, IDLE = 0, 1, 2, 3, 4, 5
+local LINGERING = -1 -- instead of a connection's number, in an event
+local GONE = bor(system.RDHUP, system.HUP, system.ERR)
+
+local connections = ffi.new("struct connection[?]", POOL)
+local texts = {} -- of each connection by its number
+local heads = ffi.new("char[?]", POOL * http.HEAD_SIZE)
+local buffer = http.buffer
+local address, address_size, family, source
+
+-- Free ones, open or not: a ring. Put back at its end, they take turns.
+local free, free_first, free_count = ffi.new("int32_t[?]", POOL), 0, POOL
+for i = 0, POOL - 1 do free[i] = i end
+
+local function free_take()
+   local i = free[free_first]
+   free_first = free_first + 1
+   if free_first == POOL then free_first = 0 end
+   free_count = free_count - 1
+   return i
+end
+
+local function free_put(i)
+   local at = free_first + free_count
+   free[at >= POOL and at - POOL or at] = i
+   free_count = free_count + 1
+end
+
+-- Those that wait for a time that is the same for all: so the first to begin is the first to end.
+local function new_pauses()
+   local pauses = { first = 0, count = 0, size = 2 * POOL }
+   pauses.id, pauses.serial = ffi.new("int32_t[?]", 2 * POOL), ffi.new("int32_t[?]", 2 * POOL)
+   pauses.over = ffi.new("double[?]", 2 * POOL)
+   return pauses
+end
+local thinking, sipping = new_pauses(), new_pauses()
+
+local function pause(pauses, i, serial, over)
+   if pauses.count == pauses.size then -- more than all of them twice: there is a mistake in here
+      die("lost count of its connections")
+   end
+   local at = (pauses.first + pauses.count) % pauses.size
+   pauses.id[at], pauses.serial[at], pauses.over[at] = i, serial, over
+   pauses.count = pauses.count + 1
+end
+
+-- The number and the serial of one whose pause is over, nil where there is none.
+local function pause_over(pauses, now)
+   local at = pauses.first
+   if pauses.count == 0 or pauses.over[at] > now then return nil end
+   pauses.first = (at + 1) % pauses.size
+   pauses.count = pauses.count - 1
+   return pauses.id[at], pauses.serial[at]
+end
+
+local function close_connection(i, c)
+   if c.ssl ~= nil then
+      tls.free(i, c.ssl)
+      c.ssl = nil
+   end
+   if c.fd >= 0 then C.close(c.fd) end
+   c.fd, c.state, c.served, c.kept, c.sipped, c.paused, c.ended = -1, CLOSED, 0, 0, 0, 0, 0
+end
+
+-- The server closes first, see as_last(). One that doesn't is closed when the run ends.
+local function close_after_server(i, c, has_closed)
+   if not has_closed and lingering < POOL and system.watch_as(c.fd, LINGERING, c.fd) then
+      lingering = lingering + 1
+      c.fd = -1
+   end
+   close_connection(i, c)
+end
+
+local function count_failure(due, kind, now)
+   if options.fetch then fetched[next_path].problem = kind end
+   if due < counted_from then
+      warmup_failed = warmup_failed + 1
+      return
+   end
+   errors[kind] = errors[kind] + 1
+   failed = failed + 1
+   local place = math.max(now - due, TIMEOUT_US)
+   count(latencies, place)
+   if place > LATE_US then late = late + 1 end
+end
+
+local open
+
+local function fail(i, c, kind)
+   -- The server closed it as the request went out: every client tries again, on a new connection.
+   local is_stale = c.served > 0 and c.began == 0 and (kind == "closed" or kind == "read" or kind == "write")
+   close_connection(i, c)
+   if is_stale then
+      retried = retried + 1
+      return open(i, c)
+   end
+   count_failure(c.due, kind, now_us())
+   free_put(i)
+end
+
+local CONNECT_KINDS = {
+   [99] = "ports", [101] = "unreachable", [104] = "reset", [110] = "timeout", [111] = "refused", [113] = "unreachable",
+}
+local function fail_connect(i, c, number) fail(i, c, CONNECT_KINDS[number] or "connect") end
+
+local function send_request(i, c)
+   local text = c.served + 1 >= c.requests and as_last(texts[i]) or texts[i]
+   local from, length = ffi.cast("const char *", text) + c.written, #text - c.written
+   local sent, problem
+   if tls then
+      sent, problem = tls.write(c.ssl, from, length)
+   else
+      sent = C.send(c.fd, from, length, 0x4000) -- MSG_NOSIGNAL
+      if sent < 0 then
+         problem = ffi.errno() ~= system.EAGAIN and "write" or nil
+         sent = 0
+      end
+   end
+   -- An answer may be there already, such as a server's refusal of a body: it is read first.
+   if problem then return fail(i, c, problem) end
+   c.written = c.written + sent
+   c.state = sent == length and WAITING or SENDING
+end
+
+-- A new connection for the request that it has.
+function open(i, c)
+   http.begin(c.answer)
+   c.written, c.kept, c.began = 0, 0, 0
+   local fd, problem = system.open(address, address_size, family, source, SIP)
+   if fd < 0 then return fail_connect(i, c, problem) end
+   opened = opened + 1
+   c.fd, c.state, c.serial, c.requests = fd, CONNECTING, opened % 2 ^ 31, lifetime()
+   system.watch(fd, i, c.serial) -- what is ready by now is an event, too
+end
+
+local function give(i, due)
+   local c = connections[i]
+   c.due = due
+   texts[i] = next_text()
+   if c.state == IDLE then
+      http.begin(c.answer)
+      c.written, c.kept, c.began = 0, 0, 0
+      send_request(i, c)
+   else
+      open(i, c)
+   end
+end
+
+local function handshake(i, c)
+   local done = tls.handshake(c.ssl)
+   if done == true then
+      if tls.resumed(c.ssl) then resumed = resumed + 1 end
+      return send_request(i, c)
+   end
+   if done then fail(i, c, "tls") end
+end
+
+local function connected(i, c, flags)
+   if band(flags, bor(system.ERR, system.HUP)) ~= 0 then return fail_connect(i, c, system.connect_error(c.fd)) end
+   if not tls then return send_request(i, c) end
+   c.ssl, c.state = tls.new(i, c.fd), HANDSHAKE
+   handshake(i, c)
+end
+
+-- Answers ------------------------------------------------------------------------------------------
+
+-- What is wrong with a complete answer: the error's kind, nil where nothing is.
+local function wrong(i, a)
+   if a.status >= 400 then return "status" end
+   local right = expected[texts[i]]
+   if right and (right[1] and right[1] ~= a.length or right[2] and right[2] ~= a.check) then return "content" end
+end
+
+local function complete(i, c, has_closed)
+   local now, due, a = now_us(), c.due, c.answer
+   local kind = wrong(i, a)
+   if options.fetch then
+      local one = fetched[next_path]
+      one.status, one.length, one.check, one.us = a.status, a.length, a.check, now - since
+   end
+   if kind then
+      count_failure(due, kind, now)
+   elseif due >= counted_from then
+      answered = answered + 1
+      if now <= finish then on_time = on_time + 1 end
+      count(latencies, now - due)
+      if now - due > LATE_US then late = late + 1 end
+   end
+   c.served = c.served + 1
+   if a.closing == 1 or c.served >= c.requests then
+      close_after_server(i, c, has_closed)
+   else
+      c.state = IDLE
+   end
+   if THINK_US > 0 then
+      pause(thinking, i, 0, now + THINK_US)
+   else
+      free_put(i)
+   end
+end
+
+-- Nothing or an error where bytes were expected.
+local function no_bytes(i, c, problem)
+   if c.state == IDLE then
+      closed_idle = closed_idle + 1
+      close_connection(i, c)
+   elseif problem == "closed" and c.answer.phase == http.UNTIL_CLOSE then
+      complete(i, c, true)
+   else
+      fail(i, c, problem)
+   end
+end
+
+local function read_answer(i, c, has_closed)
+   if c.paused == 1 then
+      if has_closed then c.ended = 1 end
+      return
+   end
+   while true do
+      local kept = c.kept
+      local room = SIP and SIP - c.sipped or http.SIZE - kept
+      if kept > 0 then ffi.copy(buffer, heads + i * http.HEAD_SIZE, kept) end
+      local got, problem
+      if tls then
+         got, problem = tls.read(c.ssl, buffer + kept, room)
+      else
+         got = C.recv(c.fd, buffer + kept, room, 0)
+         if got == 0 then problem = "closed" end
+         if got < 0 then
+            problem = ffi.errno() ~= system.EAGAIN and "read" or nil
+            got = 0
+         end
+      end
+      if problem then return no_bytes(i, c, problem) end
+      if got == 0 then return end
+      if c.state == IDLE then return no_bytes(i, c, "malformed") end -- an answer to nothing
+      bytes, c.began = bytes + got, 1
+      local state, left = http.feed(c.answer, kept + got)
+      if state == "complete" then return complete(i, c, has_closed) end
+      if state == "malformed" then return fail(i, c, "malformed") end
+      c.kept = left
+      if left > 0 then ffi.copy(heads + i * http.HEAD_SIZE, buffer + kept + got - left, left) end
+      if SIP then
+         c.sipped = c.sipped + got
+         if c.sipped == SIP then
+            c.sipped, c.paused = 0, 1
+            return pause(sipping, i, c.serial, now_us() + SIP_US)
+         end
+      end
+      -- A short read has drained the socket, but a library's buffer or an EOF may remain.
+      if not tls and not has_closed and got < room then return end
+   end
+end
+
+local function handle(i, c, flags)
+   local state = c.state
+   if state == CONNECTING then
+      connected(i, c, flags)
+   elseif state == HANDSHAKE then
+      handshake(i, c)
+   elseif state == SENDING then
+      send_request(i, c)
+   elseif state ~= CLOSED then
+      return read_answer(i, c, band(flags, GONE) ~= 0)
+   end
+   -- The edge is used up, so what it said of answers must be read now.
+   if (c.state == WAITING or c.state == SENDING) and band(flags, bor(system.IN, GONE)) ~= 0 then
+      read_answer(i, c, band(flags, GONE) ~= 0)
+   end
+end
+
+-- By the clock -------------------------------------------------------------------------------------
+
+local function end_pauses(now)
+   local i = pause_over(thinking, now)
+   while i do
+      free_put(i)
+      i = pause_over(thinking, now)
+   end
+   local serial
+   i, serial = pause_over(sipping, now)
+   while i do
+      local c = connections[i]
+      if c.serial == serial and c.paused == 1 then
+         c.paused = 0
+         read_answer(i, c, c.ended == 1)
+      end
+      i, serial = pause_over(sipping, now)
+   end
+end
+
+local function next_pause_over()
+   local over = math.huge
+   if thinking.count > 0 then over = thinking.over[thinking.first] end
+   if sipping.count > 0 then over = math.min(over, sipping.over[sipping.first]) end
+   return over
+end
+
+local function end_timed_out(now)
+   while queue_count > 0 and now - queue[queue_first] > TIMEOUT_US do
+      count_failure(queue_take(), "timeout", now)
+   end
+   for i = 0, POOL - 1 do
+      local c = connections[i]
+      if c.state ~= CLOSED and c.state ~= IDLE and now - c.due > TIMEOUT_US then fail(i, c, "timeout") end
+   end
+end
+
+-- Of requests that were due and have no answer, the due times.
+local function each_unanswered(visit)
+   for k = 0, queue_count - 1 do visit(queue[band(queue_first + k, queue_size - 1)]) end
+   for i = 0, POOL - 1 do
+      local c = connections[i]
+      if c.state ~= CLOSED and c.state ~= IDLE then visit(c.due) end
+   end
+end
+
+-- Whether more requests than allowed are certain to be late: those that were, and those that wait
+-- for longer by now.
+local function is_too_late(now)
+   if LATE_US == math.huge then return false end
+   local all = late
+   each_unanswered(function(due)
+      if due >= counted_from and now - due > LATE_US then all = all + 1 end
+   end)
+   late_known = all
+   return all > options["late-count"]
+end
+
+-- Run ----------------------------------------------------------------------------------------------
+
+local wait, started, ended, cpu_used, clock_step_us, was_stopped
+
+local function set_up()
+   local problem = system.prepare(2 * POOL + 20)
+   if problem then die(problem) end
+   if tls then
+      problem = tls.prepare(host, options.resume)
+      if problem then die(problem) end
+   end
+   address, address_size, family = system.address(host, port)
+   if not address then die("--url: " .. address_size) end
+   if options.source then
+      local from, size = system.address(options.source, "0")
+      if not from then die("--source: " .. size) end
+      source = { from, size }
+   end
+   for i = 0, POOL - 1 do connections[i].fd = -1 end
+   wait = system.waiter(not options.timerfd)
+   seed_chance(options.seed)
+   next_text = options.fetch and fetch_requests() or script_requests()
+   if options.expect then read_expected(options.expect) end
+   require("jit.opt").start("maxtrace=4000", "maxmcode=8192", "maxrecord=8000")
+end
+
+-- When the first slot is: soon, or when all streams were told to begin.
+local function first_slot()
+   if not options["start-at"] then return now_us() + 10000 end
+   local at = options["start-at"] * 1e6 - system.time_of_day_us()
+   if at < now_us() then die("--start-at has passed by " .. floor((now_us() - at) / 1000) .. " ms") end
+   return at
+end
+
+local function run()
+   local step = 1e6 / (options.rate or 1)
+   local is_poisson = arrivals == "poisson"
+   local slot, now = 0, now_us()
+   -- Slots of several streams of one rate lie evenly between each other.
+   started = first_slot() + (is_poisson and 0 or STREAM / STREAMS * step)
+   counted_from = started + (options.warmup or 0) * 1e6
+   finish = options.fetch and started + 1 or counted_from + options.duration * 1e6
+   local give_up = finish + (options.fetch and TIMEOUT_US or (options.drain or 0) * 1e6)
+   local next_due, next_check = started, started
+   local function after(due)
+      slot = slot + 1
+      if options.fetch then return slot < #fetched and started or math.huge end
+      return is_poisson and due - math.log(chance()) * step or started + slot * step
+   end
+   if is_poisson then next_due = after(started) end
+   local cpu_before, clock_before = system.cpu_us(), system.time_of_day_us()
+   collectgarbage()
+   collectgarbage("stop") -- the loop hardly allocates; steps are taken below, some 10 us each
+   while true do
+      now = now_us()
+      while next_due <= now and next_due < finish do
+         queue_add(next_due)
+         if next_due >= counted_from then
+            due_count = due_count + 1
+            count(lags, now - next_due)
+            if queue_count > free_count then queued = queued + 1 end
+         else
+            warmup_due = warmup_due + 1
+         end
+         next_due = after(next_due)
+      end
+      while queue_count > 0 and free_count > 0 do give(free_take(), queue_take()) end
+      if now >= finish and (now >= give_up or queue_count + POOL - free_count - thinking.count == 0) then break end
+      if now >= next_check then
+         next_check = now + 100000
+         end_timed_out(now)
+         was_stopped = is_too_late(now)
+         if was_stopped then break end
+         collectgarbage("step", 0)
+      end
+      local goal = next_due < finish and next_due or now < finish and finish or give_up
+      local found = wait(math.max(0, math.min(goal, next_check, next_pause_over()) - now_us()))
+      if found < 0 and ffi.errno() ~= system.EINTR then die("epoll: " .. system.error_text(ffi.errno())) end
+      for k = 0, found - 1 do
+         local event = system.events[k]
+         local i = event.id
+         if i >= 0 then
+            local c = connections[i]
+            if c.serial == event.serial and c.state ~= CLOSED then handle(i, c, event.events) end
+         elseif i == LINGERING and band(event.events, GONE) ~= 0 then
+            C.close(event.serial)
+            lingering = lingering - 1
+         end
+      end
+      if thinking.count + sipping.count > 0 then end_pauses(now_us()) end
+   end
+   ended = now_us()
+   cpu_used, clock_step_us = system.cpu_us() - cpu_before, system.time_of_day_us() - clock_before
+end
+
+-- Result -------------------------------------------------------------------------------------------
+
+local function count_pending()
+   each_unanswered(function(due)
+      if due >= counted_from then
+         pending = pending + 1
+         count(latencies, ended - due)
+      end
+   end)
+end
+
+local function print_fetched()
+   for _, one in ipairs(fetched) do
+      print(json.object({
+         path = json.text(one.path), status = one.status or 0, length = one.length or 0, crc32 = one.check or 0,
+         us = one.us or 0, problem = json.text(one.problem or ""),
+      }))
+   end
+end
+
+local function print_result()
+   print(json.object({
+      schema = SCHEMA, script = json.text(options.script:match("([^/]+)%.lua$") or options.script),
+      counted_us = math.min(ended, finish) - counted_from, run_us = ended - started,
+      due = due_count, answered = answered, on_time = on_time, failed = failed, pending = pending,
+      late = late_known, stopped = tostring(was_stopped or false),
+      warmup_due = warmup_due, warmup_failed = warmup_failed, bytes = bytes,
+      opened = opened, resumed = resumed, closed_idle = closed_idle, retried = retried, queued = queued,
+      errors = json.object(errors), cpu_us = cpu_used, clock_step_us = clock_step_us,
+      histogram = json.pairs(histograms.counts(latencies)), lags = json.pairs(histograms.counts(lags)),
+   }))
+end
+
+set_up()
+run()
+if options.fetch then
+   print_fetched()
+else
+   count_pending()
+   print_result()
+end
+os.exit(0)
