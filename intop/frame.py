@@ -60,29 +60,38 @@ CONDITIONS = (
     Field("link", "", "the network between the hosts"),
     Field("paths", "", "requested paths, abbreviated"),
     Field("emulation", "", "kind of emulation; empty for a real machine"),
+    Field("traffic", "", "arrivals and clients where they aren't constant and alike"),
 )
 RESULTS = (
-    Field("p99_ms", "ms", "P99, the objective: failed requests count as the timeout", "number"),
+    Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),
     Field(
         "pruned_above_ms", "ms", "lower limit of P99, for a trial that was stopped early", "number"
     ),
     Field("tail_ms", "ms", "geometric mean of the slowest tenth; failures as in p99_ms", "number"),
-    Field("p50_ms", "ms", "P50 of the answered requests", "number"),
-    Field("p90_ms", "ms", "P90 of the answered requests", "number"),
-    Field("p99_answered_ms", "ms", "P99 of the answered requests", "number"),
-    Field("p99_9_ms", "ms", "P99.9 of the answered requests", "number"),
-    Field("max_ms", "ms", "slowest answered request", "number"),
-    Field("requests", "", "answered requests", "integer"),
+    Field("p50_ms", "ms", "P50 of all requests", "number"),
+    Field("p90_ms", "ms", "P90 of all requests", "number"),
+    Field("p99_9_ms", "ms", "P99.9 of all requests", "number"),
+    Field("max_ms", "ms", "slowest request", "number"),
+    Field("requests", "", "requests that were due", "integer"),
     Field("achieved_rps", "1/s", "answered requests per second", "number"),
 )
 ERRORS = tuple(
     Field(f"errors_{kind}", "", f"failed requests: {meaning}", "integer")
     for kind, meaning in {
-        "connect": "no connection",
-        "read": "reading the answer failed",
+        "refused": "the connection was refused",
+        "reset": "the connection was reset",
+        "unreachable": "no way to the host",
+        "ports": "the load generator had no port left",
+        "connect": "no connection, for another reason",
+        "tls": "no TLS connection",
         "write": "sending failed",
+        "read": "reading the answer failed",
+        "closed": "the answer ended before it was complete",
+        "malformed": "the answer was no HTTP",
         "timeout": "no answer in time",
         "status": "an HTTP status of failure",
+        "content": "another length or content than expected",
+        "pending": "no answer at the end of the load",
     }.items()
 )
 METRICS = (
@@ -230,7 +239,6 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
             "tail_ms": trial.tail_ms,
             "p50_ms": trial.percentile_ms(50.0),
             "p90_ms": trial.percentile_ms(90.0),
-            "p99_answered_ms": trial.percentile_ms(99.0),
             "p99_9_ms": trial.percentile_ms(99.9),
             "max_ms": histogram.max_ms,
             "requests": histogram.total,

@@ -15,8 +15,8 @@ from intop.domain.probing import MISSING, Probe, Reading, asked_keys, why_not_se
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts
-from intop.hosts.host import Connect, Host, output
-from intop.hosts.load import LoadTool
+from intop.hosts.host import Host, output
+from intop.hosts.load.types import LoadTool
 from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import tool_on, why_not_accepted
 from intop.run.available_space import probed_of
@@ -66,15 +66,16 @@ def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Se
     )
 
 
-def look_around(cluster: Cluster, balancer: Seen, connect: Connect) -> SeenCluster:
+def look_around(task: Task, cluster: Cluster, balancer: Seen) -> SeenCluster:
     """Ask a replica's other hosts, too: without them nothing can be measured there."""
+    context = task.context
     tool: LoadTool | None = None
     problems: list[str] = []
-    for address in dict.fromkeys((cluster.load_generator, *cluster.backends)):
+    for address in dict.fromkeys((*cluster.load_generators, *cluster.backends)):
         try:
-            with closing(connect(address)) as host:
-                if address == cluster.load_generator:
-                    tool = tool_on(host)
+            with closing(context.connect(address)) as host:
+                if address.role == "load-generator":
+                    tool = tool_on(host, cluster, task.workload, context.study.load_tool)
                 else:
                     output(host, "true")
         except HostError as error:

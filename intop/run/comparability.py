@@ -7,7 +7,8 @@ from intop.domain.cluster import Cluster
 from intop.domain.probing import HostFacts, Probe, changes, space_of
 from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
-from intop.hosts.load import LoadTool, script_fingerprint
+from intop.hosts.load.tools import script_fingerprint
+from intop.hosts.load.types import LoadTool
 from intop.resources import shipped
 from intop.run import registry
 from intop.run.available_space import probed_of
@@ -28,12 +29,13 @@ def conditions_of(task: Task, cluster: Cluster, facts: HostFacts, tool: LoadTool
         script=script_fingerprint(shipped("lua"), workload.name),
         rate_rps=workload.rate_rps,
         connections=workload.connections,
-        threads=workload.threads,
+        threads=workload.threads if tool.name == "wrk2" else 1,
         duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
         link=cluster.link,
         paths=_in_short(asked_paths(task, cluster)),
         emulation=cluster.emulation,
+        traffic=workload.traffic,
     )
 
 

@@ -114,8 +114,8 @@ def _examined(cluster: Cluster, study: Study, connect: Connect, writes: bool) ->
             return found
         rig = Rig(cluster, tuple(hosts))
         with _noting(found.problems):
-            tool = load_tool(rig)
-            found.load_tool = f"{tool.name} {tool.version}"
+            tools = [load_tool(rig, w, study.load_tool) for w in study.workloads.values()]
+            found.load_tool = ", ".join(dict.fromkeys(f"{t.name} {t.version}" for t in tools))
         with _noting(found.problems):
             found.probe = _probe(rig, study)
             if writes:

@@ -12,7 +12,7 @@ from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget, Workload
-from intop.hosts.load import calibration_of
+from intop.hosts.load.wrk2 import calibration_s
 from intop.run import effort
 from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
@@ -87,13 +87,11 @@ class Prospect:
         return "guest" if replica.kind == "vm" else "lab"
 
     def trial(self, duration_s: float) -> Span:
-        """A trial on one replica, by wrk in a lab, and with wrk2's calibration on hosts."""
+        """A trial on one replica. Where the study names wrk2, its calibration is in it."""
         load = self.workload
-        before = (
-            calibration_of(load.connections, load.threads) if self.kind == "own" else load.warmup_s
-        )
-        # Both tools take whole seconds.
-        run_s = math.ceil(before + duration_s)
+        is_wrk2 = self.study.load_tool == "wrk2"
+        before = calibration_s(load.connections, load.threads) if is_wrk2 else load.warmup_s
+        run_s = math.ceil(before + duration_s)  # wrk2 takes whole seconds
         return effort.trial(self.kind, run_s, load.rate_rps, self.budget)
 
 

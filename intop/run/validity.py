@@ -12,6 +12,13 @@ ERROR_TOLERANCE = 0.01
 """The share of requests that may fail before the configuration counts as overloaded."""
 
 
+LAG_FLOOR_MS = 2.0
+"""A load generator may always be so late for its own slots: less is the noise of any machine."""
+
+CLOCK_STEP_S = 0.05
+"""By so much a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
+
+
 @dataclass(frozen=True)
 class Validity:
     """A trial's status and, unless it is `ok`, the reason."""
@@ -39,9 +46,29 @@ def disturbance(
     return ""
 
 
+def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: float) -> str:
+    """Which load generator spoilt its own figures, "" where none did.
+
+    It did where it noticed a slot later than `max_lag` times P99, for one slot in a hundred; or
+    where its clock was set meanwhile.
+    """
+    for name, metric in metrics.items():
+        lag_ms = metric.lag_ms or 0.0
+        if lag_ms > max(LAG_FLOOR_MS, max_lag * p99_ms):
+            return (
+                f"{name}: the load generator was itself {lag_ms:.1f} ms late for one request in a "
+                f"hundred, more than max_lag ({max_lag:.0%}) of P99 ({p99_ms:.1f} ms): something "
+                "else ran in its place, or it needs a lower rate"
+            )
+        if abs(metric.clock_step_s or 0.0) > CLOCK_STEP_S:
+            return f"{name}: its clock was set by {metric.clock_step_s:+.3f} s during the load"
+    return ""
+
+
 def judge(
     *,
     requests: int,
+    p99_ms: float,
     achieved_rps: float,
     rate_rps: float,
     errors: Mapping[str, int],
@@ -49,9 +76,10 @@ def judge(
     max_steal: float,
     max_foreign_cpu: float,
     max_load_cpu: float,
+    max_lag: float,
     pruned: str = "",
 ) -> Validity:
-    """The validity of a load; the limits are shares of CPU time.
+    """The validity of a load; the limits are shares of CPU time, and `max_lag` one of P99.
 
     `pruned` says why the load was stopped before its end; it is empty where it was not. The rate
     and the metrics are those of the part that ran.
@@ -64,9 +92,11 @@ def judge(
     """
     if problem := disturbance(metrics, max_steal=max_steal, max_foreign_cpu=max_foreign_cpu):
         return Validity("disturbed", problem)
-    if requests == 0:
-        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
     failed = sum(errors.values())
+    if requests <= failed:
+        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
+    if problem := late_generator(metrics, p99_ms, max_lag):
+        return Validity("disturbed", problem)
     is_failing = failed > ERROR_TOLERANCE * requests
     # Connections that are refused and made anew keep the load tool busy, too.
     for name, metric in metrics.items():
