@@ -133,7 +133,8 @@ class Trial:
     Every request that was due has one place in the histogram, those that failed and those that were
     pending at the end too (`LoadResult` in hosts/load/types.py says which). `errors` counts these
     by kind; `detail` says why the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is
-    the load balancer that it was measured on. `pruned_above_ms` is what P99 is certainly above, of a pruned trial.
+    the load balancer that it was measured on. `pruned_above_ms` is
+    what P99 is certainly above, of a pruned trial.
     """
 
     planned: PlannedTrial
