@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server on loopback that does what it is told, and notes what it was asked, and when."""
+"""An HTTP/1.1 server on loopback that does what it is told, and notes what it was asked."""
 
 import asyncio
 import ssl
@@ -154,7 +154,8 @@ async def _chunked(writer: asyncio.StreamWriter, _: Asked) -> bool:
 
 async def _bytewise(writer: asyncio.StreamWriter, _: Asked) -> bool:
     """Each byte of a chunked answer alone, so that every place is a cut."""
-    text = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n"
+    text = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    text += b"3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n"
     for byte in text:
         writer.write(bytes([byte]))
         await writer.drain()

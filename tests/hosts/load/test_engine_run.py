@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_requests_are_sent_at_constant_slots_whatever_the_answers_take(
     assert (200, {}) == (result.requests, result.errors)
     assert pytest.approx(200, abs=12) == result.achieved_rps  # those of the last 30 ms come late
     begun = sorted(one.at for one in server.asked)
-    gaps = [after - before for before, after in zip(begun, begun[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(begun)]
     assert pytest.approx(0.005, abs=0.0015) == statistics.median(gaps)
     assert 30 <= result.histogram.percentile_ms(1)
     assert len({one.path for one in server.asked}) == 200
@@ -95,7 +96,7 @@ def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory
     again = run(replace(its_load, seed=8), directory)
     assert again.requests != result.requests
     begun = sorted(one.at for one in server.asked[: result.requests])
-    gaps = [after - before for before, after in zip(begun, begun[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(begun)]
     assert 0.85 < statistics.stdev(gaps) / statistics.mean(gaps) < 1.15
 
 
@@ -127,7 +128,7 @@ def test_a_connection_is_idle_for_the_think_time(server: CrookedServer, director
     clients = Clients(think_ms=100)
     run(load(server, rate_rps=50, clients=clients), directory)
     for asked in server.of_connection().values():
-        for before, after in zip(asked, asked[1:], strict=False):
+        for before, after in pairwise(asked):
             assert after.at - before.ended_at > 0.098
 
 
@@ -239,7 +240,7 @@ def test_a_handshake_is_in_the_latency(certificate: Path, directory: Path) -> No
         "/bytewise",
         "/continue",
         "/nothing",
-    ],  # fmt: skip
+    ],
 )
 def test_every_kind_of_answer_is_understood(
     path: str, server: CrookedServer, directory: Path
@@ -416,7 +417,7 @@ def test_streams_that_begin_together_lie_evenly_between_each_other(
     assert (200, {}) == (whole.requests, whole.errors)
     assert 200 == len({one.path for one in server.asked})
     begun = sorted(one.at for one in server.asked)
-    gaps = [after - before for before, after in zip(begun, begun[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(begun)]
     assert pytest.approx(0.005, abs=0.002) == statistics.median(gaps)
     assert pytest.approx(1, abs=0.2) == begun[-1] - begun[0]
 
