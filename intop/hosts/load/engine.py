@@ -103,7 +103,7 @@ def parse(text: str, load: Load) -> LoadResult:
         histogram=latencies,
         achieved_rps=on_time / counted_s,
         cpu_s=whole(data, "cpu_us") / 1e6,
-        stopped_after_s=run_s if flag(data, "stopped") else None,
+        stopped_after_s=counted_s if flag(data, "stopped") else None,
         lag_ms=lags.percentile_ms(99) if lags.total else 0.0,
         clock_step_s=whole(data, "clock_step_us", least=-(2**53)) / 1e6,
     )

@@ -73,8 +73,10 @@ def choose(
         return f'{why}, and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
     if "engine" in by_name:
         return by_name["engine"]
-    also = f", and its wrk2 can't send {lacking}" if "wrk2" in by_name else " and no wrk2"
-    return f"has no luajit on its PATH, which runs intop's load generator{also}. {PACKAGE}"
+    also = "no wrk2"
+    if "wrk2" in by_name:
+        also = f"its wrk2 can't send {lacking}" if lacking else 'the study has load_tool = "engine"'
+    return f"has no luajit on its PATH, which runs intop's load generator, and {also}. {PACKAGE}"
 
 
 def _module(tool: LoadTool) -> ModuleType:

@@ -92,10 +92,10 @@ class LoadResult:
     were answered well within `duration_s`.
 
     `run_s` is the time of the whole run, `bytes` what was received in it, and `cpu_s` the CPU time
-    that it took, None where that is not known. `stopped_after_s` is when the limit of its load
-    ended it, None where it ran as long as planned. `lag_ms` is the 99th percentile of how late the
-    generator itself was for a slot, and `clock_step_s` by how much somebody set its clock
-    meanwhile; None with wrk2, which can't tell.
+    that it took, None where that is not known. `stopped_after_s` is after how many counted seconds
+    the limit of its load ended it, None where it ran as long as planned. `lag_ms` is the 99th
+    percentile of how late the generator itself was for a slot, and `clock_step_s` by how much
+    somebody set its clock meanwhile; None with wrk2, which can't tell.
     """
 
     requests: int
