@@ -92,7 +92,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help="of the judgement on the lab (as in its study)")
     parser.add_argument("--store", type=Path, default=Path("ablation.db"), help="(ablation.db)")
     parser.add_argument(
-        "--max-foreign-cpu", type=float, default=0.2, help="1 on a machine with other work (0.2)"
+        "--max-foreign-cores", type=float, default=0.4, help="more beside other work (0.4)"
     )
     parser.add_argument("--figures", type=Path, help="a folder for the last campaign's figures")
     return parser.parse_args()
@@ -225,7 +225,7 @@ def on_lab(arguments: argparse.Namespace) -> int:
                 workloads={"slt": whole.workloads["slt"]},
                 budget=replace(
                     whole.budget,
-                    max_foreign_cpu=arguments.max_foreign_cpu,
+                    max_foreign_cores=arguments.max_foreign_cores,
                     explain_pairs=arguments.pairs or whole.budget.explain_pairs,
                 ),
             )

@@ -7,6 +7,7 @@ beyond them is a part of its own. Prints Markdown.
 """
 
 import argparse
+import math
 import os
 import tempfile
 import time
@@ -147,7 +148,7 @@ def main() -> None:
         study,
         clusters={arch: (spec,)},
         workloads={workload.name: workload},
-        budget=replace(study.budget, retries=0, max_foreign_cpu=1.0),
+        budget=replace(study.budget, retries=0, max_foreign_cores=math.inf),
     )
     watch = Watch()
     try:

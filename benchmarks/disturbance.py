@@ -7,7 +7,7 @@ rounds, in random order, by the same code and limits as any stage:
 
 quiet        nothing else runs
 hog          a process keeps one processor busy for half of the time that all trials take once
-unguarded    the same with max_foreign_cpu = 1, so that the hog disturbs no trial: what it would do
+unguarded    the same with max_foreign_cores = inf, so that it disturbs no trial: what it would do
 quiet again  how well two quiet campaigns agree, which is the most that can be asked for
 
 Each ranking (geometric means of the usable P99s) is held against that of the quiet campaign, and
@@ -18,6 +18,7 @@ Prints tables in Markdown; progress is on stderr.
 """
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -164,7 +165,7 @@ def main() -> None:
     arguments = parsed()
     study = study_of(arguments)
     ((spec,),) = study.clusters.values()
-    open_to_all = replace(study, budget=replace(study.budget, max_foreign_cpu=1.0))
+    open_to_all = replace(study, budget=replace(study.budget, max_foreign_cores=math.inf))
     try:
         lab.up(spec)
         with (

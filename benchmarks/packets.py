@@ -1,8 +1,8 @@
-"""How faithful the engine is where wrk2 can't follow: its latencies beside the packets' times.
+"""How faithful the engine is where wrk2 cannot follow: its latencies beside packet times.
 
-An nginx of its own serves small files on loopback, over HTTP and TLS. tcpdump takes the time of each
-packet meanwhile. By the packets a request takes from its first packet (the SYN of a new connection,
-else that of the request) to the last one with data of its answer. The engine counts from when the
+An nginx of its own serves small files on loopback, over HTTP and TLS. tcpdump takes the time of all
+packets meanwhile. By these a request takes from its first packet (the SYN of a new connection, else
+that of the request) to the last one with data of its answer. The engine counts from when the
 request was due, so it adds how late it sends, and the time from the last packet until it has read
 it. Both see the same requests, so there is one run of each kind for each seed.
 

@@ -7,6 +7,7 @@ sends: it is what they take longer, over that delay. Prints Markdown.
 """
 
 import argparse
+import math
 import os
 import socket
 import tempfile
@@ -183,7 +184,7 @@ def measured(trials: int, seconds: int, delay_s: float) -> tuple[Watch, Watch]:
     spec = replace(study.clusters[native_arch()][0], name=f"r{os.getpid() % 10_000}")
     workload = replace(study.workloads["slt"], duration_s=seconds)
     # What other programs took from the load does not matter here.
-    budget = replace(study.budget, max_foreign_cpu=1.0)
+    budget = replace(study.budget, max_foreign_cores=math.inf)
     study = replace(
         study, clusters={spec.arch: (spec,)}, workloads={"slt": workload}, budget=budget
     )

@@ -61,6 +61,10 @@ CONDITIONS = (
     Field("paths", "", "requested paths, abbreviated"),
     Field("emulation", "", "kind of emulation; empty for a real machine"),
     Field("traffic", "", "arrivals and clients where they aren't constant and alike"),
+    Field("cpus", "", "number of the load balancer's processors", "integer"),
+    Field("nginx_conf", "", "fingerprint of nginx -T on the load balancer, or unknown"),
+    Field("generator", "", "the load generator: processor, number of CPUs, kernel"),
+    Field("backends", "", "the same of the backends, with nginx"),
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),
@@ -110,6 +114,11 @@ METRICS = (
     Field("load_cpu", "0 to 1", "used share of the load generator's threads", "number"),
     Field("lag_ms", "ms", "P99 of how late the load generator itself was", "number"),
     Field("clock_step_s", "s", "by how much its clock was set during the load", "number"),
+    Field("cpus", "", "number of processors", "integer"),
+    Field("max_cpu_steal", "0 to 1", "steal of the processor that had most of it", "number"),
+    Field("max_cpu_softirq", "0 to 1", "softirq work of the processor that had most", "number"),
+    Field("softnet_drops", "", "packets that a processor's backlog had no room for", "integer"),
+    Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
 MODELLED = Field(

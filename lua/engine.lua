@@ -154,6 +154,7 @@ local function script_requests()
    local args = { [0] = options.script, "--seed", tostring(options.seed), "--threads", tostring(STREAMS) }
    for _, word in ipairs(script_args) do args[#args + 1] = word end
    init(args)
+   http.is_head = wrk.method == "HEAD"
    return request
 end
 

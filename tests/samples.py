@@ -42,6 +42,10 @@ CONDITIONS = Conditions(
     timeout_s=2,
     link="tbf",
     paths="/",
+    cpus=4,
+    nginx_conf="0a1b2c3d",
+    generator="EPYC, 8 CPUs, Linux 6.1.0",
+    backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
 )
 
 FACTS = HostFacts(

@@ -53,8 +53,9 @@ pick_rounds = 1
 judge_pairs = 3
 explain_rounds = 0
 agree_rounds = 3
-max_foreign_cpu = 1    # the machine that runs the tests may have other work,
-max_steal = 0.99       # and so may those beside it
+max_foreign_cores = 1000    # the machine that runs the tests may have other work,
+max_steal_cores = 1000      # and so may those beside it
+max_steal = 0.99
 """
 """A study of labs that takes about a minute."""
 

@@ -135,7 +135,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
         "explain_pairs": 16, "pilot_trials": 5, "pilot_max_s": 60, "pilot_resolution": 1.25,
-        "max_steal": 0.1, "max_foreign_cpu": 0.2, "max_load_cpu": 0.9,
+        "max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4, "max_load_cpu": 0.9,
     }  # fmt: skip
     assert defaults == {name: getattr(found.budget, name) for name in defaults}
     assert ("*",) == found.wanted
@@ -438,10 +438,9 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
         ("kep = 1", "6: budget.kep: extra"),
         ("judge_looks = 0", f"6: budget.judge_looks: {AT_LEAST} 1"),
         ("replicate_trials = -1", f"6: budget.replicate_trials: {AT_LEAST} 0"),
-        (
-            "max_foreign_cpu = 2",
-            "6: budget.max_foreign_cpu: input should be less than or equal to 1",
-        ),
+        ("max_foreign_cores = 0", "6: budget.max_foreign_cores: input should be greater than 0"),
+        ("max_steal_cores = 0", "6: budget.max_steal_cores: input should be greater than 0"),
+        ("max_steal = 1", "6: budget.max_steal: input should be less than 1"),
         ("prune_factor = 1", "5: budget: prune_factor (1) must be more than 1, or 0 to prune none"),
         ("pilot_trials = 2", f"6: budget.pilot_trials: {AT_LEAST} 3"),
         ("pilot_max_s = 1", f"6: budget.pilot_max_s: {AT_LEAST} 2"),

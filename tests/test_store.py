@@ -27,7 +27,7 @@ from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Search
 from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import RECORDED_LATER, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
@@ -249,9 +249,24 @@ def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path:
 def test_evidence_comes_back(store: Store) -> None:
     before = replace(METRICS, memory_before_mib=90.5, time_wait_before=7)
     seen = replace(before, foreign_cpu=0.25, foreign_program="cc1", load_cpu=0.5)
+    seen = replace(seen, cpus=48, max_cpu_steal=0.25, max_cpu_softirq=0.5)
+    seen = replace(seen, softnet_drops=3, softnet_squeezes=4)
     subject = kept(store, trial(metrics={"lg": seen}))
     (found,) = store.trials(subject)
     assert {"lg": seen} == found.metrics
+
+
+def test_a_trial_of_an_intop_that_recorded_less_lacks_it(store: Store, path: Path) -> None:
+    subject = kept(store, trial(metrics={"lb": replace(METRICS, cpus=2, softnet_drops=0)}))
+    for name in RECORDED_LATER:
+        sql(path, f"update trial set conditions = json_remove(conditions, '$.{name}')")
+    for name in ("cpus", "max_cpu_steal", "max_cpu_softirq", "softnet_drops", "softnet_squeezes"):
+        sql(path, f"update trial set metrics = json_remove(metrics, '$.lb.{name}')")
+    (found,) = store.trials(subject)
+    blank = {"cpus": None, "nginx_conf": "", "generator": "", "backends": ""}
+    assert replace(MADE.conditions, **blank) == found.conditions
+    assert [] == found.conditions.differences(MADE.conditions)
+    assert {"lb": METRICS} == found.metrics
 
 
 # Results ------------------------------------------------------------------------------------------

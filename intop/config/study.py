@@ -222,7 +222,8 @@ class _BudgetModel(Model):
     max_failures: Count = 10
     retries: Annotated[int, Field(ge=0)] = 2
     max_steal: Fraction = 0.1
-    max_foreign_cpu: Share = 0.2
+    max_steal_cores: Positive = 0.2
+    max_foreign_cores: Positive = 0.4
     max_load_cpu: Share = 0.9
     max_lag: Share = 0.2
     prune_factor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from intop.deploy.host_states import state_of
 from intop.domain.cluster import MACHINES, Cluster, HostAddress
@@ -11,14 +11,15 @@ from intop.domain.host_state import HostState
 from intop.domain.parameter import PARTNERS, Parameter
 from intop.domain.persistent import Persistent, our_file
 from intop.domain.plan import HostPlan, has_applied, planned_key, problems_of
-from intop.domain.probing import MISSING, Probe, Reading, asked_keys, why_not_set
+from intop.domain.probing import MISSING, HostFacts, Probe, Reading, asked_keys, why_not_set
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
-from intop.hosts.facts import facts
-from intop.hosts.host import Host, output
+from intop.hosts.facts import facts, facts_and_nginx_conf
+from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
+from intop.hosts.nginx_conf import is_known
 from intop.hosts.persistent import read_persistent
-from intop.hosts.rig import tool_on, why_not_accepted
+from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
 from intop.run.available_space import probed_of
 from intop.run.cluster_testbed import said_by
 from intop.run.comparability import conditions_of, differences
@@ -27,23 +28,29 @@ from intop.run.context import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a load balancer said. `unwritable` are folders that an apply has to write to."""
+    """What a load balancer said. `unwritable` are folders that an apply has to write to;
+    `nginx_conf` are the configurations of its nginx.
+    """
 
     address: HostAddress
     state: HostState
     probe: Probe
     persistent: Persistent
     unwritable: tuple[str, ...] = ()
+    nginx_conf: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCluster:
-    """The same of a replica. `tool` is its load generator's, `problems` name its other hosts."""
+    """The same of a replica. `tool` is its load generator's, `others` are its other hosts by name,
+    and `problems` name those that could not be asked.
+    """
 
     cluster: Cluster
     balancer: Seen
     tool: LoadTool | None
     problems: tuple[str, ...]
+    others: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
 def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Seen:
@@ -56,13 +63,15 @@ def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Se
     asked = dict.fromkeys([*more, *asked_keys(parameters)])
     asked |= dict.fromkeys(PARTNERS[key] for key in list(asked) if key in PARTNERS)
     address = host.address
+    described, nginx_conf = facts_and_nginx_conf(host)
     folders = [address.state_dir, our_file(address.config_root).rpartition("/")[0]]
     return Seen(
         address=address,
         state=state,
-        probe=Probe(facts=facts(host), readings=sysctl.probe(host, list(asked))),
+        probe=Probe(facts=described, readings=sysctl.probe(host, list(asked))),
         persistent=read_persistent(host),
         unwritable=guard.unwritable(host, folders),
+        nginx_conf=nginx_conf,
     )
 
 
@@ -70,17 +79,19 @@ def look_around(task: Task, cluster: Cluster, balancer: Seen) -> SeenCluster:
     """Ask a replica's other hosts, too: without them nothing can be measured there."""
     context = task.context
     tool: LoadTool | None = None
+    others: dict[str, HostFacts] = {}
     problems: list[str] = []
     for address in dict.fromkeys((*cluster.load_generators, *cluster.backends)):
         try:
             with closing(context.connect(address)) as host:
+                others[address.name] = facts(host)
                 if address.role == "load-generator":
                     tool = tool_on(host, cluster, task.workload, context.study.load_tool)
-                else:
-                    output(host, "true")
         except HostError as error:
             problems.append(f"its cluster can't be measured on: {error}")
-    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=tuple(problems))
+    return SeenCluster(
+        cluster=cluster, balancer=balancer, tool=tool, problems=tuple(problems), others=others
+    )
 
 
 def host_plan(
@@ -214,11 +225,17 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
     """What the campaign's trials were made under, and is no longer so."""
     if seen.tool is None or task.workload.duration_s is None:
         return []  # without a duration there are no trials yet
+    name, confs = seen.balancer.address.name, seen.balancer.nginx_conf
     stored = task.store.get(task.subject, Probe)
-    before = stored if number == 0 else said_by(stored, seen.balancer.address.name)
+    before = stored if number == 0 else said_by(stored, name)
     probe = _own(task, seen.balancer, before)
-    conditions = conditions_of(task, seen.cluster, probe.facts, seen.tool)
-    found = differences(task, conditions, probe, before)
+    described = ClusterFacts(
+        hosts={**seen.others, name: probe.facts},
+        # Measuring would start an nginx that does not run.
+        nginx_conf=confs if is_known(confs) else None,
+    )
+    conditions = conditions_of(task, seen.cluster, described, seen.tool)
+    found = differences(task, conditions, probe, before, name)
     if not found:
         return []
     told = "the campaign's trials were made under other conditions (then against now): "

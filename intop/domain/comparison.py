@@ -23,10 +23,10 @@ from intop.domain.verdict import Verdict
 T = TypeVar("T")
 U = TypeVar("U")
 
-EXPECTED_DIFFERENCES = ("arch", "machine", "cpu")
+EXPECTED_DIFFERENCES = ("arch", "machine", "cpu", "cpus")
 """What may differ between architectures: the thing that is compared."""
 
-WARNED_DIFFERENCES = ("kernel", "emulation", "nginx")
+WARNED_DIFFERENCES = ("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends")
 """What should be equal, and often can't be; such differences are named."""
 
 MUST_BE_EQUAL = tuple(

@@ -21,14 +21,24 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
+RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends")
+"""The conditions that trials of an earlier intop don't have."""
+
+UNKNOWN = "unknown"
+"""In place of a fingerprint, where a host would not show what it is of."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
     """What must be equal for two trials to be comparable.
 
-    `machine` and `kernel` are the load balancer's; `script` is the fingerprint of the Lua files,
-    `paths` says in short what was asked for;
+    `machine`, `kernel`, `cpu`, `cpus` (how many processors) and `nginx` are the load balancer's;
+    `script` is the fingerprint of the Lua files, `paths` says in short what was asked for;
     `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
-    how the load differs from a constant rate on connections that are kept.
+    how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
+    fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
+    say in words what the other hosts are. What is in RECORDED_LATER may be None or empty: it was
+    not recorded.
     """
 
     arch: str
@@ -48,14 +58,23 @@ class Conditions:
     paths: str
     emulation: str = ""
     traffic: str = ""
+    cpus: int | None = None
+    nginx_conf: str = ""
+    generator: str = ""
+    backends: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
-        """One line for each condition (all, or those of `names`) that differs, with both values."""
+        """One line for each condition (all, or those of `names`) that differs, with both values.
+
+        What one of the two has not recorded is no difference.
+        """
         pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         return [
             f"{name}: {'none' if one == '' else one} against {'none' if two == '' else two}"
             for name, (one, two) in pairs.items()
-            if one != two and (names is None or name in names)
+            if one != two
+            and (names is None or name in names)
+            and not (name in RECORDED_LATER and {one, two} & {None, ""})
         ]
 
 
@@ -107,6 +126,12 @@ class HostMetrics:
     of how late the load tool was for its own slots, and `clock_step_s` by how much somebody set the
     clock meanwhile. None is what is not known: of a backend whose application nobody named, of a
     lab's guest, of another host than a load generator, of wrk2.
+
+    `cpus` is how many processors it has. `max_cpu_steal` and `max_cpu_softirq` are shares of the
+    time of the one processor that had most of each. `softnet_drops` counts packets for which a
+    processor's backlog had no room, `softnet_squeezes` how often the kernel stopped receiving
+    before it was done; a network namespace shows its machine's. All are None of trials that an
+    earlier intop measured.
     """
 
     cpu: float
@@ -124,6 +149,11 @@ class HostMetrics:
     load_cpu: float | None = None
     lag_ms: float | None = None
     clock_step_s: float | None = None
+    cpus: int | None = None
+    max_cpu_steal: float | None = None
+    max_cpu_softirq: float | None = None
+    softnet_drops: int | None = None
+    softnet_squeezes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,11 +111,12 @@ class Budget:
     looked at `judge_looks` times: no more are measured once the verdict is clear. `tuning_trials`
     and `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After
     `max_failures` failed trials a stage stops. A disturbed trial is measured again at most
-    `retries` times; it is disturbed when more than `max_steal` of a host's CPU time was taken by
-    other machines, or `max_foreign_cpu` by programs that have no part in the load, when the load
-    tool used more than `max_load_cpu` of what its threads could, or was itself late by more than
-    `max_lag` of P99. A trial of screen, collect or refine is pruned once its P99 is certainly more
-    than `prune_factor` times that of the default; 0 prunes none. Where a cluster has replicas, the
+    `retries` times; it is disturbed when other machines took more than `max_steal_cores` processors
+    of a host, or more than `max_steal` of the time of any one of them, when programs that have no
+    part in the load used more than `max_foreign_cores` processors, when the load tool used more
+    than `max_load_cpu` of what its threads could, or when it was itself late by more than `max_lag`
+    of P99. A trial of screen, collect or refine is pruned once its P99 is certainly more than
+    `prune_factor` times that of the default; 0 prunes none. Where a cluster has replicas, the
     default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
     measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
     one with which a verdict resolves a ratio of `pilot_resolution`.
@@ -156,7 +157,8 @@ class Budget:
     max_failures: int
     retries: int
     max_steal: float
-    max_foreign_cpu: float
+    max_steal_cores: float
+    max_foreign_cores: float
     max_load_cpu: float
     max_lag: float
     prune_factor: float

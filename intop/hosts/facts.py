@@ -4,6 +4,7 @@ from intop.domain.probing import HostFacts
 from intop.errors import CommandError
 from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
+from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
 
 LONGEST = 200
 """Characters of a fact in words; these go with every trial that is stored."""
@@ -36,7 +37,21 @@ ALL_UIDS = "4294967295"
 
 def facts(host: Host) -> HostFacts:
     """Ask the host. Raises CommandError when its answer makes no sense."""
-    answer = output(host, FACTS)
+    return _facts_in(host, output(host, FACTS))
+
+
+def facts_and_nginx_conf(host: Host) -> tuple[HostFacts, tuple[str, ...]]:
+    """The same, and the configurations of its nginx as in `parse_shown`, by one command."""
+    answer, mark, shown = output(host, FACTS + SHOW).partition(f"\n{MARK}\n")
+    return _facts_in(host, f"{answer}\n" if mark else answer), parse_shown(lines(mark[1:] + shown))
+
+
+def nginx_conf(host: Host) -> tuple[str, ...]:
+    """The configurations alone."""
+    return parse_shown(lines(output(host, SHOW)))
+
+
+def _facts_in(host: Host, answer: str) -> HostFacts:
     try:
         return parse_facts(answer)
     except (KeyError, ValueError) as error:

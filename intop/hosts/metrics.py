@@ -1,7 +1,9 @@
 """A host's counters before and after a load, and what happened in between."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
@@ -10,9 +12,8 @@ from intop.hosts.host import Host, output
 from intop.hosts.processes import Identity, Process, foreign_ticks, parse_processes
 
 COUNTERS = """
-read -r line < /proc/stat && echo "$line"
-cat /proc/meminfo /proc/net/sockstat /proc/net/netstat /proc/net/snmp \\
-    /proc/pressure/cpu 2>/dev/null
+cat /proc/stat /proc/meminfo /proc/net/sockstat /proc/net/netstat /proc/net/snmp \\
+    /proc/net/softnet_stat /proc/pressure/cpu 2>/dev/null
 read -r uptime rest < /proc/uptime && echo "$uptime"
 """
 """One process only: on a small or emulated host each is felt in what is measured."""
@@ -29,6 +30,12 @@ TICKS_PER_S = 100
 CPU_TIMES = 8
 """user nice system idle iowait irq softirq steal; guest time is part of user time already."""
 
+_CPU = re.compile(r"cpu([0-9]+) ")
+_SOFTNET = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8}){2,}")
+"""Hexadecimal, a line for each CPU: packets, how many were dropped, polls that ended too early."""
+_PROCESS = re.compile(r"[0-9]+ \(")
+"""How the first process begins, and no counter."""
+
 NAMED = ("MemTotal", "MemAvailable", "ListenOverflows", "ListenDrops", "RetransSegs")
 """What is taken from the tables that name their numbers."""
 
@@ -36,19 +43,36 @@ GROWING = ("uptime_s", "listen_overflows", "listen_drops", "retransmits", "press
 """The counters that never go back while a host runs."""
 
 
+@dataclass(frozen=True)
+class CpuTime:
+    """Ticks of one processor; `total` has all kinds of time, also idle time."""
+
+    total: int
+    softirq: int
+    steal: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counters:
-    """One reading. CPU times in ticks, memory in KiB, pressure in µs, uptime in s."""
+    """One reading. CPU times in ticks, memory in KiB, pressure in µs, uptime in s.
+
+    `cpu_total`, `cpu_idle` and `cpu_steal` are those of all processors, `cpus` has each by its
+    number. `softnet_drops` and `softnet_squeezes` are sums over the processors; None where the
+    host doesn't show them.
+    """
 
     cpu_total: int
     cpu_idle: int
     cpu_steal: int
+    cpus: Mapping[int, CpuTime]
     memory_used_kib: int
     time_wait: int
     listen_overflows: int
     listen_drops: int
     retransmits: int
     pressure_us: int
+    softnet_drops: int | None = None
+    softnet_squeezes: int | None = None
     uptime_s: float
     processes: Mapping[Identity, Process] = field(default_factory=dict)
 
@@ -71,25 +95,55 @@ def parse_counters(text: str) -> Counters:
     if not text.endswith("\n"):
         raise ValueError("they end in the middle of a line")
     first, *tables, last = lines(text)
-    start = next((n for n, line in enumerate(tables) if line[:1].isdigit()), len(tables))
+    start = next((n for n, line in enumerate(tables) if _PROCESS.match(line)), len(tables))
     named = _named(tables[:start])
-    title, *times = first.split(maxsplit=CPU_TIMES + 1)
-    if title != "cpu":
+    if not first.startswith("cpu "):
         raise ValueError(f"{first[:40]!r} is not the time of all processors")
-    cpu = [count(time) for time in times[:CPU_TIMES]]
+    cpu = _ticks(first)
+    drops, squeezes = _softnet(tables[:start])
     return Counters(
         cpu_total=sum(cpu),
         cpu_idle=cpu[3] + cpu[4],
         cpu_steal=cpu[7],
+        cpus=_each_cpu(tables[:start]),
         memory_used_kib=max(named["MemTotal"] - named["MemAvailable"], 0),
         time_wait=named["tw"],
         listen_overflows=named["ListenOverflows"],
         listen_drops=named["ListenDrops"],
         retransmits=named["RetransSegs"],
         pressure_us=named.get("some", 0),  # there are kernels without it
+        softnet_drops=drops,
+        softnet_squeezes=squeezes,
         uptime_s=decimal(last),
         processes=parse_processes(tables[start:]),
     )
+
+
+def _ticks(line: str) -> list[int]:
+    """A processor's times, in the order of CPU_TIMES. Raises ValueError."""
+    return [count(time) for time in line.split(maxsplit=CPU_TIMES + 1)[1 : CPU_TIMES + 1]]
+
+
+def _each_cpu(tables: Iterable[str]) -> dict[int, CpuTime]:
+    """The processors' times by their numbers. Raises ValueError or IndexError, also for none."""
+    found: dict[int, CpuTime] = {}
+    for line in tables:
+        if match := _CPU.match(line):
+            number, ticks = count(match[1]), _ticks(line)
+            time = CpuTime(total=sum(ticks), softirq=ticks[6], steal=ticks[7])
+            if found.setdefault(number, time) != time:
+                raise ValueError(f"cpu{number} stands there twice")
+    if not found:
+        raise ValueError("no processor has a line of its own")
+    return found
+
+
+def _softnet(tables: Iterable[str]) -> tuple[int, int] | tuple[None, None]:
+    """Drops and squeezes of all processors; None each where there is no such table."""
+    rows = [line.split() for line in tables if _SOFTNET.fullmatch(line)]
+    if not rows:
+        return None, None
+    return sum(int(row[1], 16) for row in rows), sum(int(row[2], 16) for row in rows)
 
 
 def _named(tables: Iterable[str]) -> dict[str, int]:
@@ -152,4 +206,29 @@ def between(before: Counters, after: Counters, ours: Collection[str] | None = No
         # Processes are listed after the host's own counters: on a busy one ticks pass in between.
         foreign_cpu=None if foreign is None else min(foreign / ticks, 1.0),
         foreign_program=program,
+        cpus=len(after.cpus),
+        max_cpu_steal=_largest_share("steal", before, after),
+        max_cpu_softirq=_largest_share("softirq", before, after),
+        softnet_drops=_grown(before.softnet_drops, after.softnet_drops),
+        softnet_squeezes=_grown(before.softnet_squeezes, after.softnet_squeezes),
     )
+
+
+def _largest_share(kind: Literal["softirq", "steal"], before: Counters, after: Counters) -> float:
+    """The share, from 0 to 1, of a kind of time on the processor that had most of it.
+
+    A processor that was switched on or off between the readings has none.
+    """
+    shares = [0.0]
+    for number in before.cpus.keys() & after.cpus.keys():
+        one, other = before.cpus[number], after.cpus[number]
+        grown = getattr(other, kind) - getattr(one, kind)
+        shares.append(min(grown / max(other.total - one.total, 1), 1.0))
+    return max(shares)
+
+
+def _grown(before: int | None, after: int | None) -> int | None:
+    """By how much a sum over the processors grew; it shrinks where one is switched off, or where
+    one of its 32 bits begins again at 0.
+    """
+    return None if before is None or after is None else max(after - before, 0)

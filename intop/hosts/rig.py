@@ -1,7 +1,7 @@
 """A cluster with its connections open: what the stages measure on."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -13,13 +13,18 @@ from intop.domain.probing import HostFacts
 from intop.domain.workload import LoadToolChoice, Workload
 from intop.errors import CommandError, HostError
 from intop.hosts.answers import decimal, lines
-from intop.hosts.facts import facts
+from intop.hosts.facts import facts, facts_and_nginx_conf, nginx_conf
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load.streams import streams
 from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
 from intop.hosts.load.types import PATHS_FILE, LoadTool
+from intop.hosts.nginx_conf import is_known
 
 T = TypeVar("T")
+
+NGINX_LIMIT_S = 60.0
+NGINX_LOOKS, NGINX_PAUSE_S = 5, 0.2
+"""How often, and after which pause, it is looked whether a started nginx shows its options."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,18 @@ def load_directory(generator: Host) -> str:
     return f"{generator.address.state_dir}/load"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterFacts:
+    """What the hosts of a cluster are, by name; who could not be asked is missing.
+
+    `nginx_conf` are the configurations of the load balancer's nginx (see `hosts/nginx_conf.py`),
+    None where nobody asked.
+    """
+
+    hosts: Mapping[str, HostFacts]
+    nginx_conf: tuple[str, ...] | None = None
+
+
 @contextmanager
 def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
     """The cluster's hosts, connected one after the other; closed at the end.
@@ -73,7 +90,40 @@ def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
 
 def balancer_facts(rig: Rig) -> HostFacts:
     """What the load balancer is. Raises HostError when its machine is not of the architecture."""
-    found = facts(rig.load_balancer)
+    return _accepted(rig, facts(rig.load_balancer))
+
+
+def cluster_facts(rig: Rig) -> ClusterFacts:
+    """What all hosts are, asked at the same time. Raises what `balancer_facts` does."""
+
+    def ask(host: Host) -> tuple[HostFacts, tuple[str, ...]]:
+        return facts_and_nginx_conf(host) if host is rig.load_balancer else (facts(host), ())
+
+    answers = rig.on_all(ask)
+    balancer, nginx = answers[rig.load_balancer.address.name]
+    _accepted(rig, balancer)
+    return ClusterFacts(hosts={name: one for name, (one, _) in answers.items()}, nginx_conf=nginx)
+
+
+def with_nginx_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
+    """The same with nginx's configuration, if it was not known since no nginx ran.
+
+    A session that was killed may have been restarting nginx. Not to come back is no error here: it
+    is one of the first trial.
+    """
+    if is_known(found.nginx_conf or ()):
+        return found
+    host = rig.load_balancer
+    host.run(rig.cluster.nginx_restart, timeout_s=NGINX_LIMIT_S)
+    for _ in range(NGINX_LOOKS):
+        if is_known(confs := nginx_conf(host)):
+            break
+        # A daemon shows its options a moment after the command that started it has ended.
+        time.sleep(NGINX_PAUSE_S)
+    return replace(found, nginx_conf=confs)
+
+
+def _accepted(rig: Rig, found: HostFacts) -> HostFacts:
     if why := why_not_accepted(rig.cluster, found):
         raise HostError(rig.load_balancer.address.name, why)
     return found

@@ -244,8 +244,8 @@ def _sides(c: Comparison) -> Section:
         if f.name in MUST_BE_EQUAL and getattr(here, f.name) != getattr(there, f.name)
     ]
     rows = [
-        (name, *(str(getattr(side.conditions, name)) or "-" for side in c.sides))
-        for name in ("machine", "cpu", *WARNED_DIFFERENCES, *odd)
+        (name, *(str(getattr(side.conditions, name) or "-") for side in c.sides))
+        for name in ("machine", "cpu", "cpus", *WARNED_DIFFERENCES, *odd)
     ]
     equal = [
         f"{name} {getattr(here, name)}"

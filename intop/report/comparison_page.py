@@ -66,9 +66,12 @@ def _measured(found: Compared) -> Table:
     rows: list[tuple[str, ...]] = []
 
     def add(name: str, one: Comparison, of: Callable[[Side], object]) -> None:
-        rows.append((name, *(str(of(side)) or "-" for side in one.sides)))
+        rows.append((name, *(str(of(side) or "-") for side in one.sides)))
 
-    for name in ("machine", "cpu", "kernel", "emulation", "nginx", "load_tool", "link"):
+    for name in (
+        *("machine", "cpu", "cpus", "kernel", "emulation", "nginx", "nginx_conf"),
+        *("generator", "backends", "load_tool", "link"),
+    ):
         add(
             name.replace("_", " "),
             first,

@@ -25,7 +25,14 @@ from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import Measurement, idle, measure
-from intop.hosts.rig import Rig, balancer_facts, connected, load_tool, upload_scripts
+from intop.hosts.rig import (
+    Rig,
+    cluster_facts,
+    connected,
+    load_tool,
+    upload_scripts,
+    with_nginx_started,
+)
 from intop.hosts.settle import settle
 from intop.resources import shipped
 from intop.run.available_space import probed_of
@@ -168,7 +175,8 @@ class ClusterTestbed:
         while time.monotonic() < deadline and disturbance(
             idle(self.rig, QUIET_S),
             max_steal=budget.max_steal,
-            max_foreign_cpu=budget.max_foreign_cpu,
+            max_steal_cores=budget.max_steal_cores,
+            max_foreign_cores=budget.max_foreign_cores,
         ):
             pass
 
@@ -197,7 +205,8 @@ class ClusterTestbed:
             errors=result.errors,
             metrics=measurement.metrics,
             max_steal=budget.max_steal,
-            max_foreign_cpu=budget.max_foreign_cpu,
+            max_steal_cores=budget.max_steal_cores,
+            max_foreign_cores=budget.max_foreign_cores,
             max_load_cpu=budget.max_load_cpu,
             max_lag=budget.max_lag,
             pruned=_pruned(result.stopped_after_s, workload.counted_s, prune_above_ms),
@@ -217,10 +226,12 @@ def cluster_testbed(
     study = task.context.study
     say = task.context.progress.say
     with connected(task.clusters()[replica], task.context.connect) as rig:
-        facts = balancer_facts(rig)
+        name = rig.load_balancer.address.name
+        described = cluster_facts(rig)
+        facts = described.hosts[name]
         if not facts.is_root:
             raise HostError(
-                rig.load_balancer.address.name,
+                name,
                 "is reached by a user who isn't root, so nothing can be set there: in the study, "
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
@@ -240,10 +251,11 @@ def cluster_testbed(
             }
             readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)
-            conditions = conditions_of(task, rig.cluster, facts, tool)
+            described = with_nginx_started(rig, described)
+            conditions = conditions_of(task, rig.cluster, described, tool)
             before = task.store.get(task.subject, Probe)
-            name = rig.load_balancer.address.name
-            check_same(task, conditions, probe, before if replica == 0 else said_by(before, name))
+            own = before if replica == 0 else said_by(before, name)
+            check_same(task, conditions, probe, own, name)
             if replica == 0:
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)

@@ -1,29 +1,43 @@
 """Which trials may be mixed: those of the same machines, load and defaults, and no others."""
 
 import hashlib
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 
-from intop.domain.cluster import Cluster
+from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.probing import HostFacts, Probe, changes, space_of
-from intop.domain.trial import Conditions
+from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.errors import IncomparableError
 from intop.hosts.load.tools import script_fingerprint
 from intop.hosts.load.types import LoadTool
+from intop.hosts.nginx_conf import fingerprint
+from intop.hosts.rig import ClusterFacts
 from intop.resources import shipped
 from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import Task
 
+REPLICAS_OWN = ("nginx_conf",)
+"""What replicas needn't have in common: their nginx.conf names other servers."""
 
-def conditions_of(task: Task, cluster: Cluster, facts: HostFacts, tool: LoadTool) -> Conditions:
-    """What trials on this cluster, with this load, are measured under."""
-    workload = task.workload
+COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
+"""What all trials that are mixed have in common."""
+
+
+def conditions_of(task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool) -> Conditions:
+    """What trials on this cluster, with this load, are measured under.
+
+    The facts must have the load balancer; what other hosts are is left empty where one is missing.
+    """
+    workload, balancer = task.workload, facts.hosts[cluster.load_balancer.name]
+    addresses = [host.hostname for host in cluster.hosts]
     return Conditions(
         arch=cluster.arch,
-        machine=facts.machine,
-        kernel=facts.kernel,
-        cpu=facts.cpu,
-        nginx=facts.nginx,
+        machine=balancer.machine,
+        kernel=balancer.kernel,
+        cpu=balancer.cpu,
+        nginx=balancer.nginx,
         load_tool=f"{tool.name} {tool.version}",
         workload=workload.name,
         script=script_fingerprint(shipped("lua"), workload.name),
@@ -36,6 +50,10 @@ def conditions_of(task: Task, cluster: Cluster, facts: HostFacts, tool: LoadTool
         paths=_in_short(asked_paths(task, cluster)),
         emulation=cluster.emulation,
         traffic=workload.traffic,
+        cpus=balancer.cpus,
+        nginx_conf="" if facts.nginx_conf is None else fingerprint(facts.nginx_conf, addresses),
+        generator=_in_words(cluster.load_generators, facts),
+        backends=_in_words(cluster.backends, facts, nginx=True),
     )
 
 
@@ -44,13 +62,15 @@ def asked_paths(task: Task, cluster: Cluster) -> tuple[str, ...]:
     return task.workload.asked(cluster.static_paths, cluster.dynamic_path)
 
 
-def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe | None) -> None:
+def check_same(
+    task: Task, conditions: Conditions, probe: Probe, before: Probe | None, replica: str
+) -> None:
     """Refuse to add trials to those of another cluster, load or set of defaults.
 
     `before` is what the same replica said then, None where nobody asked it. Raises
     IncomparableError.
     """
-    if found := differences(task, conditions, probe, before):
+    if found := differences(task, conditions, probe, before, replica):
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "
             f"(then against now):\n  " + "\n  ".join(found) + "\n"
@@ -59,7 +79,7 @@ def check_same(task: Task, conditions: Conditions, probe: Probe, before: Probe |
 
 
 def differences(
-    task: Task, conditions: Conditions, probe: Probe, before: Probe | None
+    task: Task, conditions: Conditions, probe: Probe, before: Probe | None, replica: str
 ) -> list[str]:
     """One line for each thing that is not as the campaign's trials were made, with both values."""
     trials = task.store.trials(task.subject)
@@ -68,7 +88,8 @@ def differences(
     last = next((t for t in reversed(trials) if not registry.stage(t.stage).prepares), trials[-1])
     if task.tries_durations or registry.stage(last.stage).prepares:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
-    found = last.conditions.differences(conditions)
+    found = last.conditions.differences(conditions, COMMON)
+    found += nginx_changed(trials, conditions, replica)
     study = task.context.study
     catalogue = study.catalogue
     if before is not None:
@@ -84,11 +105,42 @@ def differences(
     return found
 
 
+def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str) -> list[str]:
+    """A line if a replica's nginx is configured otherwise than in the last trial on it."""
+    last = next((t.conditions for t in reversed(trials) if t.replica == replica), None)
+    if last is None:
+        return []
+    if conditions.nginx_conf == UNKNOWN:
+        why = f"no nginx runs on {replica}, or nginx -T fails there"
+    elif last.nginx_conf == UNKNOWN:
+        why = f"nginx -T could not be run on {replica} then"
+    else:
+        why = f"nginx.conf on {replica}, or a file that it includes, was changed"
+    return [f"{line}: {why}" for line in last.differences(conditions, REPLICAS_OWN)]
+
+
 def defaults_changed(task: Task, before: Probe, now: Probe) -> list[str]:
     """One line for each key whose value on the host, or whether it can be set, has changed."""
     # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
     lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
     return changes(before, now, set() if now.facts.in_namespace else lists)
+
+
+def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: bool = False) -> str:
+    """Such as `3 x Intel Xeon, 2 CPUs, Linux 6.1.0, nginx 1.22.1`; empty if a host is missing."""
+    counted: Counter[str] = Counter()
+    for address in addresses:
+        if (host := facts.hosts.get(address.name)) is None:
+            return ""
+        counted[_host_in_words(host, nginx=nginx)] += 1
+    return "; ".join(f"{n} x {text}" if n > 1 else text for text, n in sorted(counted.items()))
+
+
+def _host_in_words(host: HostFacts, *, nginx: bool) -> str:
+    parts = [host.cpu, f"{host.cpus} CPU{'s' if host.cpus > 1 else ''}", f"Linux {host.kernel}"]
+    if nginx:
+        parts.append(host.nginx.replace("/", " ") or "no nginx")
+    return ", ".join(parts)
 
 
 def _in_short(paths: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from intop.errors import IncomparableError
 from intop.report.text import replica_sentence
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.cluster_testbed import ClusterTestbed
+from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
@@ -70,7 +71,7 @@ class Replicas(Stage[Agreement]):
 
 def check_alike(one: ClusterTestbed, other: ClusterTestbed) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
-    differences = one.conditions.differences(other.conditions)
+    differences = one.conditions.differences(other.conditions, COMMON)
     differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
     if differences:
         raise IncomparableError(

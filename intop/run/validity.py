@@ -28,20 +28,35 @@ class Validity:
 
 
 def disturbance(
-    metrics: Mapping[str, HostMetrics], *, max_steal: float, max_foreign_cpu: float
+    metrics: Mapping[str, HostMetrics],
+    *,
+    max_steal: float,
+    max_steal_cores: float,
+    max_foreign_cores: float,
 ) -> str:
-    """Who else is busy on the hosts, "" when nobody is; the limits are shares of CPU time."""
+    """Who else is busy on the hosts, "" when nobody is.
+
+    `max_steal` is a share of one processor's time, the others are counts of processors: a share of
+    all of them would let whole ones go on a large host.
+    """
     for name, metric in metrics.items():
-        if metric.steal > max_steal:
+        cores = metric.cpus or 1
+        stolen, foreign = metric.steal * cores, (metric.foreign_cpu or 0.0) * cores
+        if stolen > max_steal_cores:
             return (
-                f"{name}: {metric.steal:.0%} of its CPU time was stolen by other machines, "
-                f"more than max_steal ({max_steal:.0%})"
+                f"{name}: other machines took {stolen:.2f} of its {cores} cores, "
+                f"more than max_steal_cores ({max_steal_cores:g})"
             )
-        if (metric.foreign_cpu or 0.0) > max_foreign_cpu:
+        if (metric.max_cpu_steal or 0.0) > max_steal:
             return (
-                f"{name}: {metric.foreign_cpu:.0%} of its CPU time went to other programs, "
-                f"most of it to {metric.foreign_program}, "
-                f"more than max_foreign_cpu ({max_foreign_cpu:.0%})"
+                f"{name}: other machines took {metric.max_cpu_steal:.0%} of the time of one of its "
+                f"{cores} cores, more than max_steal ({max_steal:.0%})"
+            )
+        if foreign > max_foreign_cores:
+            return (
+                f"{name}: other programs used {foreign:.2f} of its {cores} cores, "
+                f"most of it {metric.foreign_program}, "
+                f"more than max_foreign_cores ({max_foreign_cores:g})"
             )
     return ""
 
@@ -74,12 +89,14 @@ def judge(
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
     max_steal: float,
-    max_foreign_cpu: float,
+    max_steal_cores: float,
+    max_foreign_cores: float,
     max_load_cpu: float,
     max_lag: float,
     pruned: str = "",
 ) -> Validity:
-    """The validity of a load; the limits are shares of CPU time, and `max_lag` one of P99.
+    """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share, and
+    `max_lag` one of P99.
 
     `pruned` says why the load was stopped before its end; it is empty where it was not. The rate
     and the metrics are those of the part that ran.
@@ -87,10 +104,17 @@ def judge(
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be
     measured again and then thrown out: the time of other machines and of other programs, but
-    neither pressure nor busy processors, and not a missed rate beside an idle balancer, which is
-    also what a slow link looks like.
+    neither pressure nor busy processors nor work in softirq, which is mostly the load's own
+    packets, and not a missed rate beside an idle balancer, which is also what a slow link looks
+    like.
     """
-    if problem := disturbance(metrics, max_steal=max_steal, max_foreign_cpu=max_foreign_cpu):
+    problem = disturbance(
+        metrics,
+        max_steal=max_steal,
+        max_steal_cores=max_steal_cores,
+        max_foreign_cores=max_foreign_cores,
+    )
+    if problem:
         return Validity("disturbed", problem)
     failed = sum(errors.values())
     if requests <= failed:

@@ -161,7 +161,7 @@ class Refine(Stage[Refined]):
 
     @cached_property
     def _warm_start(self) -> WarmStart:
-        return warm_start(self.task, self.space, self.design[-1].conditions)
+        return warm_start(self.task, self.space, self.design[-1])
 
     def _chosen(
         self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]

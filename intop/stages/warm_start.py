@@ -7,8 +7,8 @@ import numpy as np
 
 from intop.domain.probing import Probe
 from intop.domain.space import Space
-from intop.domain.trial import Conditions, Trial
-from intop.run.comparability import defaults_changed
+from intop.domain.trial import Trial
+from intop.run.comparability import COMMON, defaults_changed, nginx_changed
 from intop.run.context import Task
 
 SHOWN = 3
@@ -28,8 +28,8 @@ class WarmStart:
         return [t for t in self.trials if t.usable]
 
 
-def warm_start(task: Task, space: Space, conditions: Conditions) -> WarmStart:
-    """What earlier campaigns of the study measured of this space under these conditions.
+def warm_start(task: Task, space: Space, last: Trial) -> WarmStart:
+    """What earlier campaigns measured of this space under the conditions of this one's last trial.
 
     Only campaigns that began before this one count, so that it is the same however often this one
     is resumed. A campaign is left out where its conditions or the default's values were others, or
@@ -45,7 +45,7 @@ def warm_start(task: Task, space: Space, conditions: Conditions) -> WarmStart:
         if not any(t.usable for t in trials):
             continue
         name = f"campaign {campaign.id} of {campaign.started_at}"
-        if why := _obstacles(task, then, space, conditions, trials):
+        if why := _obstacles(task, then, space, last, trials):
             more = f" and {len(why) - SHOWN} more" if len(why) > SHOWN else ""
             remarks.append(
                 f"{len(trials)} trials of {name} are left out (then against now): "
@@ -63,10 +63,11 @@ def warm_start(task: Task, space: Space, conditions: Conditions) -> WarmStart:
 
 
 def _obstacles(
-    task: Task, then: Task, space: Space, conditions: Conditions, trials: Sequence[Trial]
+    task: Task, then: Task, space: Space, last: Trial, trials: Sequence[Trial]
 ) -> list[str]:
     """Why the trials of then can't be mixed with those of now, one phrase for each difference."""
-    found = trials[-1].conditions.differences(conditions)
+    found = trials[-1].conditions.differences(last.conditions, COMMON)
+    found += nginx_changed(trials, last.conditions, last.replica)
     before, now = (t.store.get(t.subject, Probe) for t in (then, task))
     if before is not None and now is not None:
         found += defaults_changed(task, before, now)

@@ -33,6 +33,7 @@ from intop.errors import IntopError, LabError, ResultMissingError, UnreachableEr
 from intop.hosts.guard import unwritable
 from intop.hosts.host import Host
 from intop.hosts.load import LoadTool
+from intop.hosts.rig import ClusterFacts
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.comparability import conditions_of
@@ -164,9 +165,11 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
         state=state or HostState(),
         probe=replace(probe, facts=replace(probe.facts, **facts)),
         persistent=Persistent(),
+        nginx_conf=("worker_processes 2;",),
     )
     tool = LoadTool(name="wrk", version="4.1.0", path="wrk")
-    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=())
+    others = dict.fromkeys(("lg", "web"), probe.facts)
+    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=(), others=others)
 
 
 def replica(testbed: FakeTestbed, seen: SeenCluster, **changes: Any) -> HostPlan:
@@ -179,9 +182,13 @@ def measured(testbed: FakeTestbed) -> None:
     found = seen_cluster()
     store.put(subject, found.balancer.probe)
     assert found.tool is not None
-    conditions = conditions_of(testbed.task, found.cluster, found.balancer.probe.facts, found.tool)
+    described = ClusterFacts(
+        hosts={"lb": found.balancer.probe.facts, **found.others},
+        nginx_conf=found.balancer.nginx_conf,
+    )
+    conditions = conditions_of(testbed.task, found.cluster, described, found.tool)
     store.write_plan(subject, "collect", [trial().planned])
-    store.add(subject, trial(conditions=conditions))
+    store.add(subject, replace(trial(conditions=conditions), replica="lb"))
 
 
 def test_a_replica_as_it_was_measured_is_ready(testbed: FakeTestbed) -> None:
@@ -211,6 +218,23 @@ def test_what_a_campaign_would_refuse_is_found_before(
     held = HostState(holder="me", since="noon")
     (problem,) = replica(testbed, seen_cluster(held, values, **facts)).problems
     assert "is held by me" in problem
+
+
+def test_what_a_campaign_would_refuse_of_the_other_hosts_and_of_nginx_is_found_too(
+    testbed: FakeTestbed,
+) -> None:
+    measured(testbed)
+    seen = seen_cluster()
+    web = replace(seen.others["web"], cpus=8)
+    (problem,) = replica(testbed, replace(seen, others={**seen.others, "web": web})).problems
+    words = "EPYC, {} CPUs, Linux 6.1.0, nginx 1.22.1"
+    assert f"backends: {words.format(4)} against {words.format(8)}" in problem
+    changed = replace(seen.balancer, nginx_conf=("worker_processes 4;",))
+    (problem,) = replica(testbed, replace(seen, balancer=changed)).problems
+    assert "nginx.conf on lb, or a file that it includes, was changed" in problem
+    # Measuring would start nginx and ask again.
+    stopped = replace(seen.balancer, nginx_conf=())
+    assert () == replica(testbed, replace(seen, balancer=stopped)).problems
 
 
 def test_what_an_apply_has_left_is_not_the_hosts_own(testbed: FakeTestbed) -> None:

@@ -1,12 +1,12 @@
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 import samples
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Status, Trial
+from intop.domain.trial import Conditions, Status, Trial
 from samples import CONDITIONS
 
 # 1,000 requests: the 99th percentile is that of the slow 2 %.
@@ -106,6 +106,25 @@ def test_differing_conditions_are_named_with_both_values() -> None:
 def test_trials_of_other_traffic_are_not_comparable() -> None:
     other = replace(CONDITIONS, traffic="poisson arrivals")
     assert ["traffic: none against poisson arrivals"] == CONDITIONS.differences(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "then", "now"),
+    [
+        ("cpus", 2, 4),
+        ("nginx_conf", "0a1b2c3d", "unknown"),
+        ("generator", "Xeon, 2 CPUs, Linux 6.1", "Xeon, 4 CPUs, Linux 6.1"),
+        ("backends", "3 x Xeon, 2 CPUs, Linux 6.1, nginx 1.22", "no nginx"),
+    ],
+)
+def test_what_an_earlier_intop_did_not_record_is_no_difference(
+    name: str, then: Any, now: Any
+) -> None:
+    here, there = (replace(CONDITIONS, **{name: value}) for value in (then, now))
+    assert [f"{name}: {then} against {now}"] == here.differences(there)
+    blank: Any = {f.name: f.default for f in fields(Conditions)}[name]
+    unrecorded = replace(CONDITIONS, **{name: blank})
+    assert [] == unrecorded.differences(here) == here.differences(unrecorded)
 
 
 def test_of_the_differences_some_can_be_asked_for() -> None:

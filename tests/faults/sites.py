@@ -63,8 +63,9 @@ sentinel_every = 100
 prune_factor = 0
 settle_limit_s = 10
 # The machine that runs the tests may have other work.
-max_foreign_cpu = 1
+max_foreign_cores = 1000
 max_load_cpu = 1
+max_steal_cores = 1000
 max_steal = 0.99
 """
 

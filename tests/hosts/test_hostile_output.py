@@ -35,6 +35,7 @@ from samples import LocalHost, cluster
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 COUNTERS = (DATA / "counters-x86-namespace.txt").read_text()
+EACH = (DATA / "counters-x86-each-cpu.txt").read_text()
 FACTS = (DATA / "facts-x86-namespace.txt").read_text()
 PROBE = (DATA / "probe-x86-namespace.txt").read_text()
 NGINX = "812 (nginx) S 811 811 811 0 -1 4194624 211 0 0 0 41 59 3 4 20 0 1 0 12345 57634816 1402 0"
@@ -221,14 +222,14 @@ def make_sense(found: Counters) -> bool:
     return all(math.isfinite(number) and number >= 0 for number in numbers[:-1])
 
 
-@given(anything | damaged(LISTED))
+@given(anything | damaged(LISTED) | damaged(EACH))
 def test_counters_make_sense_or_the_host_is_named(text: str) -> None:
     with said_with_the_host():
         found = read_counters(Answers(text))
         assert make_sense(found)
 
 
-@given(damaged(LISTED), damaged(LISTED))
+@given(damaged(LISTED) | damaged(EACH), damaged(LISTED) | damaged(EACH))
 def test_what_lies_between_two_readings_makes_sense(one: str, other: str) -> None:
     try:
         metrics = between(parse_counters(one), parse_counters(other), ["sshd"])
@@ -237,6 +238,7 @@ def test_what_lies_between_two_readings_makes_sense(one: str, other: str) -> Non
     assert all(math.isfinite(number) and number >= 0 for number in numbers_in(metrics))
     assert metrics.cpu <= 1
     assert metrics.steal <= 1
+    assert max(metrics.max_cpu_steal or 0, metrics.max_cpu_softirq or 0) <= 1
 
 
 @given(st.data())
@@ -265,6 +267,9 @@ def test_counters_that_were_cut_off_are_refused(end: int) -> None:
         ("3278.19", "1e400"),
         ("cpu  129667", "cpu  inf"),
         ("cpu  129667", "cpu0 129667"),
+        ("cpu1 69667 0 ", "cpu0 69667 0 "),
+        ("cpu1 69667 0 ", "cpu1 69667 -1 "),
+        ("cpu1 69667 0 19774 233197 378 0 5476 49 0 0", "cpu1 69667 0 19774"),
         ("\nTcp: 1 ", "\nTcpExt: 1 "),
         ("TCP: ", "UDP: "),
     ],

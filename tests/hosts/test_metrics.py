@@ -6,14 +6,17 @@ import pytest
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
-from intop.hosts.metrics import Counters, between, parse_counters, read_counters
+from intop.hosts.metrics import Counters, CpuTime, between, parse_counters, read_counters
 from intop.hosts.processes import Process
 from samples import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "counters-x86-namespace.txt").read_text()
 LATER = (DATA / "counters-x86-namespace-later.txt").read_text()
+"""The lines of single processors were added to these two by hand."""
 ARM = (DATA / "counters-arm-by-hand.txt").read_text()
+EACH = (DATA / "counters-x86-each-cpu.txt").read_text()
+EACH_LATER = (DATA / "counters-x86-each-cpu-later.txt").read_text()
 
 
 def test_a_real_namespace() -> None:
@@ -21,6 +24,7 @@ def test_a_real_namespace() -> None:
         cpu_total=129667 + 37774 + 466197 + 778 + 14476 + 99,
         cpu_idle=466197 + 778,
         cpu_steal=99,
+        cpus={0: CpuTime(320450, 9000, 50), 1: CpuTime(328541, 5476, 49)},
         memory_used_kib=24684084 - 24176128,
         time_wait=0,
         listen_overflows=0,
@@ -36,6 +40,7 @@ def test_an_arm_machine_without_pressure_in_its_kernel() -> None:
         cpu_total=92010,
         cpu_idle=90200,
         cpu_steal=0,
+        cpus={0: CpuTime(46004, 300, 0), 1: CpuTime(46006, 0, 0)},
         memory_used_kib=100_000_000,
         time_wait=4321,
         listen_overflows=17,
@@ -57,6 +62,9 @@ def without(start: str) -> str:
         "cat: /proc/stat: Permission denied\n",
         X86[: len(X86) // 2],
         without("cpu "),
+        without("cpu"),
+        X86.replace("cpu1 69667 0 19774", "cpu0 69667 0 19774"),
+        X86.replace("cpu1 69667 0 19774", "cpu1 69667 0 -1"),
         without("MemAvailable"),
         without("TcpExt"),
         without("Tcp:"),
@@ -74,6 +82,12 @@ def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
 def test_this_machine() -> None:
     found = read_counters(LocalHost(), processes=True)
     assert 0 < found.cpu_idle < found.cpu_total
+    assert os.sysconf("SC_NPROCESSORS_ONLN") == len(found.cpus)
+    assert all(0 <= cpu.steal + cpu.softirq < cpu.total for cpu in found.cpus.values())
+    # The sum is that of the lines, of which each was rounded down to whole ticks.
+    each = sum(cpu.total for cpu in found.cpus.values())
+    assert abs(found.cpu_total - each) <= 8 * len(found.cpus)
+    assert Path("/proc/net/softnet_stat").exists() == (found.softnet_drops is not None)
     assert 0 < found.memory_used_kib
     assert 0 < found.uptime_s
     assert any(pid == os.getpid() for pid, _ in found.processes)
@@ -106,7 +120,9 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
     counts = {"listen_overflows": 1, "listen_drops": 2, "retransmits": 3}
     shares = {"cpu": 0.75, "steal": 0.1, "cpu_pressure": 0.25}
     memory = {"memory_mib": 2.0, "memory_before_mib": 100_000_000 / 1024}
-    expected = HostMetrics(time_wait=5, time_wait_before=4321, **counts, **shares, **memory)
+    # The lines of single processors were left as they were, and ARM has no softnet_stat.
+    each = {"cpus": 2, "max_cpu_steal": 0.0, "max_cpu_softirq": 0.0}
+    expected = HostMetrics(time_wait=5, time_wait_before=4321, **counts, **shares, **memory, **each)
     assert expected == between(before, after)
 
 
@@ -141,3 +157,54 @@ def test_what_other_programs_took_is_a_share_of_the_hosts_time() -> None:
 def test_two_readings_at_one_moment_divide_by_nothing() -> None:
     before = parse_counters(X86)
     assert (0.0, 0.0) == (between(before, before).steal, between(before, before).cpu_pressure)
+
+
+# Each processor -----------------------------------------------------------------------------------
+
+
+def test_a_real_machine_with_all_of_its_processors() -> None:
+    found = parse_counters(EACH)
+    assert {0: CpuTime(2604888, 47245, 8122), 1: CpuTime(2609234, 44794, 8012)} == found.cpus
+    assert (0, 0x92 + 0x8C) == (found.softnet_drops, found.softnet_squeezes)
+    assert 2 == len(parse_counters(EACH.replace("cpu1 ", "cpu17 ")).cpus)
+
+
+def test_of_each_kind_of_time_the_processor_with_most_of_it_counts() -> None:
+    before, after = parse_counters(EACH), parse_counters(EACH_LATER)
+    found = between(before, after)
+    assert (2, 0.0) == (found.cpus, found.max_cpu_steal)
+    assert 13 / 102 == pytest.approx(found.max_cpu_softirq)
+    robbed = replace(after.cpus[0], steal=before.cpus[0].steal + 33)
+    found = between(before, replace(after, cpus={**after.cpus, 0: robbed}))
+    assert 33 / 99 == pytest.approx(found.max_cpu_steal)
+    assert 0.0 == found.steal
+
+
+def test_a_processor_that_was_switched_off_or_on_says_nothing() -> None:
+    before, after = parse_counters(EACH), parse_counters(EACH_LATER)
+    one = {0: before.cpus[0]}
+    assert 6 / 99 == pytest.approx(between(replace(before, cpus=one), after).max_cpu_softirq)
+    other = {7: after.cpus[1]}
+    found = between(before, replace(after, cpus=other))
+    assert (1, 0.0, 0.0) == (found.cpus, found.max_cpu_steal, found.max_cpu_softirq)
+
+
+def test_time_that_the_kernel_takes_back_is_none() -> None:
+    before = parse_counters(EACH)
+    less = {n: replace(cpu, steal=cpu.steal - 3) for n, cpu in before.cpus.items()}
+    assert 0.0 == between(before, replace(before, cpus=less)).max_cpu_steal
+
+
+def test_drops_and_squeezes_are_those_of_all_processors_between_the_readings() -> None:
+    later = EACH_LATER.replace(" 00000000 00000092 ", " 0000000f 00000093 ")
+    found = between(parse_counters(EACH), parse_counters(later))
+    assert (15, 1) == (found.softnet_drops, found.softnet_squeezes)
+    # One of them was switched off meanwhile.
+    off = "".join(line for line in later.splitlines(True) if not line.startswith("04af"))
+    found = between(parse_counters(EACH), parse_counters(off))
+    assert (15, 0) == (found.softnet_drops, found.softnet_squeezes)
+
+
+def test_a_host_without_softnet_stat_has_no_drops_to_tell_of() -> None:
+    found = between(parse_counters(X86), parse_counters(LATER))
+    assert (None, None) == (found.softnet_drops, found.softnet_squeezes)

@@ -44,7 +44,7 @@ warmup_s = 0
 paths = ["/index.html", "/img/photo-1.jpg"]
 
 [budget]
-max_foreign_cpu = 1    # the machine that runs the tests may have other work
+max_foreign_cores = 1000    # the machine that runs the tests may have other work
 """
 
 

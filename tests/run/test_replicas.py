@@ -152,6 +152,10 @@ def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
         return Opened(testbed.task, name, conditions, probe_of(values))
 
     replicas.check_alike(opened_on("one"), opened_on("two"))
+    # Each has its own backends in it.
+    replicas.check_alike(opened_on("one"), opened_on("two", nginx_conf="99999999"))
+    with pytest.raises(IncomparableError, match=r"generator: EPYC, 8 CPUs, .* against EPYC, 2"):
+        replicas.check_alike(opened_on("one"), opened_on("two", generator="EPYC, 2 CPUs"))
     with pytest.raises(IncomparableError) as caught:
         replicas.check_alike(opened_on("one"), opened_on("two", kernel="9.9", somaxconn="4096"))
     assert "one and two are no replicas of each other (one against two):" in str(caught.value)

@@ -6,15 +6,23 @@ import pytest
 from intop.run.validity import Validity, judge
 from samples import METRICS
 
-QUIET = replace(METRICS, cpu=0.3, steal=0.0, cpu_pressure=0.0)
-ROBBED = replace(QUIET, steal=0.25)
+QUIET = replace(METRICS, cpu=0.3, steal=0.0, cpu_pressure=0.0, cpus=2)
+ROBBED = replace(QUIET, steal=0.25, max_cpu_steal=0.3)
 CROWDED = replace(QUIET, foreign_cpu=0.48, foreign_program="cc1")
+LARGE = replace(QUIET, cpus=48, max_cpu_steal=0.01)
+"""Of its processors, whole ones are small shares."""
+ONE_ROBBED = replace(LARGE, steal=0.15 / 48, max_cpu_steal=0.15)
+NINE_STOLEN = replace(LARGE, steal=9 / 48)
+ONE_TAKEN = replace(LARGE, foreign_cpu=1 / 48, foreign_program="cc1")
+OWN_PACKETS = replace(LARGE, cpu=0.5, max_cpu_softirq=1.0, softnet_squeezes=1000)
 PRESSED = replace(QUIET, cpu=1.0, cpu_pressure=0.9, foreign_cpu=0.1, foreign_program="cron")
 SHORT = replace(QUIET, load_cpu=0.97)
-STOLEN = "lb: 25% of its CPU time was stolen by other machines, more than max_steal (10%)"
+STOLEN = "lb: other machines took 0.50 of its 2 cores, more than max_steal_cores (0.2)"
+STOLEN_FROM_ONE = (
+    "lb: other machines took 30% of the time of one of its 2 cores, more than max_steal (10%)"
+)
 TAKEN = (
-    "lb: 48% of its CPU time went to other programs, most of it to cc1, "
-    "more than max_foreign_cpu (10%)"
+    "lb: other programs used 0.96 of its 2 cores, most of it cc1, more than max_foreign_cores (0.4)"
 )
 HURRIED = (
     "lg: the load generator used 97% of the CPU time that its threads could, "
@@ -36,7 +44,8 @@ def overloaded(detail: str) -> Validity:
 def judged(**changes: Any) -> Validity:
     values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "rate_rps": 100.0}
     values |= {"errors": {}, "metrics": {"lb": QUIET}}
-    values |= {"max_steal": 0.1, "max_foreign_cpu": 0.1, "max_load_cpu": 0.9}
+    values |= {"max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4}
+    values |= {"max_load_cpu": 0.9}
     return judge(**(values | changes))
 
 
@@ -54,10 +63,34 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lg": QUIET, "lb": ROBBED}}, disturbed(STOLEN)),
         # A rate that was missed while others took the CPU says nothing of the configuration.
         ({"metrics": {"lb": ROBBED}, "achieved_rps": 10.0}, disturbed(STOLEN)),
-        ({"metrics": {"lb": ROBBED}, "max_steal": 0.25}, OK),
+        ({"metrics": {"lb": ROBBED}, "max_steal_cores": 0.5}, disturbed(STOLEN_FROM_ONE)),
+        ({"metrics": {"lb": ROBBED}, "max_steal_cores": 0.5, "max_steal": 0.3}, OK),
+        # Of 48 cores, nine are 19 %, and one is 2 %.
+        (
+            {"metrics": {"lb": NINE_STOLEN}},
+            disturbed(
+                "lb: other machines took 9.00 of its 48 cores, more than max_steal_cores (0.2)"
+            ),
+        ),
+        (
+            {"metrics": {"lb": ONE_ROBBED}},
+            disturbed(
+                "lb: other machines took 15% of the time of one of its 48 cores, "
+                "more than max_steal (10%)"
+            ),
+        ),
+        (
+            {"metrics": {"lb": ONE_TAKEN}},
+            disturbed(
+                "lb: other programs used 1.00 of its 48 cores, most of it cc1, "
+                "more than max_foreign_cores (0.4)"
+            ),
+        ),
+        ({"metrics": {"lb": LARGE}}, OK),
+        ({"metrics": {"lb": OWN_PACKETS}}, OK),
         ({"metrics": {"lg": QUIET, "lb": CROWDED}}, disturbed(TAKEN)),
         ({"metrics": {"lb": CROWDED}, "achieved_rps": 10.0}, disturbed(TAKEN)),
-        ({"metrics": {"lb": CROWDED}, "max_foreign_cpu": 0.48}, OK),
+        ({"metrics": {"lb": CROWDED}, "max_foreign_cores": 0.96}, OK),
         # What a configuration costs itself is its result: no reason to measure again.
         ({"metrics": {"lb": PRESSED}}, OK),
         ({"metrics": {"lb": PRESSED}, "achieved_rps": 10.0}, overloaded("10 of 100 requests/s")),

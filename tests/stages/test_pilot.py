@@ -214,7 +214,7 @@ PROBE = probe_of({"net.core.somaxconn": "4096"})
 def refused(task: Task, **changes: Any) -> bool:
     """Whether trials under CONDITIONS with these changes may be added."""
     try:
-        check_same(task, replace(CONDITIONS, **changes), PROBE, PROBE)
+        check_same(task, replace(CONDITIONS, **changes), PROBE, PROBE, "lb")
     except IncomparableError:
         return True
     return False

@@ -18,6 +18,7 @@ from intop.report.text import drift_sentence, replica_sentence
 NOUNS = {
     "arch": "architecture",
     "cpu": "CPU",
+    "cpus": "CPUs of the load balancer",
     "nginx": "nginx",
     "load_tool": "load tool",
     "rate_rps": "requests/s asked",
@@ -26,6 +27,8 @@ NOUNS = {
     "script": "load script (fingerprint)",
     "paths": "paths asked for",
     "emulation": "emulated by",
+    "nginx_conf": "nginx's configuration (fingerprint)",
+    "generator": "load generator",
 }
 """Conditions whose names don't speak for themselves."""
 
@@ -249,6 +252,8 @@ def _conditions(one: Findings) -> Table:
 
 
 def _said(value: object) -> str | None:
+    if value is None:
+        return None
     return f"{value:g}" if isinstance(value, float) else str(value) or None
 
 

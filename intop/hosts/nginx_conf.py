@@ -1,0 +1,108 @@
+"""The configuration that a host's nginx runs with, as nginx itself shows it (`nginx -T`)."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from posixpath import dirname
+
+from intop.domain.trial import UNKNOWN
+
+MARK = "nginx_conf"
+"""The line before each configuration."""
+
+SHOW = f"""
+PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
+word() {{ printf '%s\\n' "$options" | sed -n "s/.* -$1 *\\([^ ]*\\).*/\\1/p"; }}
+for process in /proc/[0-9]*; do
+    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+    options=$(tr '\\0' ' ' < "$process/cmdline")
+    case $options in 'nginx: master process '*) ;; *) continue ;; esac
+    options=${{options#nginx: master process }}
+    set -- "${{options%% *}}" -T -q
+    for letter in e p c; do
+        value=$(word "$letter")
+        [ -z "$value" ] || set -- "$@" "-$letter" "$value"
+    done
+    value=$(printf '%s\\n' "$options" | sed -n 's/.* -g *//p' | sed 's/ -[epc] .*//; s/ *$//')
+    [ -z "$value" ] || set -- "$@" -g "$value"
+    # It may run in a container that has the host's network, and files of its own.
+    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] ||
+        set -- nsenter -t "${{process#/proc/}}" -m -- "$@"
+    echo {MARK}
+    timeout 10 "$@" < /dev/null
+done 2>/dev/null
+:
+"""
+"""The configurations of all nginx in the shell's network namespace, each after a line with MARK.
+
+With the options that each was started with, which it shows in its title. One that can't be shown is
+empty. Root is needed. As `nginx -t` does, it opens nginx's logs, and changes nothing.
+"""
+
+DIGITS = 8
+"""Of a fingerprint: what a person can compare."""
+
+_FILE = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
+_WORD = re.compile(
+    r"""\#[^\n]*                       # a comment
+    | "(?:\\.|[^"\\])*"
+    | '(?:\\.|[^'\\])*'
+    | [{};]
+    | (?:\\.|\$\{|[^ \t\r\n;{\\])+     # in a word, neither # nor } nor quotes are special
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""As nginx's ngx_conf_read_token() takes a file apart."""
+
+
+def parse_shown(lines: Iterable[str]) -> tuple[str, ...]:
+    """The configurations in the lines that SHOW prints."""
+    confs: list[list[str]] = []
+    for line in lines:
+        if line == MARK:
+            confs.append([])
+        elif confs:
+            confs[-1].append(line)
+    return tuple("\n".join(conf) for conf in confs)
+
+
+def is_known(confs: Sequence[str]) -> bool:
+    """Whether an nginx runs, and each of them showed its configuration."""
+    return bool(confs) and all(confs)
+
+
+def fingerprint(confs: Sequence[str], hosts: Sequence[str]) -> str:
+    """DIGITS digits that change when the configurations do; UNKNOWN where they are not known.
+
+    Comments, blanks and the folder of the main file don't matter, nor the addresses of `hosts` (as
+    the study has them, in its order): the lab made again has other ones.
+    """
+    if not is_known(confs):
+        return UNKNOWN
+    text = "\n".join(sorted({_normalised(conf, hosts) for conf in confs}))
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:DIGITS]
+
+
+def _normalised(conf: str, hosts: Sequence[str]) -> str:
+    if "_by_lua" in conf:
+        words = conf.split()  # in Lua, # is the length of something
+    else:
+        words = [word for word in _WORD.findall(conf) if not word.startswith("#")]
+    text = " ".join(words)
+    if main := _FILE.search(conf):
+        text = re.sub(rf"(?<![\w./-]){re.escape(dirname(main[1]))}/", "", text)
+    for place, host in enumerate(hosts):
+        if _is_address(host):
+            end = r"(?![\w:])" if ":" in host else r"(?!\w|\.\w)"
+            text = re.sub(rf"(?<![\w.]){re.escape(host)}{end}", f"@{place}", text)
+    return text
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

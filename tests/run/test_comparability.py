@@ -1,0 +1,147 @@
+"""What trials are measured under: told in words, and refused where it is no longer so."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes import FakeTestbed, probe_of
+from intop.domain.cluster import HostAddress
+from intop.domain.trial import UNKNOWN, Conditions
+from intop.errors import IncomparableError
+from intop.hosts.load import LoadTool
+from intop.hosts.rig import ClusterFacts
+from intop.run.comparability import check_same, conditions_of
+from samples import CONDITIONS, FACTS, cluster, trial
+
+PROBE = probe_of({"net.core.somaxconn": "4096"})
+TOOL = LoadTool(name="wrk", version="4.1.0", path="wrk")
+BACKENDS = tuple(HostAddress(name=f"b{n}", role="backend", hostname=f"b{n}") for n in (1, 2, 3))
+SAME = dict.fromkeys(("lg", "lb", "b1", "b2", "b3"), FACTS)
+
+
+def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
+    """The conditions on a cluster of three backends, of whose facts these are others."""
+    hosts: Mapping[str, Any] = {**SAME, **changes.pop("hosts", {})}
+    known = {name: facts for name, facts in hosts.items() if facts is not None}
+    facts = ClusterFacts(hosts=known, **changes)
+    return conditions_of(testbed.task, cluster(backends=BACKENDS), facts, TOOL)
+
+
+# In words -----------------------------------------------------------------------------------------
+
+
+def test_hosts_that_are_alike_are_counted(testbed: FakeTestbed) -> None:
+    found = described(testbed)
+    assert (4, "EPYC, 4 CPUs, Linux 6.1.0") == (found.cpus, found.generator)
+    assert "3 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1" == found.backends
+
+
+def test_hosts_that_differ_are_told_apart_in_any_order(testbed: FakeTestbed) -> None:
+    small = replace(FACTS, cpus=1, nginx="")
+    expected = "2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1; EPYC, 1 CPU, Linux 6.1.0, no nginx"
+    for name in ("b1", "b3"):
+        told = described(testbed, hosts={name: small}).backends
+        assert sorted(expected.split("; ")) == sorted(told.split("; "))
+    assert described(testbed, hosts={"b1": small}).backends == told
+
+
+def test_what_nobody_asked_is_not_recorded(testbed: FakeTestbed) -> None:
+    found = described(testbed, hosts={"lg": None, "b2": None})
+    assert ("", "", "") == (found.generator, found.backends, found.nginx_conf)
+
+
+def test_of_nginx_there_is_a_fingerprint_or_the_word_that_it_is_not_known(
+    testbed: FakeTestbed,
+) -> None:
+    found = [described(testbed, nginx_conf=(text,)).nginx_conf for text in ("a 1;", "a 2;", "")]
+    assert 2 == len(set(found[:2]))
+    assert [8, 8] == [len(text) for text in found[:2]]
+    assert UNKNOWN == found[2] == described(testbed, nginx_conf=()).nginx_conf
+
+
+BACKEND = "EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1"
+CHANGED = "nginx.conf on lb, or a file that it includes, was changed"
+
+# Refused ------------------------------------------------------------------------------------------
+
+
+def stored(testbed: FakeTestbed, *replicas: tuple[str, str]) -> None:
+    """A trial for each replica and its fingerprint of nginx.conf."""
+    task = testbed.task
+    trials = [
+        replace(
+            trial(index=n, conditions=replace(CONDITIONS, nginx_conf=nginx_conf)), replica=replica
+        )
+        for n, (replica, nginx_conf) in enumerate(replicas)
+    ]
+    task.store.write_plan(task.subject, "collect", [t.planned for t in trials])
+    for made in trials:
+        task.store.add(task.subject, made)
+
+
+def refusal(testbed: FakeTestbed, replica: str = "lb", **changes: Any) -> str:
+    """What is said against going on under CONDITIONS with these changes; "" for nothing."""
+    try:
+        check_same(testbed.task, replace(CONDITIONS, **changes), PROBE, PROBE, replica)
+    except IncomparableError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"cpus": 8}, "cpus: 4 against 8"),
+        (
+            {"generator": "EPYC, 8 CPUs, Linux 6.2.0"},
+            "generator: EPYC, 8 CPUs, Linux 6.1.0 against EPYC, 8 CPUs, Linux 6.2.0",
+        ),
+        (
+            {"backends": BACKEND},
+            f"backends: 2 x {BACKEND} against {BACKEND}",
+        ),
+        (
+            {"nginx_conf": "99999999"},
+            f"nginx_conf: 0a1b2c3d against 99999999: {CHANGED}",
+        ),
+        (
+            {"nginx_conf": UNKNOWN},
+            "nginx_conf: 0a1b2c3d against unknown: no nginx runs on lb, or nginx -T fails there",
+        ),
+    ],
+)
+def test_a_campaign_does_not_go_on_where_its_hosts_have_changed(
+    testbed: FakeTestbed, changes: dict[str, Any], line: str
+) -> None:
+    stored(testbed, ("lb", "0a1b2c3d"))
+    assert "" == refusal(testbed)
+    told = refusal(testbed, **changes)
+    assert f"\n  {line}\n" in told
+    assert "Bring them back, or start anew with --new" in told
+
+
+def test_what_an_earlier_intop_did_not_record_does_not_keep_a_campaign_from_going_on(
+    testbed: FakeTestbed,
+) -> None:
+    task = testbed.task
+    before = replace(CONDITIONS, cpus=None, nginx_conf="", generator="", backends="")
+    task.store.write_plan(task.subject, "collect", [trial().planned])
+    task.store.add(task.subject, replace(trial(conditions=before), replica="lb"))
+    assert "" == refusal(testbed)
+    assert "kernel: " in refusal(testbed, kernel="9.9")
+
+
+def test_a_replicas_nginx_is_held_against_its_own_of_before(testbed: FakeTestbed) -> None:
+    stored(testbed, ("lb", "0a1b2c3d"), ("lb-2", "22222222"))
+    assert "" == refusal(testbed, "lb") == refusal(testbed, "lb-2", nginx_conf="22222222")
+    assert "nginx.conf on lb," in refusal(testbed, "lb", nginx_conf="22222222")
+    assert "nginx.conf on lb-2," in refusal(testbed, "lb-2")
+    assert "" == refusal(testbed, "lb-3", nginx_conf="33333333")
+
+
+def test_what_could_not_be_read_then_and_can_be_now_is_a_difference(testbed: FakeTestbed) -> None:
+    stored(testbed, ("lb", UNKNOWN))
+    assert "" == refusal(testbed, nginx_conf=UNKNOWN)
+    assert "unknown against 0a1b2c3d: nginx -T could not be run on lb then" in refusal(testbed)
