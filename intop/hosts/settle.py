@@ -149,15 +149,16 @@ def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:
     """The sockets that would be felt in the next load, if they were of the load before.
 
     An open connection is of the load where it ends at the load balancer's port, as the URL has it.
-    The load generator may have others, of other clusters; it knows ours where the URL has the
+    A load generator may have others, of other clusters; it knows ours where the URL has the
     load balancer's address, not its name.
     """
     target = f"{urlsplit(cluster.url).hostname}{_port(cluster)}"
+    generators = {address.name for address in cluster.load_generators}
 
     def is_load(sock: Sock) -> bool:
         if name == cluster.load_balancer.name:
             return sock.local.endswith(_port(cluster))
-        return name == cluster.load_generator.name and sock.peer == target
+        return name in generators and sock.peer == target
 
     return [s for s in sockets if s.state in SENDING or (s.state in OPEN and is_load(s))]
 

@@ -54,11 +54,11 @@ class Actor(LocalHost):
 
 
 class Stage:
-    """A cluster of three actors."""
+    """A cluster of three actors, and perhaps a second load generator."""
 
-    def __init__(self, url: str = "http://198.18.0.20") -> None:
+    def __init__(self, url: str = "http://198.18.0.20", *more: HostAddress) -> None:
         self.log: list[tuple[str, str]] = []
-        made = cluster(url=url, nginx_restart=RESTART)
+        made = cluster(url=url, nginx_restart=RESTART, more_generators=more)
         self.hosts = {address.name: Actor(address, self.log) for address in made.hosts}
         self.rig = Rig(made, tuple(self.hosts.values()))
 
@@ -121,12 +121,14 @@ def test_a_connection_that_outlives_nginx_is_waited_for(state: str) -> None:
     assert "lb still has 1 connections of the load before" == stage.settled(limit_s=0)
 
 
-def test_a_load_that_still_runs_is_waited_for() -> None:
-    stage = Stage()
+@pytest.mark.parametrize("name", ["lg", "lg2"])
+def test_a_load_that_still_runs_is_waited_for(name: str) -> None:
+    second = HostAddress(name="lg2", role="load-generator", hostname="lg2")
+    stage = Stage("http://198.18.0.20", second)
     running = sock("ESTAB", "198.18.0.10:40000", TARGET)
-    stage.hosts["lg"].looks = [(0, running), (0, running), (0, sock("FIN-WAIT-2", "a:1", TARGET))]
+    stage.hosts[name].looks = [(0, running), (0, running), (0, sock("FIN-WAIT-2", "a:1", TARGET))]
     assert "" == stage.settled()
-    assert 3 == stage.looks("lg")
+    assert 3 == stage.looks(name)
 
 
 @pytest.mark.parametrize("url", ["http://198.18.0.21", "http://198.18.0.20:81", "http://lb"])
