@@ -1,6 +1,7 @@
 """A histogram held the answered requests only; now it holds those that failed, too."""
 
 import json
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,10 +18,24 @@ def upgrade() -> None:
     trial = sa.table("trial", *(sa.column(name) for name in names))
     measured = sa.select(*trial.c).where(trial.c.histogram.is_not(None))
     for row in op.get_bind().execute(measured).all():
-        failed = sum(json.loads(row.errors).values())
-        if failed:
-            timeout_us = json.loads(row.conditions)["timeout_s"] * 1_000_000
-            whole = Histogram.from_text(row.histogram).merge(
-                Histogram.from_pairs([(timeout_us, failed)])
-            )
-            op.execute(trial.update().where(trial.c.id == row.id).values(histogram=whole.to_text()))
+        try:
+            whole = with_failures(row)
+        except (AttributeError, KeyError, RecursionError, TypeError) as error:
+            raise ValueError(f"trial {row.id} is not as an intop writes it: {error!r}") from error
+        if whole is not None:
+            op.execute(trial.update().where(trial.c.id == row.id).values(histogram=whole))
+
+
+def with_failures(row: Any) -> str | None:
+    """A trial's histogram with its failures, None where it has none.
+
+    Raises one of several errors for a row that no intop wrote.
+    """
+    failures = list(json.loads(row.errors).values())
+    if not any(failures):
+        return None
+    timeout_s = json.loads(row.conditions)["timeout_s"]
+    if not all(type(number) is int for number in (timeout_s, *failures)):
+        raise ValueError(f"trial {row.id} has errors or a timeout that aren't whole numbers")
+    added = Histogram.from_pairs([(timeout_s * 1_000_000, sum(failures))])
+    return Histogram.from_text(row.histogram).merge(added).to_text()
