@@ -204,6 +204,7 @@ class ClusterTestbed:
             rate_rps=workload.rate_rps,
             errors=result.errors,
             metrics=measurement.metrics,
+            backends=[backend.name for backend in self.rig.cluster.backends],
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
