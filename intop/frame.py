@@ -113,6 +113,8 @@ METRICS = (
     Field("foreign_cpu", "0 to 1", "share used by programs without part in the load", "number"),
     Field("foreign_program", "", "the program that used most of it"),
     Field("load_cpu", "0 to 1", "used share of the load generator's threads", "number"),
+    Field("lag_ms", "ms", "P99 of how late the load generator itself was", "number"),
+    Field("clock_step_s", "s", "by how much its clock was set during the load", "number"),
     Field("cpus", "", "number of processors", "integer"),
     Field("max_cpu_steal", "0 to 1", "steal of the processor that had most of it", "number"),
     Field("max_cpu_softirq", "0 to 1", "softirq work of the processor that had most", "number"),

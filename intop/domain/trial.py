@@ -205,6 +205,12 @@ class Trial:
         return balancer
 
     @property
+    def backends(self) -> list[HostMetrics]:
+        """The backends' metrics, which come last, after those of further load generators."""
+        _, _, *others = self.metrics.values()
+        return [metrics for metrics in others if metrics.load_cpu is None]
+
+    @property
     def p99_ms(self) -> float:
         """The 99th percentile of the time from when a request was due to its answer, in ms.
 

@@ -141,18 +141,19 @@ def why_not_accepted(cluster: Cluster, found: HostFacts) -> str:
 
 
 def load_tool(rig: Rig, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
-    """The tool that sends a workload, the same on all load generators.
+    """The tool that sends a workload, the same and at the same path on all load generators.
 
     Raises CommandError for one that has none, or another than the first.
     """
     found = {g.address.name: tool_on(g, rig.cluster, workload, wanted) for g in rig.load_generators}
     (first, tool), *others = found.items()
     for name, other in others:
-        if (other.name, other.version) != (tool.name, tool.version):
+        if other != tool:
+            mine, theirs = (f"{t.name} {t.version} ({t.path})" for t in (tool, other))
             raise CommandError(
                 name,
-                f"has {other.name} {other.version}, and {first} has {tool.name} {tool.version}: "
-                "load generators that share a load need the same",
+                f"has {theirs}, and {first} has {mine}: load generators that share a load need "
+                "the same",
             )
     return tool
 

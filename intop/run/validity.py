@@ -146,7 +146,7 @@ def judge(
                 "disturbed",
                 f"{name}: the load generator used {metric.load_cpu:.0%} of the CPU time that its "
                 f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
-                f"it needs more threads, or a lower rate",
+                f"it needs a lower rate, or another load generator (wrk2: more threads)",
             )
     if pruned:
         return Validity("pruned", pruned)

@@ -20,7 +20,7 @@ from intop.errors import CommandError, IncomparableError, IntopError, Unreachabl
 from intop.hosts.facts import FACTS
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed
-from intop.hosts.load import FIND_TOOL
+from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.readiness import READINESS
 from intop.hosts.ssh import connect
 from intop.hosts.sysctl import PROBE
@@ -38,7 +38,7 @@ from samples import trial
 DATA = Path(__file__).parents[1] / "data"
 MACHINE = (DATA / "hosts" / "facts-x86-namespace.txt").read_text()
 MACHINE = MACHINE.replace("namespace=child", "namespace=first")
-TOOLS = (DATA / "load" / "found-both.txt").read_text()
+TOOLS = (DATA / "load" / "found-all.txt").read_text()
 WRITABLE = {
     "net.core.somaxconn": "4096",
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -152,6 +152,47 @@ def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
     assert gone.reason.startswith("this kernel doesn't have it: none after 5.12 does, and what")
 
 
+LUAJIT = TOOLS[TOOLS.index("tool /usr/bin/luajit") :]
+
+
+@pytest.mark.parametrize(
+    ("tools", "changes", "expected"),
+    [
+        (TOOLS, {}, "wrk2 4.0.0"),
+        (TOOLS, {"load_tool": "engine"}, "engine LuaJIT 2.1.0-beta3"),
+        (LUAJIT, {}, "engine LuaJIT 2.1.0-beta3"),
+    ],
+)
+def test_the_load_tool_is_told(
+    study: Study, tools: str, changes: dict[str, Any], expected: str
+) -> None:
+    (found,) = examine(
+        (cluster(),), replace(study, **changes), lambda address: Answers(address, tools=tools)
+    )
+    assert (expected, ()) == (found.load_tool, found.problems)
+
+
+def test_each_workload_may_have_another_tool(study: Study) -> None:
+    slt, dlt = study.workloads["slt"], study.workloads["dlt"]
+    workloads = {"slt": slt, "dlt": replace(dlt, arrivals="poisson")}
+    (found,) = examine((cluster(),), replace(study, workloads=workloads), Answers)
+    assert ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ()) == (found.load_tool, found.problems)
+
+
+def test_generators_that_share_a_load_need_the_same_tool(examined: Examine) -> None:
+    more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
+    shared = cluster(more_generators=more)
+    (found,) = examined(shared)
+    assert ("wrk2 4.0.0", ()) == (found.load_tool, found.problems)
+    assert ["a-lg", "a-lb", "a-lg2", "a-b1"] == [host.name for host in found.hosts]
+    (found,) = examined(shared, a_lg2={"tools": LUAJIT})
+    (problem,) = found.problems
+    assert problem.startswith("a-lg2: has engine LuaJIT 2.1.0-beta3 (/usr/bin/luajit), and a-lg ha")
+    (found,) = examined(shared, a_lg2={"tools": TOOLS.replace("/opt/wrk2/bin", "/usr/local/bin")})
+    (problem,) = found.problems
+    assert "has wrk2 4.0.0 (/usr/local/bin/wrk2), and a-lg has wrk2 4.0.0 (/opt/wrk2/" in problem
+
+
 @pytest.mark.parametrize(
     ("host", "answers", "problem"),
     [
@@ -176,7 +217,7 @@ def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
             {"has": "can_store\nfree 3072\n"},
             "a-lg: /var/lib/intop has 3 MiB free, 16 are needed: make room there",
         ),
-        ("a_lg", {"tools": ""}, "a-lg: has neither wrk2 nor wrk on its PATH"),
+        ("a_lg", {"tools": ""}, "a-lg: has no luajit on its PATH, which runs intop's load"),
         ("a_lb", {"keys": {}}, "a-lb: offers none of the catalogue's parameters"),
         ("a_lb", {"lost": PROBE}, "a-lb: no answer within 30 s"),
         ("a_b1", {"lost": READINESS}, "a-b1: no answer within 30 s"),

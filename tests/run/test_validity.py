@@ -27,8 +27,16 @@ TAKEN = (
 )
 HURRIED = (
     "lg: the load generator used 97% of the CPU time that its threads could, "
-    "more than max_load_cpu (90%): it needs more threads, or a lower rate"
+    "more than max_load_cpu (90%): it needs a lower rate, or another load generator "
+    "(wrk2: more threads)"
 )
+LATE = replace(QUIET, lag_ms=30.0)
+ITSELF_LATE = (
+    "lg: the load generator was itself 30.0 ms late for one request in a hundred, "
+    "more than max_lag (20%) of P99 (100.0 ms): something else ran in its place, "
+    "or it needs a lower rate"
+)
+SET_FORWARD, SET_BACK = (replace(QUIET, clock_step_s=step_s) for step_s in (0.06, -3600.0))
 
 
 OK = Validity("ok")
@@ -44,9 +52,9 @@ def overloaded(detail: str) -> Validity:
 
 def judged(**changes: Any) -> Validity:
     values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "rate_rps": 100.0}
-    values |= {"errors": {}, "metrics": {"lb": QUIET}}
+    values |= {"errors": {}, "metrics": {"lb": QUIET}, "p99_ms": 100.0}
     values |= {"max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4}
-    values |= {"max_load_cpu": 0.9, "max_lag": 0.2, "p99_ms": 100.0, "backends": ()}
+    values |= {"max_load_cpu": 0.9, "max_lag": 0.2, "backends": ()}
     return judge(**(values | changes))
 
 
@@ -116,6 +124,35 @@ def judged(**changes: Any) -> Validity:
             {"requests": 0, "achieved_rps": 0.0, "errors": {"connect": 8}},
             Validity("failed", "no request was answered; errors: {'connect': 8}"),
         ),
+        (
+            {"requests": 8, "achieved_rps": 0.0, "errors": {"refused": 6, "pending": 2}},
+            Validity("failed", "no request was answered; errors: {'refused': 6, 'pending': 2}"),
+        ),
+        # A generator that was late itself measured itself.
+        ({"metrics": {"lg": LATE, "lb": QUIET}}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lb": QUIET, "lg": LATE}, "achieved_rps": 10.0}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lg": LATE}, "pruned": "stopped"}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lg": LATE}, "p99_ms": 150.0}, OK),
+        ({"metrics": {"lg": LATE}, "max_lag": 0.3}, OK),
+        ({"metrics": {"lg": replace(QUIET, lag_ms=1.9)}, "p99_ms": 0.5}, OK),
+        (
+            {"metrics": {"lg": replace(QUIET, lag_ms=2.1)}, "p99_ms": 0.5},
+            disturbed(ITSELF_LATE.replace("30.0", "2.1").replace("100.0", "0.5")),
+        ),
+        (
+            {"metrics": {"lg": LATE}, "requests": 5, "errors": {"refused": 5}},
+            Validity("failed", "no request was answered; errors: {'refused': 5}"),
+        ),
+        # Latencies are of another clock, but who set this one may have done more.
+        (
+            {"metrics": {"lg": SET_FORWARD}},
+            disturbed("lg: its clock was set by +0.060 s during the load"),
+        ),
+        (
+            {"metrics": {"lg": SET_BACK}, "achieved_rps": 10.0},
+            disturbed("lg: its clock was set by -3600.000 s during the load"),
+        ),
+        ({"metrics": {"lg": replace(QUIET, clock_step_s=-0.04)}}, OK),
     ],
 )
 def test_judge(changes: dict[str, Any], expected: Validity) -> None:
