@@ -159,16 +159,16 @@ def test_judge(changes: dict[str, Any], expected: Validity) -> None:
     assert expected == judged(**changes)
 
 
-LATE = replace(QUIET, lag_ms=21.0)
+TOO_LATE = replace(QUIET, lag_ms=21.0)
 
 
 @pytest.mark.parametrize(
     ("metric", "p99_ms", "expected"),
     [
         (replace(QUIET, lag_ms=20.0), 100.0, OK),
-        (LATE, 106.0, OK),
+        (TOO_LATE, 106.0, OK),
         (
-            LATE,
+            TOO_LATE,
             100.0,
             disturbed(
                 "lg: the load generator was itself 21.0 ms late for one request in a hundred, "
