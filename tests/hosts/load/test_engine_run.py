@@ -23,7 +23,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
 from intop.hosts.load.tools import FIND_TOOL, command, parse_found, parse_output, planned_run_s
-from intop.hosts.load.types import EXPECTED_FILE, Load, LoadResult, LoadTool
+from intop.hosts.load.types import Load, LoadResult, LoadTool
 
 LUA = Path(__file__).parents[3] / "lua"
 
@@ -305,8 +305,8 @@ def test_answers_have_to_be_what_is_expected(
     line: str, expected: dict[str, int], server: CrookedServer, directory: Path
 ) -> None:
     (directory / "paths.txt").write_text("/ok\n")
-    (directory / EXPECTED_FILE).write_text(line + "\n")
-    result = run(load(server, script="slt", rate_rps=50, is_checked=True), directory)
+    (directory / "expected").write_text(line + "\n")
+    result = run(load(server, script="slt", rate_rps=50, expected_file="expected"), directory)
     assert expected == result.errors
 
 
