@@ -106,6 +106,7 @@ METRICS = (
     Field("listen_overflows", "", "overflows of accept queues", "integer"),
     Field("listen_drops", "", "dropped connections", "integer"),
     Field("retransmits", "", "retransmitted segments", "integer"),
+    Field("accepted", "", "accepted connections", "integer"),
     Field("cpu_pressure", "0 to 1", "share of time in which a task waited for a CPU", "number"),
     Field("memory_before_mib", "MiB", "memory in use before the load", "number"),
     Field("time_wait_before", "", "sockets in TIME_WAIT before the load", "integer"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, IPvAnyAddress, model_validator
 
 from intop.config.source import Model
-from intop.domain.workload import Arrivals, Clients, Lifetimes, Workload, WorkloadName
+from intop.domain.workload import Arrivals, Check, Clients, Lifetimes, Workload, WorkloadName
 
 
 def _one_request(path: str) -> str:
@@ -51,6 +51,7 @@ class WorkloadModel(_ClientsModel):
     connections: Annotated[int, Field(ge=1, le=100_000)]
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     arrivals: Arrivals = "constant"
+    check: Check = "content"
     clients: tuple[_ClassModel, ...] = ()
     duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1

@@ -130,8 +130,8 @@ class HostMetrics:
     `cpus` is how many processors it has. `max_cpu_steal` and `max_cpu_softirq` are shares of the
     time of the one processor that had most of each. `softnet_drops` counts packets for which a
     processor's backlog had no room, `softnet_squeezes` how often the kernel stopped receiving
-    before it was done; a network namespace shows its machine's. All are None of trials that an
-    earlier intop measured.
+    before it was done; a network namespace shows its machine's. `accepted` counts connections that
+    it accepted. All are None of trials that an earlier intop measured.
     """
 
     cpu: float
@@ -154,6 +154,7 @@ class HostMetrics:
     max_cpu_softirq: float | None = None
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
+    accepted: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

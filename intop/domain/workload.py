@@ -11,6 +11,7 @@ WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
 
 Arrivals = Literal["constant", "poisson"]
 Lifetimes = Literal["fixed", "geometric"]
+Check = Literal["content", "length", "status"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
 """With `auto` wrk2 is taken where the load generator has it and it can send the load."""
 
@@ -62,6 +63,8 @@ class Workload:
     trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them on the
     same connections. `threads` are wrk2's. `paths` are what `slt` asks for; where there are none,
     it is the cluster's own static paths. `clients` share the load; their shares add up to 1.
+    `check` is what answers to static paths are held against: the length and checksum that they had
+    when the campaign began to measure, the length alone, or neither.
     """
 
     name: WorkloadName
@@ -74,6 +77,7 @@ class Workload:
     paths: tuple[str, ...] = ()
     arrivals: Arrivals = "constant"
     clients: tuple[Clients, ...] = (ALIKE,)
+    check: Check = "content"
 
     @property
     def traffic(self) -> str:

@@ -36,14 +36,23 @@ class Measurement:
 
 
 def measure(
-    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, prune_above_ms: float | None = None
+    rig: Rig,
+    tool: LoadTool,
+    workload: Workload,
+    *,
+    seed: int,
+    prune_above_ms: float | None = None,
+    expected: Mapping[str, str] = {},
 ) -> Measurement:
     """Load at the workload's rate, from all load generators.
 
-    Raises CommandError, LoadOutputError, or LoadKilledError. The load ends as soon as its P99 is
-    certainly above `prune_above_ms`, where the tool can tell.
+    `expected` is what `expected_answers` returned. The load ends as soon as its P99 is certainly
+    above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
+    LoadKilledError.
     """
-    wanted = streams(workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms)
+    wanted = streams(
+        workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
+    )
     before = _counters(rig)
     results = _run_all(rig, tool, wanted)
     after = _counters(rig)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from intop.domain.configuration import DEFAULT, Configuration
@@ -21,6 +21,7 @@ from intop.errors import (
     UnreachableError,
 )
 from intop.hosts import sysctl
+from intop.hosts.expected import expected_answers
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
@@ -59,6 +60,8 @@ class ClusterTestbed:
     probe: Probe
     probed: Probed
     conditions: Conditions
+    expected: Mapping[str, str] = field(default_factory=dict)
+    """What `expected_answers` returned."""
 
     @property
     def name(self) -> str:
@@ -92,7 +95,12 @@ class ClusterTestbed:
                 self.guard.apply(planned.configuration)
                 unsettled = self._settle()
                 measurement = measure(
-                    self.rig, self.tool, workload, seed=seed, prune_above_ms=prune_above_ms
+                    self.rig,
+                    self.tool,
+                    workload,
+                    seed=seed,
+                    prune_above_ms=prune_above_ms,
+                    expected=self.expected,
                 )
             finally:
                 self.guard.apply(DEFAULT)
@@ -204,6 +212,7 @@ class ClusterTestbed:
             rate_rps=workload.rate_rps,
             errors=result.errors,
             metrics=measurement.metrics,
+            backends=[backend.name for backend in self.rig.cluster.backends],
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
@@ -236,7 +245,10 @@ def cluster_testbed(
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
         tool = load_tool(rig, task.workload, study.load_tool)
-        upload_scripts(rig, shipped("lua"), asked_paths(task, rig.cluster))
+        paths = asked_paths(task, rig.cluster)
+        upload_scripts(rig, shipped("lua"), paths)
+        is_engine = tool.name == "engine"
+        expected = expected_answers(rig, task.workload, paths) if is_engine else {}
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
@@ -268,6 +280,7 @@ def cluster_testbed(
                 probe=probe,
                 probed=probed_of(study, probe),
                 conditions=conditions,
+                expected=expected,
             )
 
 

@@ -1,6 +1,6 @@
 """Whether a measurement says something about its configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from intop.domain.trial import HostMetrics, Status
@@ -80,6 +80,22 @@ def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: f
     return ""
 
 
+def idle_backend(metrics: Mapping[str, HostMetrics], backends: Collection[str]) -> str:
+    """Which backend took no part in the load, "" where all did.
+
+    nginx is restarted before each load, so each backend that takes part accepts a connection.
+    """
+    accepted = {name: metrics[name].accepted for name in backends if name in metrics}
+    busiest = max(accepted, key=lambda name: accepted[name] or 0, default="")
+    for name, count in accepted.items():
+        if count == 0 and (accepted[busiest] or 0) > 0:
+            return (
+                f"{name}: accepted no connection during the load, and {busiest} accepted "
+                f"{accepted[busiest]}: is its server up? (A spare one doesn't belong in backends.)"
+            )
+    return ""
+
+
 def judge(
     *,
     requests: int,
@@ -88,6 +104,7 @@ def judge(
     rate_rps: float,
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
+    backends: Collection[str],
     max_steal: float,
     max_steal_cores: float,
     max_foreign_cores: float,
@@ -119,7 +136,7 @@ def judge(
     failed = sum(errors.values())
     if requests <= failed:
         return Validity("failed", f"no request was answered; errors: {dict(errors)}")
-    if problem := late_generator(metrics, p99_ms, max_lag):
+    if problem := late_generator(metrics, p99_ms, max_lag) or idle_backend(metrics, backends):
         return Validity("disturbed", problem)
     is_failing = failed > ERROR_TOLERANCE * requests
     # Connections that are refused and made anew keep the load tool busy, too.

@@ -38,6 +38,8 @@ class Collect(Stage[Collected]):
     name = "collect"
     description = "configurations that fill the space of these"
     command = "collect"
+    finds = "configurations"
+    hands_on = ("SDS", "DDS")
     result_type = Collected
     explores = True
 

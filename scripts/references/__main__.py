@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from intop.report.figures.pipeline import pipeline
-from scripts.references import commands, parameters, trials
+from scripts.references import commands, parameters, pipeline, trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -11,7 +10,7 @@ for name, text in (
     ("commands.md", commands.document()),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
     ("trials.md", trials.document()),
-    ("images/pipeline.svg", pipeline().svg()),
+    ("images/pipeline.svg", pipeline.document()),
 ):
     (ROOT / "docs" / name).write_text(text)
     print(f"written: docs/{name}")

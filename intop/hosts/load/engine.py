@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from intop.hosts.load.output import check_kind, counts, flag, histogram, json_line, whole
-from intop.hosts.load.types import EXPECTED_FILE, PATHS_FILE, Load, LoadResult, LoadTool
+from intop.hosts.load.types import PATHS_FILE, Load, LoadResult, LoadTool
 
 SCRIPT = "engine.lua"
 SCHEMA = 2
@@ -46,8 +46,8 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     }
     if load.start_at is not None:
         options["start-at"] = f"{load.start_at:.6f}"
-    if load.is_checked:
-        options["expect"] = EXPECTED_FILE
+    if load.expected_file:
+        options["expect"] = load.expected_file
     if load.prune_above_ms is not None:
         options["late-ms"] = f"{load.prune_above_ms:.3f}"
         options["late-count"] = load.prune_count

@@ -7,7 +7,7 @@ load that one generator would send.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from intop.domain.cluster import Cluster
@@ -20,11 +20,17 @@ Stream = tuple[int, Load]
 
 
 def streams(
-    workload: Workload, cluster: Cluster, *, seed: int = 0, prune_above_ms: float | None = None
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    seed: int = 0,
+    prune_above_ms: float | None = None,
+    expected: Mapping[str, str] = {},
 ) -> tuple[Stream, ...]:
     """What each of the cluster's load generators sends.
 
-    Connections are shared out as evenly as whole numbers go, at least one to each stream.
+    Connections are shared out as evenly as whole numbers go, at least one to each stream. By the
+    name of a class of clients, `expected` names the file that says what its answers have to be.
     """
     generators = len(cluster.load_generators)
     places = [(c, g) for c in range(len(workload.clients)) for g in range(generators)]
@@ -51,6 +57,7 @@ def streams(
                     clients=clients,
                     stream=number,
                     streams=len(places),
+                    expected_file=expected.get(clients.name, ""),
                     prune_above_ms=prune_above_ms,
                     prune_count=_prune_count(workload),
                 ),

@@ -85,7 +85,8 @@ def _module(tool: LoadTool) -> ModuleType:
 
 def planned_run_s(tool: LoadTool, load: Load) -> int:
     """Seconds of the whole run at most, rounded up."""
-    return math.ceil(_module(tool).planned_run_s(load))
+    seconds: float = _module(tool).planned_run_s(load)
+    return math.ceil(seconds)
 
 
 def threads_of(tool: LoadTool, load: Load) -> int:

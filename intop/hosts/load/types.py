@@ -12,8 +12,6 @@ ToolName = Literal["engine", "wrk2"]
 
 PATHS_FILE = "paths.txt"
 """The static paths of slt, one a line, next to the scripts on the load generator."""
-EXPECTED_FILE = "expected.txt"
-"""What answers have to be, next to it: lines of path, length, and CRC-32 or "-" for any content."""
 MAX_SEED = 2**32 - 1
 MAX_THREADS = 1024
 
@@ -38,8 +36,9 @@ class Load:
     `warmup_s` the uncounted ones before them; `url` has no path; `dynamic_path` is what dlt asks
     for; `threads` are wrk2's. Stream `stream` of `streams` (from 0 on) draws URLs that no other of
     them draws. `start_at` is the first slot of the first stream, in seconds of the generator's own
-    time of day; None is soon. Where it `is_checked`, answers have to be what `EXPECTED_FILE` says,
-    which wrk2 ignores. With `prune_above_ms` the run ends as soon as it is certain that more
+    time of day; None is soon. With an `expected_file`, a name in the scripts' folder, answers
+    have to be what it says: lines of path, length, and CRC-32 or "-" for any content. wrk2 ignores
+    it. With `prune_above_ms` the run ends as soon as it is certain that more
     than `prune_count` of its requests are answered later than that after they were due; wrk2
     ignores it. ValueError where a tool would silently do something else.
     """
@@ -59,7 +58,7 @@ class Load:
     stream: int = 0
     streams: int = 1
     start_at: float | None = None
-    is_checked: bool = False
+    expected_file: str = ""
     prune_above_ms: float | None = None
     prune_count: int = 0
 

@@ -23,7 +23,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
 from intop.hosts.load.tools import FIND_TOOL, command, parse_found, parse_output, planned_run_s
-from intop.hosts.load.types import EXPECTED_FILE, Load, LoadResult, LoadTool
+from intop.hosts.load.types import Load, LoadResult, LoadTool
 
 LUA = Path(__file__).parents[3] / "lua"
 
@@ -97,7 +97,9 @@ def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory
     assert again.requests != result.requests
     begun = sorted(one.at for one in server.asked[: result.requests])
     gaps = [after - before for before, after in pairwise(begun)]
-    assert 0.85 < statistics.stdev(gaps) / statistics.mean(gaps) < 1.15
+    # A constant rate has 1 here, an exponential distribution ln 2. The machine's own pauses, after
+    # which requests come in bunches, make it less.
+    assert 0.5 < statistics.median(gaps) / statistics.mean(gaps) < 0.8
 
 
 @pytest.mark.parametrize("requests", [1, 5])
@@ -208,10 +210,12 @@ def test_tls_sessions_are_resumed_or_not(resume: bool, certificate: Path, direct
         assert len(server.resumed) - 4 == sum(server.resumed) if resume else not any(server.resumed)
 
 
-def test_a_server_without_tls_is_an_error_of_tls(server: CrookedServer, directory: Path) -> None:
+def test_a_server_that_ignores_a_handshake_answers_nothing(
+    server: CrookedServer, directory: Path
+) -> None:
     its_load = load(server, url=server.url.replace("http", "https"), timeout_s=1)
     result = run(its_load, directory)
-    assert {"tls", "closed"} >= set(result.errors)
+    assert {"timeout", "pending"} >= set(result.errors)
     assert 200 == sum(result.errors.values())
 
 
@@ -301,8 +305,8 @@ def test_answers_have_to_be_what_is_expected(
     line: str, expected: dict[str, int], server: CrookedServer, directory: Path
 ) -> None:
     (directory / "paths.txt").write_text("/ok\n")
-    (directory / EXPECTED_FILE).write_text(line + "\n")
-    result = run(load(server, script="slt", rate_rps=50, is_checked=True), directory)
+    (directory / "expected").write_text(line + "\n")
+    result = run(load(server, script="slt", rate_rps=50, expected_file="expected"), directory)
     assert expected == result.errors
 
 
