@@ -134,6 +134,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     assert (100, 8, 2) == (slt.rate_rps, slt.connections, slt.threads)
     assert (2, 1, 10) == (slt.duration_s, slt.warmup_s, slt.timeout_s)
     assert ("auto", "constant", (ALIKE,)) == (found.load_tool, slt.arrivals, slt.clients)
+    assert "content" == slt.check
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
         "explain_pairs": 16, "pilot_trials": 5, "pilot_max_s": 60, "pilot_resolution": 1.25,
@@ -535,6 +536,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
     ("line", "expected"),
     [
         ('arrivals = "bursts"', f"arrivals: {MUST} 'constant' or 'poisson' (got 'bursts')"),
+        ('check = "all"', f"check: {MUST} 'content', 'length' or 'status' (got 'all')"),
         ("requests_per_connection = 0.5", f"requests_per_connection: {AT_LEAST} 1 (got 0.5)"),
         ("requests_per_connection = nan", f"requests_per_connection: {AT_LEAST} 1 (got nan)"),
         ('lifetimes = "long"', f"lifetimes: {MUST} 'fixed' or 'geometric' (got 'long')"),

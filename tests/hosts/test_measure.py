@@ -180,6 +180,13 @@ def test_a_load_is_pruned_where_that_is_asked_for() -> None:
         assert expected == ("--late-ms 450.000 --late-count 45 " in load)
 
 
+def test_answers_are_checked_where_it_is_known_what_they_have_to_be() -> None:
+    for expected, is_checked in (({}, False), ({"": "expected-0.txt"}, True)):
+        stage = Stage()
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7, expected=expected)
+        assert is_checked == ("--expect expected-0.txt " in stage.loads()[0])
+
+
 def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> None:
     def stopped(data: dict[str, Any]) -> None:
         data.update(stopped=True, counted_us=500_000, run_us=1_500_000, cpu_us=300_000)

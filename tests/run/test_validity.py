@@ -36,7 +36,8 @@ ITSELF_LATE = (
     "more than max_lag (20%) of P99 (100.0 ms): something else ran in its place, "
     "or it needs a lower rate"
 )
-SET_FORWARD, SET_BACK = (replace(QUIET, clock_step_s=step_s) for step_s in (0.06, -3600.0))
+SET = replace(QUIET, clock_step_s=0.06)
+CLOCK_SET = "lg: its clock was set by +0.060 s during the load"
 
 
 OK = Validity("ok")
@@ -134,25 +135,12 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lg": LATE}, "pruned": "stopped"}, disturbed(ITSELF_LATE)),
         ({"metrics": {"lg": LATE}, "p99_ms": 150.0}, OK),
         ({"metrics": {"lg": LATE}, "max_lag": 0.3}, OK),
-        ({"metrics": {"lg": replace(QUIET, lag_ms=1.9)}, "p99_ms": 0.5}, OK),
-        (
-            {"metrics": {"lg": replace(QUIET, lag_ms=2.1)}, "p99_ms": 0.5},
-            disturbed(ITSELF_LATE.replace("30.0", "2.1").replace("100.0", "0.5")),
-        ),
         (
             {"metrics": {"lg": LATE}, "requests": 5, "errors": {"refused": 5}},
             Validity("failed", "no request was answered; errors: {'refused': 5}"),
         ),
-        # Latencies are of another clock, but who set this one may have done more.
-        (
-            {"metrics": {"lg": SET_FORWARD}},
-            disturbed("lg: its clock was set by +0.060 s during the load"),
-        ),
-        (
-            {"metrics": {"lg": SET_BACK}, "achieved_rps": 10.0},
-            disturbed("lg: its clock was set by -3600.000 s during the load"),
-        ),
-        ({"metrics": {"lg": replace(QUIET, clock_step_s=-0.04)}}, OK),
+        ({"metrics": {"lg": SET}, "achieved_rps": 10.0}, disturbed(CLOCK_SET)),
+        ({"metrics": {"lg": SET}, "pruned": "stopped"}, disturbed(CLOCK_SET)),
     ],
 )
 def test_judge(changes: dict[str, Any], expected: Validity) -> None:

@@ -48,7 +48,7 @@ PLAIN = asked()
         ({"arrivals": "poisson"}, {"--arrivals": "poisson"}),
         ({"stream": 2, "streams": 3}, {"--stream": "2", "--streams": "3"}),
         ({"start_at": 1795245568.331601}, {"--start-at": "1795245568.331601"}),
-        ({"is_checked": True}, {"--expect": "expected.txt"}),
+        ({"expected_file": "expected-0.txt"}, {"--expect": "expected-0.txt"}),
         (
             {"prune_above_ms": 450.1234, "prune_count": 46},
             {"--late-ms": "450.123", "--late-count": "46"},

@@ -134,6 +134,12 @@ def test_a_limit_is_the_same_for_all_and_one_percent_of_all_requests() -> None:
     assert (None, 1) == (small.prune_above_ms, small.prune_count)
 
 
+def test_answers_are_checked_by_class() -> None:
+    found = loads(TWO_CLASSES, 2, expected={"bots": "expected-1.txt", "others": "x"})
+    assert ["", "", "expected-1.txt", "expected-1.txt"] == [one.expected_file for one in found]
+    assert ["e"] == [one.expected_file for one in loads(expected={"": "e"})]
+
+
 def test_streams_can_be_told_when_to_begin() -> None:
     (first, *_) = streams(WORKLOAD, with_generators(2))
     assert (first[0], replace(first[1], start_at=5.5)) == starting_at(first, 5.5)

@@ -25,7 +25,7 @@ def test_whole_seconds_and_requests_are_rounded() -> None:
 
 
 def test_a_limit_is_nothing_that_it_knows() -> None:
-    limited = load(prune_above_ms=450, prune_count=46, warmup_s=3, is_checked=True)
+    limited = load(prune_above_ms=450, prune_count=46, warmup_s=3, expected_file="e.txt")
     assert command(WRK2, load(), "/tmp/i") == command(WRK2, limited, "/tmp/i")
 
 
