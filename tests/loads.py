@@ -56,10 +56,17 @@ def captured(name: str) -> tuple[str, LoadResult]:
 
 def edited(name: str, change: Callable[[dict[str, Any]], object]) -> str:
     """A captured output with its JSON changed."""
-    *lines, last = (DATA / name).read_text().splitlines()
-    data = json.loads(last)
+    text = (DATA / name).read_text()
+    line = json_of(text)
+    data = json.loads(line)
     change(data)
-    return "\n".join([*lines, json.dumps(data), ""])
+    return text.replace(line, json.dumps(data))
+
+
+def json_of(text: str) -> str:
+    """The one line of an output that is JSON."""
+    (line,) = [line for line in text.splitlines() if line.startswith("{")]
+    return line
 
 
 def executable(file: Path, body: str) -> str:

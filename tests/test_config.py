@@ -1,7 +1,7 @@
 """Configuration files: what they become, and every mistake in them at once, with its place."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,36 @@ def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
     assert {"x86", "arm"} == set(found)
     clusters = [c for replicas in found.values() for c in replicas if isinstance(c, Cluster)]
     assert [("php-fpm8.2",)] * 2 == [c.programs for c in clusters]
+
+
+def uncommented(text: str, first: str, last: str) -> str:
+    """The example with its settings from one line to another in force, which are comments."""
+    start = text.index(f"# {first}")
+    end = text.index(f"# {last}", start) + len(f"# {last}")
+    lines = re.sub(r"^# (?=\w+ = |\[\[)", "", text[start:end], flags=re.MULTILINE)
+    assert lines != text[start:end]
+    return text[:start] + lines + text[end:]
+
+
+def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) -> None:
+    text = (CONFIGS / "cluster.example.toml").read_text()
+    behaving = study(tmp_path, uncommented(text, "duration_s = 20", "source = ")).workloads["slt"]
+    assert ("poisson", 20) == (behaving.arrivals, behaving.duration_s)
+    (clients,) = behaving.clients
+    plain = Clients()
+    same = {f.name for f in fields(Clients) if getattr(plain, f.name) == getattr(clients, f.name)}
+    assert {"name", "share", "connections"} == same
+
+    classes = uncommented(text, "[[workload.slt.clients]]", "requests_per_connection = 1\n")
+    found = study(tmp_path, classes).workloads["slt"].clients
+    assert ["people", "bots"] == [one.name for one in found]
+
+    start = text.index("[cluster.x86.load_generator]")
+    end = text.index("# [[cluster.x86.load_generators]]")
+    shared = uncommented(text[:start] + text[end:], "[[cluster.x86", 'hostname = "192.0.2.11"')
+    (x86,) = study(tmp_path, shared).clusters["x86"]
+    assert isinstance(x86, Cluster)
+    assert ["192.0.2.10", "192.0.2.11"] == [host.hostname for host in x86.load_generators]
 
 
 def test_the_folders_own_study_comes_before_the_labs(

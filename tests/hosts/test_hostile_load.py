@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from damage import NUMBERS, PIECES, anything, damaged
 from intop.errors import LoadOutputError
 from intop.hosts.load.tools import parse_found, parse_output
-from loads import DATA, ENGINE, SLT, WRK2
+from loads import DATA, ENGINE, SLT, WRK2, json_of
 
 FOUND = (DATA / "found-all.txt").read_text()
 TOOLS = {tool.name: tool for tool in (ENGINE, WRK2)}
@@ -37,7 +37,7 @@ def read(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_an_output_is_a_result_or_refused(name: str) -> None:
-    @given(anything | damaged(PRINTED[name]) | damaged(PRINTED[name].splitlines()[-1] + "\n"))
+    @given(anything | damaged(PRINTED[name]) | damaged(json_of(PRINTED[name]) + "\n"))
     def one(text: str) -> None:
         read(text, name)
 
