@@ -174,7 +174,9 @@ def test_errors_by_kind_are_in_the_histogram_at_the_timeout_or_above() -> None:
     _, result = captured(ERRORS)
     assert {"status", "timeout"} == set(result.errors)
     failed = sum(result.errors.values())
-    assert failed == sum(n for value, n in result.histogram.pairs() if value >= 1_000_000)
+    late = sum(n for value, n in result.histogram.pairs() if value >= 1_000_000) - failed
+    # It looks for timeouts every 0.1 s, and an answer that comes before that is one.
+    assert 0 <= late <= 0.1 * 400
     share = result.errors["status"] / (result.requests - result.errors["timeout"])
     assert pytest.approx(2 / 12, abs=0.04) == share
     # Those that were due in the first 0.3 s of the stall waited for longer than the timeout.
