@@ -31,6 +31,7 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
+from intop.inspect.pipeline import steps
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
@@ -64,6 +65,7 @@ def gather(context: Context) -> Report:
         tool_version=__version__,
         tool_versions=tuple(dict.fromkeys(v for _, versions in gathered for v in versions)),
         level=context.study.budget.level,
+        pipeline=steps(),
         findings=findings,
         compared=compared,
         not_compared=why,

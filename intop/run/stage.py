@@ -107,6 +107,9 @@ class Stage(ABC, Generic[R]):
     """Whether its trials look for good configurations. The bad ones are pruned."""
     ends_by_failures: ClassVar[bool] = True
     """Whether more than `max_failures` failed trials end it. Else a failure is a result."""
+    ends_by_overload: ClassVar[bool] = True
+    """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
+    Else that is a result, such as at a rate that is to be too much."""
     start: int = 0
     """The first place of the plan that it goes by. Those before were given up for later ones."""
 

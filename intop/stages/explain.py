@@ -67,6 +67,7 @@ class Explain(Stage[Explanation]):
     result_type = Explanation
     needs = ("judge",)
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(self, task: Task, verdict: Verdict) -> None:
         super().__init__(timed(task))

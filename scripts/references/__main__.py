@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from scripts.references import commands, parameters, pipeline, trials
+from intop.inspect.pipeline import steps
+from intop.report.figures.pipeline import pipeline
+from scripts.references import commands, parameters, trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -10,7 +12,7 @@ for name, text in (
     ("commands.md", commands.document()),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
     ("trials.md", trials.document()),
-    ("images/pipeline.svg", pipeline.document()),
+    ("images/pipeline.svg", pipeline(steps()).svg()),
 ):
     (ROOT / "docs" / name).write_text(text)
     print(f"written: docs/{name}")

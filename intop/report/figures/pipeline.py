@@ -1,38 +1,23 @@
 """The pipeline as a block diagram: the stages, and what each hands on to the next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import fill
-from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from intop.domain.report import Step, StepKind
 from intop.report.figures.axes import is_narrow, legend_below
 from intop.report.figures.colours import BLUE, GREY, INK
 from intop.report.figures.drawing import Drawing, drawn
 
-Kind = Literal["measured", "computed", "measured, not in the paper"]
-STYLES: dict[Kind, tuple[str, str]] = {
+STYLES: dict[StepKind, tuple[str, str]] = {
     "measured": (BLUE, "-"),
     "computed": (GREY, "-"),
     "measured, not in the paper": (BLUE, "--"),
 }
 """Colour and line of a stage's box."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A stage as the command is called, and what it does.
-
-    `hands_on` has the names of its result, for static and dynamic requests where they differ.
-    """
-
-    stage: str
-    does: str
-    kind: Kind
-    hands_on: tuple[str, ...] = ()
 
 
 KEY = (
@@ -70,7 +55,7 @@ def pipeline(steps: Sequence[Step]) -> Drawing:
 
 
 def _across(axes: Axes, steps: Sequence[Step]) -> None:
-    labelled: set[Kind] = set()
+    labelled: set[StepKind] = set()
     for place, step in enumerate(steps):
         left = place * (1 + GAP)
         _box(axes, step, (left, 0), (1, 1), labelled)
@@ -86,7 +71,7 @@ def _across(axes: Axes, steps: Sequence[Step]) -> None:
 
 
 def _down(axes: Axes, steps: Sequence[Step]) -> None:
-    labelled: set[Kind] = set()
+    labelled: set[StepKind] = set()
     for place, step in enumerate(steps):
         _box(axes, step, (0, place), (1, BOX), labelled)
         axes.text(1.12, place + BOX / 2, step.does, va="center", fontsize=8)
@@ -104,7 +89,7 @@ def _box(
     step: Step,
     corner: tuple[float, float],
     size: tuple[float, float],
-    labelled: set[Kind],
+    labelled: set[StepKind],
 ) -> None:
     """The stage's name in a box; the first of each kind has the entry of the legend."""
     colour, line = STYLES[step.kind]
@@ -117,12 +102,12 @@ def _box(
             linestyle=line,
             linewidth=1.6,
             label=None if step.kind in labelled else step.kind,
-            gid=f"stage-{step.stage}",
+            gid=f"stage-{step.command}",
         )
     )
     labelled.add(step.kind)
     x, y = (start + length / 2 for start, length in zip(corner, size, strict=True))
-    axes.text(x, y, step.stage, ha="center", va="center", fontsize=9, fontweight="bold")
+    axes.text(x, y, step.command, ha="center", va="center", fontsize=9, fontweight="bold")
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
