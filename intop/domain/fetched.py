@@ -28,7 +28,7 @@ PROBLEMS = frozenset({"", "status", *SENTENCES})
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """One path, asked for once.
+    """One path, asked for once, with these further `headers` ("Name: value").
 
     `status` is the answer's; 0 where none came. `bytes` is the length of its body, `check` the
     CRC-32 of that. `seconds` go from when it was asked for (with the connection, where it needed
@@ -42,6 +42,7 @@ class Fetched:
     check: int
     seconds: float
     problem: str = ""
+    headers: tuple[str, ...] = ()
 
     @property
     def complaint(self) -> str:

@@ -6,6 +6,7 @@
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,12 @@ def fetch(
         timeout_s=limit_s + 2 * GRACE_S,
     )
     try:
-        return parse_fetched(text, paths)
+        found = parse_fetched(text, paths)
     except ValueError as error:
         raise LoadOutputError(
             f"{host.address.name}: {ENGINE}: {error}; it printed: {_short(text)}"
         ) from error
+    return tuple(replace(one, headers=tuple(headers)) for one in found)
 
 
 def parse_fetched(text: str, paths: Sequence[str]) -> tuple[Fetched, ...]:
@@ -74,10 +76,16 @@ def parse_fetched(text: str, paths: Sequence[str]) -> tuple[Fetched, ...]:
 
     Raises ValueError for anything else.
     """
-    found = lines(text)
-    if len(found) != len(paths):
-        raise ValueError(f"{len(found)} lines for {len(paths)} paths")
-    return tuple(_fetched(line, path) for line, path in zip(found, paths, strict=True))
+    printed = lines(text)
+    if len(printed) != len(paths):
+        raise ValueError(f"{len(printed)} lines for {len(paths)} paths")
+    found = [_fetched(line, path) for line, path in zip(printed, paths, strict=True)]
+    # The engine ends when its time is over, and has nothing to say of what is left: the path that
+    # it waited for, and those after it.
+    left = [n for n, one in enumerate(found) if not (one.status or one.problem)]
+    for n in left:
+        found[n] = replace(found[n], problem="timeout" if n == left[0] else UNASKED)
+    return tuple(found)
 
 
 def _fetched(line: str, path: str) -> Fetched:
@@ -99,8 +107,7 @@ def _fetched(line: str, path: str) -> Fetched:
         bytes=numbers["length"],
         check=numbers["crc32"],
         seconds=numbers["us"] / 1e6,
-        # The engine ends when its time is over, and has nothing to say of what is left.
-        problem=problem if problem or numbers["status"] else UNASKED,
+        problem=problem,
     )
 
 

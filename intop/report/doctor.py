@@ -72,7 +72,7 @@ def _paths(found: Diagnosis) -> Table:
         ),
         rows=tuple(
             (
-                one.path,
+                " ".join((one.path, *(f"({header})" for header in one.headers))),
                 str(one.status) if one.status else one.problem,
                 one.bytes if one.status else None,
                 1000 * one.seconds if one.status else None,

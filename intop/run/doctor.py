@@ -28,6 +28,7 @@ from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
+from intop.hosts.load.tools import PACKAGE
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
@@ -42,11 +43,6 @@ CLOCK_TOLERANCE_S = 2.0
 
 MIN_FREE_MIB = 16
 """For the snapshot and the load scripts, which take less than one; the rest is for others."""
-
-INSTALL_ENGINE = (
-    f"on Debian and Ubuntu: apt-get install {INTERPRETER}; on Fedora and, from EPEL, on RHEL: "
-    f"dnf install {INTERPRETER}"
-)
 
 
 @dataclass
@@ -142,16 +138,15 @@ def _examined(
                 _judge(host.address, report, found)
                 if host.address.role == "load-balancer":
                     _judge_listening(host, report.readiness, found)
+                if host.address.role == "load-generator":
+                    _judge_answers(host, report.readiness, workloads, found)
         if len(hosts) < len(cluster.hosts):
             return found
         rig = Rig(cluster, tuple(hosts))
         with _noting(found.problems):
             tools = [load_tool(rig, w, study.load_tool) for w in workloads]
             found.load_tool = ", ".join(dict.fromkeys(f"{t.name} {t.version}" for t in tools))
-        for host, report in zip(hosts, found.hosts, strict=False):
-            if host.address.role == "load-generator":
-                with _noting(found.problems):
-                    _judge_load(host, report.readiness, workloads, found)
+            found.warnings += _unasked(found.hosts)
         with _noting(found.problems):
             found.probe = _probe(rig, study)
             if writes:
@@ -215,26 +210,34 @@ def _judge(address: HostAddress, report: HostDiagnosis, found: _Examined) -> Non
         found.warnings += _others_at_work(report)
 
 
-def _judge_load(
+def _judge_answers(
     host: Host, has: Readiness, workloads: Sequence[Workload], found: _Examined
 ) -> None:
-    """What each path of a load answers to a load generator."""
-    name, cluster = host.address.name, found.cluster
-    if INTERPRETER in has.lacks and found.load_tool:
-        found.warnings.append(
-            f"{name}: has no {INTERPRETER}, so what the paths answer was not looked at: "
-            f"{INSTALL_ENGINE}"
-        )
+    """What each path of a load answers to a load generator, where it can be asked from there."""
     needed = {INTERPRETER, *NEEDED["load-generator"]}
     if needed.intersection(has.lacks) or not has.can_store:
         return
-    with _noting(found.problems):
-        # A folder of our own: a campaign may be at work with the scripts of another version.
-        directory = f"{host.address.state_dir}/doctor"
-        paths = load_paths.paths_of(workloads, cluster)
-        found.fetched = fetch(host, directory, cluster.url, paths)
-    found.problems += load_paths.problems(cluster, found.fetched)
-    found.warnings += load_paths.warnings(cluster, found.fetched)
+    name, url = host.address.name, found.cluster.url
+    # A folder of our own: a campaign may be at work with the scripts of another version.
+    directory = f"{host.address.state_dir}/doctor"
+    fetched = [
+        one
+        for headers, paths in load_paths.asked(workloads, found.cluster).items()
+        for one in fetch(host, directory, url, paths, headers=headers)
+    ]
+    # Those of the first generator are shown; what is wrong is told of each.
+    found.fetched = found.fetched or tuple(fetched)
+    found.problems += load_paths.problems(name, url, fetched)
+    found.warnings += load_paths.warnings(name, url, fetched)
+
+
+def _unasked(hosts: Iterable[HostDiagnosis]) -> list[str]:
+    """Load generators that need no luajit for their load, but would for asking for paths."""
+    return [
+        f"{host.name}: has no {INTERPRETER}, so what the paths answer was not looked at. {PACKAGE}"
+        for host in hosts
+        if host.role == "load-generator" and INTERPRETER in host.readiness.lacks
+    ]
 
 
 def _judge_listening(host: Host, has: Readiness, found: _Examined) -> None:

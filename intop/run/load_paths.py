@@ -8,44 +8,55 @@ from intop.domain.fetched import Fetched
 from intop.domain.workload import Workload
 from intop.report.text import few
 
+Headers = tuple[str, ...]
 
-def paths_of(workloads: Iterable[Workload], cluster: Cluster) -> tuple[str, ...]:
-    """What the workloads ask for, each path once; dlt adds a number to its path, as its load does
-    (lua/dlt.lua).
+
+def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Headers, tuple[str, ...]]:
+    """What the workloads GET, each path once, by the headers of a class of clients.
+
+    dlt adds a number to its path, as its load does (lua/dlt.lua). Clients of another method are
+    left out: their requests may change something on the server.
     """
-    found: dict[str, None] = {}
+    found: dict[Headers, dict[str, None]] = {}
     for workload in workloads:
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path):
             join = "&" if "?" in path else "?"
-            found[f"{path}{join}r=1" if workload.name == "dlt" else path] = None
-    return tuple(found)
+            numbered = f"{path}{join}r=1" if workload.name == "dlt" else path
+            for clients in workload.clients:
+                if clients.method == "GET":
+                    found.setdefault(clients.headers, {})[numbered] = None
+    return {headers: tuple(paths) for headers, paths in found.items()}
 
 
-def problems(cluster: Cluster, fetched: Iterable[Fetched]) -> list[str]:
+def problems(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
     """A line for each thing that is wrong: the paths, what they answer, and what to do.
 
-    Wrong are connections that fail, a status of 400 or more, and empty bodies.
+    `generator` is the load generator that asked. Wrong are connections that fail, a status of 400
+    or more, and empty bodies.
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    alike: dict[tuple[str, Headers], list[Fetched]] = {}
     for one in fetched:
         if one.complaint:
-            found.setdefault((one.complaint, _hint(one)), []).append(one.path)
+            alike.setdefault((one.complaint, one.headers), []).append(one)
     return [
-        _line(cluster, paths, f"{complaint}: {hint}") for (complaint, hint), paths in found.items()
+        _line(generator, url, some, f"{complaint}: {_hint(some[0])}")
+        for (complaint, _), some in alike.items()
     ]
 
 
-def warnings(cluster: Cluster, fetched: Iterable[Fetched]) -> list[str]:
+def warnings(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
     """A line for redirects: they are answers, but hardly the ones that were meant."""
-    paths = [one.path for one in fetched if one.is_redirect]
+    some = [one for one in fetched if one.is_redirect]
     text = "answers with a redirect, and the load doesn't follow it: name the path it leads to"
-    return [_line(cluster, paths, text)] if paths else []
+    return [_line(generator, url, some, text)] if some else []
 
 
-def _line(cluster: Cluster, paths: Sequence[str], text: str) -> str:
+def _line(generator: str, url: str, some: Sequence[Fetched], text: str) -> str:
     """Such as: x86-load: /a, /b: answers 404: ... By hand, on that host: curl -i http://lb/a"""
-    by_hand = shlex.join(["curl", "-i", f"{cluster.url}{paths[0]}"])
-    return f"{cluster.load_generator.name}: {few(paths)}: {text}. By hand, on that host: {by_hand}"
+    headers = [word for header in some[0].headers for word in ("-H", header)]
+    by_hand = shlex.join(["curl", "-i", *headers, f"{url}{some[0].path}"])
+    paths = few([one.path for one in some])
+    return f"{generator}: {paths}: {text}. By hand, on that host: {by_hand}"
 
 
 def _hint(one: Fetched) -> str:

@@ -39,8 +39,8 @@ def test_each_path_has_its_answer_or_its_problem() -> None:
     )
     assert ("status", 404) == (missing.problem, missing.status)
     assert "answers 204 with an empty body" == empty.complaint
-    assert ("timeout", 0, 0.0) == (slow.problem, slow.status, slow.seconds)
     # When its time is over the engine has nothing to say of those that are left.
+    assert ("timeout", 0, 0.0) == (slow.problem, slow.status, slow.seconds)
     assert UNASKED == after.problem
 
 
@@ -128,6 +128,11 @@ def test_all_that_the_engine_reads_is_put_beside_it() -> None:
     needed = re.findall(r'dofile\(here \.\. "([a-z]+\.lua)"\)', host.files["engine.lua"])
     assert len(needed) > 3
     assert set(needed) < set(host.files)
+
+
+def test_what_was_asked_with_is_told() -> None:
+    (found,) = fetch(Puts(line()), "/nowhere", "http://lb", ["/"], headers=["Host: a"])
+    assert ("Host: a",) == found.headers
 
 
 def test_a_server_that_is_not_there_refuses_all_paths(tmp_path: Path) -> None:

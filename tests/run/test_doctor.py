@@ -17,6 +17,7 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.diagnosis import Diagnosis
 from intop.domain.trial import PlannedTrial
+from intop.domain.workload import Clients
 from intop.errors import CommandError, IncomparableError, IntopError, UnreachableError
 from intop.hosts.facts import FACTS
 from intop.hosts.guard import guarded
@@ -32,7 +33,7 @@ from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
-from intop.run.doctor import INSTALL_ENGINE, check_ready, examine
+from intop.run.doctor import check_ready, examine
 from intop.run.executor import replicas
 from intop.run.replicas import check_alike, in_common
 from intop.store import Subject, opened
@@ -283,9 +284,34 @@ def test_every_path_of_every_workload_is_asked_for_once(examined: Examine) -> No
 
 def test_paths_are_asked_for_where_another_host_is_not_reached(examined: Examine) -> None:
     (found,) = examined(a_b1={"unreachable": True}, a_lg={"answers": {"/a": (502, 9, "status")}})
-    assert ["a-lg: /a: answers 502", "a-b1: no route"] == [
-        line[:n] for line, n in zip(found.problems, (21, 14), strict=True)
+    assert ["a-b1: no route", "a-lg: /a: answers 502"] == [
+        line[:n] for line, n in zip(found.problems, (14, 21), strict=True)
     ]
+
+
+def test_each_class_of_clients_asks_with_its_headers(study: Study) -> None:
+    classes = (Clients(name="a", headers=("Host: a",)), Clients(name="b", method="POST"))
+    slt = replace(study.workloads["slt"], clients=classes)
+    asked: list[str] = []
+
+    class Listens(Answers):
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            asked.extend([command] if "engine.lua" in command else [])
+            return super().run(command, stdin=stdin, timeout_s=timeout_s)
+
+    (found,) = examine((cluster(),), replace(study, workloads={"slt": slt}), Listens)
+    assert [("/a", ("Host: a",))] == [(one.path, one.headers) for one in found.fetched]
+    (command,) = asked
+    assert "--header 'Host: a'" in command
+
+
+def test_every_load_generator_asks(examined: Examine) -> None:
+    more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
+    (found,) = examined(
+        cluster(more_generators=more), a_lg2={"answers": {"/a": (502, 9, "status")}}
+    )
+    assert ["a-lg2: /a: answers 502"] == [line[:22] for line in found.problems]
+    assert [200, 200] == [one.status for one in found.fetched]
 
 
 def test_where_nothing_can_be_put_no_path_is_asked_for(examined: Examine) -> None:
@@ -350,7 +376,7 @@ FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n
         (
             "a_lg",
             {"has": "can_store\nlacks luajit\n"},
-            "a-lg: has no luajit, so what the paths answer was not looked at: on Debian",
+            "a-lg: has no luajit, so what the paths answer was not looked at. On Debian and Ubuntu",
         ),
         (
             "a_lg",
@@ -724,10 +750,3 @@ def test_a_campaign_that_has_begun_is_not_asked_again(begin: Begin) -> None:
     other = replace(task, subject=replace(task.subject, arch="arm"))
     with pytest.raises(KeyError, match="arm"):
         check_ready(other)
-
-
-def test_the_package_of_the_engine_is_named_for_each_family_of_systems() -> None:
-    assert (
-        "on Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf "
-        "install luajit"
-    ) == INSTALL_ENGINE

@@ -26,7 +26,10 @@ done
 """
 """POSIX sh: a line `tool PATH` for each candidate, then its version and help after `| `."""
 
-PACKAGE = "On Debian and Ubuntu: apt-get install luajit; on Fedora: dnf install luajit"
+PACKAGE = (
+    "On Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf install "
+    "luajit"
+)
 """What to do where there is no load generator."""
 
 

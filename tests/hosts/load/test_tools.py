@@ -90,7 +90,10 @@ def test_find_tool_in_a_shell(
 
 BOTH = (WRK2, ENGINE)
 NO_LUAJIT = "has no luajit on its PATH, which runs intop's load generator, and"
-INSTALL = "On Debian and Ubuntu: apt-get install luajit; on Fedora: dnf install luajit"
+INSTALL = (
+    "On Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf install "
+    "luajit"
+)
 CANT = "wrk2 can't send poisson arrivals"
 ASKED_FOR = 'and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
 
