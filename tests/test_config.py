@@ -568,15 +568,15 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
         ('arrivals = "bursts"', f"arrivals: {MUST} 'constant' or 'poisson' (got 'bursts')"),
         ('check = "all"', f"check: {MUST} 'content', 'length' or 'status' (got 'all')"),
         ("requests_per_connection = 0.5", f"requests_per_connection: {AT_LEAST} 1 (got 0.5)"),
-        ("requests_per_connection = nan", f"requests_per_connection: {AT_LEAST} 1 (got nan)"),
+        ("requests_per_connection = nan", "requests_per_connection: must be a number, not nan"),
         ('lifetimes = "long"', f"lifetimes: {MUST} 'fixed' or 'geometric' (got 'long')"),
         ("think_ms = -1", f"think_ms: {AT_LEAST} 0 (got -1)"),
-        ("think_ms = inf", f"think_ms: {MUST} less than or equal to 3600000 (got inf)"),
+        ("think_ms = inf", "think_ms: must be a number, not inf"),
         ("read_kb_per_s = 0", f"read_kb_per_s: {AT_LEAST} 1 (got 0)"),
         ('tls_resume = "perhaps"', f"tls_resume: {MUST} a valid boolean"),
         ('headers = ["bad"]', "headers.0: string should match pattern"),
         ('headers = ["A: b", "A : b"]', "headers.1: string should match pattern"),
-        ('headers = ["A: b\\r\\nHost: evil"]', "headers.0: string should match pattern"),
+        ('headers = ["A: b\\r\\nHost: evil"]', "headers.0: has a text with the control character"),
         ('headers = ["A: b\\n"]', "headers.0: string should match pattern"),
         ('headers = ["Ä: b"]', "headers.0: string should match pattern"),
         ('method = "get"', "method: string should match pattern"),
@@ -609,7 +609,7 @@ def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected
         ('name = "bots"', 'name = "a b"', "15: workload.slt.clients.1.name: string should match"),
         ("share = 0.8", "share = 0", f"12: workload.slt.clients.0.share: {MUST} greater than 0"),
         ("share = 0.8", "share = 1.5", f"12: workload.slt.clients.0.share: {MUST} less than or eq"),
-        ("share = 0.8", "share = nan", f"12: workload.slt.clients.0.share: {MUST} greater than 0"),
+        ("share = 0.8", "share = nan", "12: workload.slt.clients.0.share: must be a number, not"),
         ("connections = 2", "connections = 0", "17: workload.slt.clients.1.connections: input sho"),
         ("think_ms = 20", "think_ms = -20", f"13: workload.slt.clients.0.think_ms: {AT_LEAST} 0"),
         ("think_ms = 20", "rate_rps = 20", "13: workload.slt.clients.0.rate_rps: extra inputs"),
@@ -638,7 +638,7 @@ BOTH = f'{GENERATOR}name = "first"\n\n{GENERATORS}'
 def test_a_cluster_has_one_generator_or_several(tmp_path: Path, generators: str) -> None:
     (found,) = problems(tmp_path, edited(GENERATOR, generators))
     expected = "give it a load_generator, or [[...load_generators]] where several share the load"
-    assert f"study.toml:15: cluster.arm: {expected}" == found
+    assert found.startswith(f"study.toml:15: cluster.arm: {expected} (got {{")
 
 
 def test_generators_have_names_of_their_own(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ class Stage:
         self.hosts = {a.name: Actor(a, self.log) for a in self.cluster.hosts}
         for generator in self.cluster.load_generators:
             self.says(generator.name, said(load_output))
-            self.hosts[generator.name].answers["date"] = lambda: said(f"{time.time()}\n")
+        for host in self.hosts.values():
+            host.answers["date"] = lambda: said(f"{time.time()}\n")
         self.rig = Rig(self.cluster, tuple(self.hosts.values()))
 
     def says(self, name: str, answer: Completed) -> None:
