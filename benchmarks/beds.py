@@ -221,6 +221,7 @@ class _Race(Stage[list[Trial]]):
     command = ""
     result_type = list
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(
         self, task: Task, following: Callable[[Sequence[Trial]], list[tuple[Arm, Configuration]]]
@@ -253,6 +254,7 @@ class _Rounds(Stage[list[Trial]]):
     command = ""
     result_type = list
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(self, task: Task, name: str, arms: Arms, rounds: int) -> None:
         super().__init__(task)

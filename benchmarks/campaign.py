@@ -60,6 +60,8 @@ class FixedPlan(Stage[list[Trial]]):
         self.name = name  # type: ignore[misc]
         self.explores = registry.stage(name).explores  # type: ignore[misc]
         self.ends_by_failures = ends_by_failures  # type: ignore[misc]
+        by_overload = ends_by_failures and registry.stage(name).ends_by_overload
+        self.ends_by_overload = by_overload  # type: ignore[misc]
         self._plan = plan
 
     def ask(self, so_far: SoFar) -> Batch | None:

@@ -30,9 +30,12 @@ from intop.domain.cluster import native_arch
 from intop.domain.configuration import DEFAULT
 from intop.domain.stats import geometric_mean, unpaired_ratio
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Clients, Workload
 from intop.hosts.host import output
-from intop.hosts.load import PATHS_FILE, Load, command, parse_output
-from intop.hosts.rig import Rig, load_tool
+from intop.hosts.load.streams import streams
+from intop.hosts.load.tools import command, parse_output
+from intop.hosts.load.types import PATHS_FILE
+from intop.hosts.rig import Rig, load_directory, load_tool
 from intop.hosts.settle import settle
 from intop.lab import cluster as lab
 from intop.resources import shipped
@@ -173,23 +176,22 @@ def short_connections(
     The link of the lab's study carries 75 Mbit/s: 1,500 a second where they ask for 2 KB, and
     some 600 where they ask for 14 KB (/index.html), which then fill it.
     """
-    directory = f"{rig.load_directory}-short"
+    directory = f"{load_directory(rig.load_generator)}-short"
     scripts = {file.name: file.read_text() for file in shipped("lua").glob("*.lua")}
     rig.load_generator.put(directory, {**scripts, PATHS_FILE: f"{path}\n"})
-    tool = load_tool(rig)
-    load = Load(
-        script="slt",
-        url=rig.cluster.url,
+    workload = Workload(
+        name="slt",
         rate_rps=rate_rps,
         connections=64,
         threads=2,
         duration_s=seconds,
-        seed=1,
+        warmup_s=0,
+        timeout_s=10,
+        clients=(Clients(requests_per_connection=1),),
     )
-    words = command(tool, load, directory).replace(
-        f"{tool.path} -t", f"{tool.path} -H 'Connection: close' -t"
-    )
-    text = output(rig.load_generator, words, timeout_s=seconds + 60)
+    tool = load_tool(rig, workload, "engine")
+    ((_, load),) = streams(workload, rig.cluster, seed=1)
+    text = output(rig.load_generator, command(tool, load, directory), timeout_s=seconds + 60)
     return parse_output(text, tool, load).achieved_rps
 
 

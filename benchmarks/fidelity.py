@@ -1,4 +1,4 @@
-"""How faithful the paced wrk is: the same load by it and by a real wrk2, side by side.
+"""How faithful the engine is: the same load by it and by a real wrk2, side by side.
 
 An nginx of its own (one process, on loopback) serves a small file to both tools in turn. At each
 rate there are quiet runs, and runs in which nginx is stopped once, in the middle of what is
@@ -14,7 +14,7 @@ shows what coordinated omission would hide.
 The tools' runs are paired, one after the other; the difference is the median over the pairs, with
 its 95 % interval from the order of the differences (from 6 runs on).
 
-Prints two tables in Markdown; progress is on stderr. Needs nginx, wrk and a wrk2 that you built.
+Prints two tables in Markdown; progress is on stderr. Needs nginx, LuaJIT and a wrk2 that you built.
 """
 
 import argparse
@@ -39,16 +39,9 @@ from scipy.stats import binom
 
 from intop.domain.histogram import Histogram
 from intop.errors import LoadOutputError
-from intop.hosts.load import (
-    PATHS_FILE,
-    Load,
-    LoadTool,
-    calibration_s,
-    command,
-    identify,
-    parse_output,
-    planned_run_s,
-)
+from intop.hosts.load.tools import command, identify, parse_output
+from intop.hosts.load.types import PATHS_FILE, Load, LoadTool
+from intop.hosts.load.wrk2 import calibration_s
 from intop.resources import shipped
 
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -77,7 +70,7 @@ http {{
 class Run:
     """One run: its latencies, counted seconds, and how long (ms) nginx was really stopped.
 
-    `sent_ms` are wrk2's `PERCENTILES` from the time of sending; the paced wrk has none.
+    `sent_ms` are wrk2's `PERCENTILES` from the time of sending; the engine has none.
     """
 
     histogram: Histogram
@@ -88,16 +81,16 @@ class Run:
 
 def main() -> None:
     arguments = parsed()
-    wrk, wrk2 = found("wrk", arguments.wrk), found("wrk2", arguments.wrk2)
+    engine, wrk2 = found("engine", arguments.engine), found("wrk2", arguments.wrk2)
     if not shutil.which("nginx"):
         sys.exit("nginx is not installed: apt-get install nginx-light")
     rows: list[list[str]] = []
     stalls: list[list[str]] = []
     with tempfile.TemporaryDirectory() as name, nginx(Path(name)) as (server, url):
         folder = Path(name)
-        tools = (wrk, replace(wrk2, path=str(told_both(wrk2, folder))))
+        tools = (engine, replace(wrk2, path=str(told_both(wrk2, folder))))
         for rate in arguments.rates:
-            load = load_of(url, rate, arguments.seconds, tools[1])
+            load = load_of(url, rate, arguments.seconds)
             quiet = interleaved(tools, load, folder, server, arguments.runs, 0.0)
             floor = floor_ms(quiet[1])
             rows += compared(f"{rate}", *quiet, floor)
@@ -112,7 +105,7 @@ def main() -> None:
 
 
 COMPARED = (
-    "paced wrk (ms)",
+    "engine (ms)",
     "wrk2 (ms)",
     "floor (ms)",
     "wrk2 less floor",
@@ -121,14 +114,14 @@ COMPARED = (
     "theory (ms)",
     "wrk2 from sent (ms)",
 )
-SEEN = ("paced wrk", "wrk2", "theory")
+SEEN = ("engine", "wrk2", "theory")
 
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--wrk", default="wrk", help="its path (default: from PATH)")
+    parser.add_argument("--engine", default="luajit", help="LuaJIT's path (default: from PATH)")
     parser.add_argument("--wrk2", default="wrk2", help="its path (default: from PATH)")
     parser.add_argument("--rates", type=int, nargs="+", default=[1000, 4000, 8000])
     parser.add_argument("--runs", type=int, default=3, help="of each tool in each row (default: 3)")
@@ -148,15 +141,14 @@ def found(name: str, path: str) -> LoadTool:
     """The tool at a path, or on PATH; ends with what is missing."""
     binary = shutil.which(path)
     if binary is None:
-        build = "apt-get install wrk" if name == "wrk" else "build it from github.com/giltene/wrk2"
-        sys.exit(f"{name} is not at {path!r}: {build}, and give it by --{name} PATH")
+        build = "build it from github.com/giltene/wrk2"
+        get = "apt-get install luajit" if name == "engine" else build
+        sys.exit(f"{name} is not at {path!r}: {get}, and give it by --{name} PATH")
     said = subprocess.run([binary, "-v"], capture_output=True, text=True, check=False)
-    try:
-        tool = identify(binary, said.stdout + said.stderr)
-    except LoadOutputError as error:
-        sys.exit(str(error))
-    if tool.name != name:
-        sys.exit(f"{binary} is {tool.name}, not {name}: give the right one by --{name} PATH")
+    tool = identify(binary, said.stdout + said.stderr)
+    if tool is None or tool.name != name:
+        what = "no load tool" if tool is None else f"that of {tool.name}"
+        sys.exit(f"{binary} is {what}: give the one of {name} by --{name} PATH")
     return tool
 
 
@@ -209,9 +201,9 @@ def wait_for(server: subprocess.Popen[bytes], port: int, limit_s: float = 10.0) 
     sys.exit("nginx did not start; what it said is above")
 
 
-def load_of(url: str, rate: int, seconds: int, wrk2: LoadTool) -> Load:
-    """A load of which both tools count as much: they run whole seconds, and wrk2 calibrates for
-    some hundredths more than that.
+def load_of(url: str, rate: int, seconds: int) -> Load:
+    """A load of which both tools count as much: wrk2 runs whole seconds, and calibrates for some
+    hundredths more than that.
     """
     load = Load(
         script="slt",
@@ -222,7 +214,7 @@ def load_of(url: str, rate: int, seconds: int, wrk2: LoadTool) -> Load:
         duration_s=seconds,
         seed=1,
     )
-    beyond = calibration_s(wrk2, load) % 1
+    beyond = calibration_s(CONNECTIONS, THREADS) % 1
     return replace(load, duration_s=seconds - beyond - 1e-6)
 
 
@@ -250,8 +242,8 @@ def measured(
 ) -> Run:
     """One run, with one stall in the middle of its counted part unless `stall_ms` is 0."""
     shell = command(tool, load, str(folder))
-    uncounted_s = calibration_s(tool, load)
-    middle_s = uncounted_s + (planned_run_s(tool, load) - uncounted_s) / 2
+    uncounted_s = calibration_s(CONNECTIONS, THREADS) if tool.name == "wrk2" else load.warmup_s
+    middle_s = uncounted_s + load.duration_s / 2
     started = time.monotonic()
     with subprocess.Popen(["sh", "-c", shell], stdout=subprocess.PIPE, text=True) as process:
         stalled_ms = stall(server, started + middle_s, stall_ms) if stall_ms else 0.0
@@ -262,7 +254,7 @@ def measured(
         result = parse_output(text, tool, load)
     except LoadOutputError as error:
         sys.exit(str(error))
-    if any(result.errors.values()):
+    if result.errors:
         sys.exit(f"{tool.name} met errors, so nothing is compared: {dict(result.errors)}")
     sent = sent_ms(text) if tool.name == "wrk2" else ()
     return Run(result.histogram, result.duration_s, stalled_ms, sent)
@@ -301,11 +293,11 @@ def floor_ms(runs: Sequence[Run]) -> float:
 
 
 def compared(
-    name: str, wrk: Sequence[Run], wrk2: Sequence[Run], floor: float
+    name: str, engine: Sequence[Run], wrk2: Sequence[Run], floor: float
 ) -> Iterator[list[str]]:
     """A row of the first table for each percentile."""
     for i, q in enumerate(PERCENTILES):
-        ours, theirs = ([run.histogram.percentile_ms(q) for run in runs] for runs in (wrk, wrk2))
+        ours, theirs = ([run.histogram.percentile_ms(q) for run in runs] for runs in (engine, wrk2))
         less = median(theirs) - floor
         differences = [a - (b - floor) for a, b in zip(ours, theirs, strict=True)]
         yield [
@@ -317,7 +309,7 @@ def compared(
             f"{less:.2f}",
             f"{median(differences):+.2f}{interval(differences)}",
             "yes" if within(less + median(differences), less) else "**no**",
-            expected(q, wrk),
+            expected(q, engine),
             spread([run.sent_ms[i] for run in wrk2], 2),
         ]
 
@@ -346,15 +338,15 @@ def expected(q: float, runs: Sequence[Run]) -> str:
 
 
 def seen(
-    name: str, wrk: Sequence[Run], wrk2: Sequence[Run], stall_ms: float
+    name: str, engine: Sequence[Run], wrk2: Sequence[Run], stall_ms: float
 ) -> Iterator[list[str]]:
     """Rows of the second table: shares of late requests and the highest latency."""
 
     def row(
         label: str, of: Callable[[Run], float], theory: Callable[[Run], float], digits: int
     ) -> list[str]:
-        cells = [spread([of(run) for run in runs], digits) for runs in (wrk, wrk2)]
-        return [name, label, *cells, f"{median(theory(run) for run in wrk):.{digits}f}"]
+        cells = [spread([of(run) for run in runs], digits) for runs in (engine, wrk2)]
+        return [name, label, *cells, f"{median(theory(run) for run in engine):.{digits}f}"]
 
     for part in (0.1, 0.5, 0.9):
         late_ms = part * stall_ms

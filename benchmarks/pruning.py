@@ -1,11 +1,12 @@
-"""What it costs to look out for a load to prune, and what pruning one saves: wrk against a small
-nginx on loopback.
+"""What it costs to look out for a load to prune, and what pruning one saves: the engine against a
+small nginx on loopback.
 
-`healthy` runs wrk with and without a limit in random order, pair by pair. `slow` runs servers that
+`healthy` runs it with and without a limit in random order, pair by pair. `slow` runs servers that
 can't keep up, to the end and stopped, and compares what P99 comes to.
 """
 
 import argparse
+import math
 import random
 import socket
 import subprocess
@@ -20,15 +21,8 @@ from statistics import median
 from intop.domain.configuration import DEFAULT
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import Conditions, PlannedTrial, Trial
-from intop.hosts.load import (
-    FIND_TOOL,
-    Load,
-    LoadResult,
-    LoadTool,
-    command,
-    parse_found,
-    parse_output,
-)
+from intop.hosts.load.tools import FIND_TOOL, command, parse_found, parse_output
+from intop.hosts.load.types import Load, LoadResult, LoadTool
 from intop.resources import shipped
 
 SLOW_RATE = 150
@@ -80,6 +74,12 @@ def nginx(home: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(timeout=10)
+
+
+def limited(load: Load, prune_above_ms: float | None) -> Load:
+    """The load with a limit of P99, as a trial has it."""
+    late = math.floor(0.01 * load.rate_rps * load.duration_s)
+    return replace(load, prune_above_ms=prune_above_ms, prune_count=late)
 
 
 def run(tool: LoadTool, load: Load) -> LoadResult:
@@ -135,13 +135,13 @@ def healthy(tool: LoadTool, url: str, pairs: int, seconds: int) -> None:
     sides: dict[str, list[LoadResult]] = {"without": [], "with": []}
     for number in range(pairs):
         for side in random.sample(list(sides), 2):
-            prune_above_ms = 450.0 if side == "with" else None
-            sides[side].append(run(tool, replace(load, seed=number, prune_above_ms=prune_above_ms)))
+            one = limited(load, 450.0 if side == "with" else None)
+            sides[side].append(run(tool, replace(one, seed=number)))
     print(f"4000 requests/s, {pairs} pairs of {seconds} s; without / with a limit, 95 % interval")
     told: dict[str, Callable[[LoadResult], float]] = {
         "P50 us": lambda r: 1000 * r.histogram.percentile_ms(50),
         "P99 us": lambda r: 1000 * r.histogram.percentile_ms(99),
-        "wrk's CPU us/request": lambda r: 1e6 * (r.cpu_s or 0) / r.run_requests,
+        "its CPU us/request": lambda r: 1e6 * (r.cpu_s or 0) / r.requests,
         "requests/s": lambda r: r.achieved_rps,
     }
     for name, value in told.items():
@@ -171,7 +171,7 @@ def slow(tool: LoadTool, url: str, runs: int, seconds: int) -> None:
         for _ in range(runs):
             found = []
             for prune_above_ms in (450.0, None):
-                its_load = replace(load, dynamic_path=f"/{number}", prune_above_ms=prune_above_ms)
+                its_load = replace(limited(load, prune_above_ms), dynamic_path=f"/{number}")
                 result = run(tool, its_load)
                 found.append((result, p99_ms(tool, its_load, result)))
                 time.sleep(1.5)  # what was queued is worked off
@@ -188,9 +188,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10, help="of a run of a slow server")
     arguments = parser.parse_args()
     listed = subprocess.run(["sh", "-c", FIND_TOOL], check=True, capture_output=True, text=True)
-    tool = parse_found(listed.stdout)
-    if tool is None or tool.name != "wrk":
-        raise SystemExit("this needs wrk: wrk2 stops no load")
+    tool = next((one for one in parse_found(listed.stdout) if one.name == "engine"), None)
+    if tool is None:
+        raise SystemExit("this needs the engine, which LuaJIT runs: apt-get install luajit")
     with tempfile.TemporaryDirectory() as folder, nginx(Path(folder)) as url:
         healthy(tool, url, arguments.pairs, 4)
         slow(tool, url, arguments.runs, arguments.seconds)

@@ -16,7 +16,7 @@ IntopError                    exit code 1: the work failed
 ├── ArtefactError             a file of models is damaged, or not one that may be loaded
 ├── ResultMissingError        a stage needs what an earlier stage has not stored yet
 ├── IncomparableError         data measured under different conditions would be mixed
-└── BaselineError             the default configuration itself can't be measured
+└── BaselineError             the default configuration can't be measured, or is overloaded
 """
 
 from collections.abc import Sequence
@@ -135,4 +135,4 @@ class IncomparableError(IntopError):
 
 
 class BaselineError(IntopError):
-    """The default configuration can't be measured, so no trial would mean anything."""
+    """The default can't be measured, or is overloaded, so no trial would mean anything."""

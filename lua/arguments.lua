@@ -82,4 +82,13 @@ function M.require(options, names)
    end
 end
 
+-- Put those of --header into a table by name.
+function M.add_headers(options, headers)
+   for _, line in ipairs(options.header or {}) do
+      local name, value = line:match("^([^%s:]+):%s*(.-)%s*$")
+      if not name then M.die("--header must be 'Name: value', not '" .. line .. "'") end
+      headers[name] = value
+   end
+end
+
 return M

@@ -57,6 +57,7 @@ local options, script_args = arguments.parse(arg, {
    ["late-count"] = "count",
    fetch = "flag", -- instead of a load: ask for each path of --paths once, and say what came
    paths = "text", -- for --fetch
+   header = "texts", -- for --fetch: "Name: value"; a load's are its script's
    timerfd = "flag", -- wait by a timerfd, as on kernels before 5.11
 })
 arguments.require(options, { "url", "seed" })
@@ -137,6 +138,7 @@ end
 local fetched, next_path, since = {}, 0, 0
 local function fetch_requests()
    arguments.require(options, { "paths" })
+   arguments.add_headers(options, wrk.headers)
    local lines, problem = io.open(options.paths)
    if not lines then die("--paths: " .. problem) end
    for line in lines:lines() do fetched[#fetched + 1] = { path = line } end
@@ -154,6 +156,7 @@ local function script_requests()
    local args = { [0] = options.script, "--seed", tostring(options.seed), "--threads", tostring(STREAMS) }
    for _, word in ipairs(script_args) do args[#args + 1] = word end
    init(args)
+   http.is_head = wrk.method == "HEAD"
    return request
 end
 

@@ -22,6 +22,7 @@ ffi.cdef([[
 
 local HEAD, BODY, CHUNK_SIZE, CHUNK_EXTENSION, CHUNK, TRAILER, UNTIL_CLOSE = 0, 1, 2, 3, 4, 5, 6
 M.UNTIL_CLOSE = UNTIL_CLOSE
+M.is_head = false -- whether requests are HEAD, whose answers have the head of a body and no body
 M.HEAD_SIZE = 8192 -- a longer head is malformed
 M.SIZE = 131072
 local buffer = ffi.new("char[?]", M.SIZE)
@@ -85,7 +86,7 @@ local function read_head(a, from, to)
          chunked = true
       end
    end
-   if a.status == 204 or a.status == 304 then length, chunked = 0, false end
+   if a.status == 204 or a.status == 304 or M.is_head then length, chunked = 0, false end
    if chunked then
       a.phase, a.left = CHUNK_SIZE, 0
    elseif length >= 0 then

@@ -105,11 +105,7 @@ local COMMON = { seed = "seed", threads = "count", method = "text", ["body-bytes
 -- What every request of the script has: method, headers and body.
 local function shape(options)
    wrk.method = options.method or wrk.method
-   for _, line in ipairs(options.header or {}) do
-      local name, value = line:match("^([^%s:]+):%s*(.-)%s*$")
-      if not name then M.die("--header must be 'Name: value', not '" .. line .. "'") end
-      wrk.headers[name] = value
-   end
+   arguments.add_headers(options, wrk.headers)
    if options["body-bytes"] then wrk.body = string.rep("x", options["body-bytes"]) end
 end
 

@@ -19,6 +19,7 @@ SMALL = """
 [study]
 name = "small"
 store = "small.db"
+load_tool = "engine"
 
 {clusters}
 
@@ -56,6 +57,7 @@ agree_rounds = 3
 max_foreign_cores = 1000    # the machine that runs the tests may have other work,
 max_steal_cores = 1000      # and so may those beside it
 max_steal = 0.99
+max_lag = 1
 """
 """A study of labs that takes about a minute."""
 

@@ -1,7 +1,7 @@
 """Configuration files: what they become, and every mistake in them at once, with its place."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from intop.config.location import default_path
 from intop.config.study import Study, host_address, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
+from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -112,6 +113,36 @@ def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
     assert [("php-fpm8.2",)] * 2 == [c.programs for c in clusters]
 
 
+def uncommented(text: str, first: str, last: str) -> str:
+    """The example with its settings from one line to another in force, which are comments."""
+    start = text.index(f"# {first}")
+    end = text.index(f"# {last}", start) + len(f"# {last}")
+    lines = re.sub(r"^# (?=\w+ = |\[\[)", "", text[start:end], flags=re.MULTILINE)
+    assert lines != text[start:end]
+    return text[:start] + lines + text[end:]
+
+
+def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) -> None:
+    text = (CONFIGS / "cluster.example.toml").read_text()
+    behaving = study(tmp_path, uncommented(text, "duration_s = 20", "source = ")).workloads["slt"]
+    assert ("poisson", 20) == (behaving.arrivals, behaving.duration_s)
+    (clients,) = behaving.clients
+    plain = Clients()
+    same = {f.name for f in fields(Clients) if getattr(plain, f.name) == getattr(clients, f.name)}
+    assert {"name", "share", "connections"} == same
+
+    classes = uncommented(text, "[[workload.slt.clients]]", "requests_per_connection = 1\n")
+    found = study(tmp_path, classes).workloads["slt"].clients
+    assert ["people", "bots"] == [one.name for one in found]
+
+    start = text.index("[cluster.x86.load_generator]")
+    end = text.index("# [[cluster.x86.load_generators]]")
+    shared = uncommented(text[:start] + text[end:], "[[cluster.x86", 'hostname = "192.0.2.11"')
+    (x86,) = study(tmp_path, shared).clusters["x86"]
+    assert isinstance(x86, Cluster)
+    assert ["192.0.2.10", "192.0.2.11"] == [host.hostname for host in x86.load_generators]
+
+
 def test_the_folders_own_study_comes_before_the_labs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,10 +163,13 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     slt = found.workloads["slt"]
     assert (100, 8, 2) == (slt.rate_rps, slt.connections, slt.threads)
     assert (2, 1, 10) == (slt.duration_s, slt.warmup_s, slt.timeout_s)
+    assert ("auto", "constant", (ALIKE,)) == (found.load_tool, slt.arrivals, slt.clients)
+    assert "content" == slt.check
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
         "explain_pairs": 16, "pilot_trials": 5, "pilot_max_s": 60, "pilot_resolution": 1.25,
         "max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4, "max_load_cpu": 0.9,
+        "max_lag": 0.2,
     }  # fmt: skip
     assert defaults == {name: getattr(found.budget, name) for name in defaults}
     assert ("*",) == found.wanted
@@ -162,6 +196,101 @@ def test_a_duration_is_left_to_the_pilot_where_the_file_has_none(tmp_path: Path)
     assert workload.duration_s is None
     with pytest.raises(ResultMissingError, match="intop pilot --workload slt"):
         _ = workload.counted_s
+
+
+@pytest.mark.parametrize("tool", ["auto", "engine", "wrk2"])
+def test_the_load_tool_is_the_studys(tmp_path: Path, tool: str) -> None:
+    assert tool == study(tmp_path, edited(STORE, f'{STORE}\nload_tool = "{tool}"')).load_tool
+
+
+def test_threads_are_for_wrk2_and_connections_need_not_go_by_them(tmp_path: Path) -> None:
+    text = edited("threads = 2\n", "", edited("connections = 8", "connections = 7"))
+    slt = study(tmp_path, text).workloads["slt"]
+    assert (7, 2) == (slt.connections, slt.threads)
+
+
+def test_a_workload_says_how_its_clients_behave(tmp_path: Path) -> None:
+    lines = """\
+arrivals = "poisson"
+requests_per_connection = 20
+lifetimes = "geometric"
+think_ms = 2.5
+read_kb_per_s = 100
+tls_resume = true
+headers = ["Accept-Encoding: gzip", "X-Test: a: b"]
+method = "POST"
+body_bytes = 2048
+source = "192.0.2.11"
+"""
+    slt = study(tmp_path, edited(DURATION, f"{DURATION}\n{lines}")).workloads["slt"]
+    expected = Clients(
+        requests_per_connection=20,
+        lifetimes="geometric",
+        think_ms=2.5,
+        read_kb_per_s=100,
+        tls_resume=True,
+        headers=("Accept-Encoding: gzip", "X-Test: a: b"),
+        method="POST",
+        body_bytes=2048,
+        source="192.0.2.11",
+    )
+    assert ("poisson", (expected,)) == (slt.arrivals, slt.clients)
+    assert slt.traffic.startswith("poisson arrivals; requests_per_connection=20.0, lifetimes=geom")
+
+
+CLASSES = """\
+[[workload.slt.clients]]
+name = "people"
+share = 0.8
+think_ms = 20
+[[workload.slt.clients]]
+name = "bots"
+share = 0.2
+connections = 2
+requests_per_connection = 1
+"""
+
+
+def with_classes(old: str = "[[", new: str = "[[") -> str:
+    classes = CLASSES if old == new else edited(old, new, CLASSES)
+    return edited(DURATION, f"{DURATION}\n{classes}")
+
+
+def test_classes_of_clients_share_a_workload(tmp_path: Path) -> None:
+    slt = study(tmp_path, with_classes()).workloads["slt"]
+    people = Clients(name="people", share=0.8, think_ms=20)
+    bots = Clients(name="bots", share=0.2, connections=2, requests_per_connection=1)
+    assert ((people, bots), 8) == (slt.clients, slt.connections)
+
+
+GENERATOR = """\
+[cluster.arm.load_generator]
+hostname = "load.example"
+"""
+GENERATORS = """\
+[[cluster.arm.load_generators]]
+hostname = "load.example"
+
+[[cluster.arm.load_generators]]
+hostname = "load-2.example"
+name = "more"
+"""
+
+
+def test_several_generators_may_share_a_load(tmp_path: Path) -> None:
+    (arm,) = study(tmp_path, edited(GENERATOR, GENERATORS)).clusters["arm"]
+    assert isinstance(arm, Cluster)
+    assert ["load.example", "more"] == [h.name for h in arm.load_generators]
+    names = ["load.example", "10.0.0.2", "more", "b1.example", "second"]
+    assert names == [h.name for h in arm.hosts]
+    roles = ["load-generator", "load-balancer", "load-generator", "backend", "backend"]
+    assert roles == [h.role for h in arm.hosts]
+
+
+def test_one_of_several_generators_is_as_good_as_the_only_one(tmp_path: Path) -> None:
+    text = edited(GENERATOR, GENERATOR.replace("[cluster.arm.load_generator]",
+                                               "[[cluster.arm.load_generators]]"))  # fmt: skip
+    assert study(tmp_path, GOOD).clusters["arm"] == study(tmp_path, text).clusters["arm"]
 
 
 def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -393,8 +522,10 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
         (SLT, "[workload.web]",
          ":5: workload.web.[key]: input should be 'slt' or 'dlt' (got 'web')"),
         (SLT, "[workload.dlt]\npaths = ['/a']", ":6: workload.dlt.paths: dlt asks for the clu"),
-        ("connections = 8", "connections = 7",
-         ":5: workload.slt: connections (7) must be a multiple of threads (2)"),
+        (STORE, 'load_tool = "wrk"',
+         f":3: study.load_tool: {MUST} 'auto', 'engine' or 'wrk2' (got 'wrk')"),
+        ("connections = 8", "connections = 0", f":7: workload.slt.connections: {AT_LEAST} 1 (got"),
+        ("threads = 2", "threads = 0", f":8: workload.slt.threads: {AT_LEAST} 1 (got 0)"),
         (DURATION, "duration_s = 0",
          ":9: workload.slt.duration_s: input should be greater than or equal to 1"),
         (DURATION, f'{DURATION}\npaths = ["a b"]', ":10: workload.slt.paths.0: a path begins"),
@@ -434,7 +565,95 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ('arrivals = "bursts"', f"arrivals: {MUST} 'constant' or 'poisson' (got 'bursts')"),
+        ('check = "all"', f"check: {MUST} 'content', 'length' or 'status' (got 'all')"),
+        ("requests_per_connection = 0.5", f"requests_per_connection: {AT_LEAST} 1 (got 0.5)"),
+        ("requests_per_connection = nan", f"requests_per_connection: {AT_LEAST} 1 (got nan)"),
+        ('lifetimes = "long"', f"lifetimes: {MUST} 'fixed' or 'geometric' (got 'long')"),
+        ("think_ms = -1", f"think_ms: {AT_LEAST} 0 (got -1)"),
+        ("think_ms = inf", f"think_ms: {MUST} less than or equal to 3600000 (got inf)"),
+        ("read_kb_per_s = 0", f"read_kb_per_s: {AT_LEAST} 1 (got 0)"),
+        ('tls_resume = "perhaps"', f"tls_resume: {MUST} a valid boolean"),
+        ('headers = ["bad"]', "headers.0: string should match pattern"),
+        ('headers = ["A: b", "A : b"]', "headers.1: string should match pattern"),
+        ('headers = ["A: b\\r\\nHost: evil"]', "headers.0: string should match pattern"),
+        ('headers = ["A: b\\n"]', "headers.0: string should match pattern"),
+        ('headers = ["Ä: b"]', "headers.0: string should match pattern"),
+        ('method = "get"', "method: string should match pattern"),
+        ('method = "GET /"', "method: string should match pattern"),
+        ("body_bytes = -1", f"body_bytes: {AT_LEAST} 0 (got -1)"),
+        ("body_bytes = 1.5", f"body_bytes: {MUST} a valid integer"),
+        ('source = "nowhere"', "source: value is not a valid IPv4 or IPv6 address"),
+        ('source = "192.0.2.1; id"', "source: value is not a valid IPv4 or IPv6 address"),
+        ("timeout_s = 0", f"timeout_s: {AT_LEAST} 1 (got 0)"),
+        ("clients = 5", "clients: "),
+        ("client = []", "client: extra inputs are not permitted"),
+    ],
+)
+def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
+    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{line}"))
+    assert found.startswith(f"study.toml:10: workload.slt.{expected}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("share = 0.2", "share = 0.1",
+         "5: workload.slt: the shares of its clients add up to 0.9, not to 1"),
+        ("share = 0.2", "share = 0.3",
+         "5: workload.slt: the shares of its clients add up to 1.1, not to 1"),
+        ('name = "bots"', 'name = "people"',
+         "5: workload.slt: two classes of clients are called people"),
+        ("share = 0.2\n", "", "14: workload.slt.clients.1.share: field required"),
+        ('name = "people"\n', "", "10: workload.slt.clients.0.name: field required"),
+        ('name = "bots"', 'name = "a b"', "15: workload.slt.clients.1.name: string should match"),
+        ("share = 0.8", "share = 0", f"12: workload.slt.clients.0.share: {MUST} greater than 0"),
+        ("share = 0.8", "share = 1.5", f"12: workload.slt.clients.0.share: {MUST} less than or eq"),
+        ("share = 0.8", "share = nan", f"12: workload.slt.clients.0.share: {MUST} greater than 0"),
+        ("connections = 2", "connections = 0", "17: workload.slt.clients.1.connections: input sho"),
+        ("think_ms = 20", "think_ms = -20", f"13: workload.slt.clients.0.think_ms: {AT_LEAST} 0"),
+        ("think_ms = 20", "rate_rps = 20", "13: workload.slt.clients.0.rate_rps: extra inputs"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_class_of_clients_has_its_place(
+    tmp_path: Path, old: str, new: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, with_classes(old, new))
+    assert found.startswith(f"study.toml:{expected}")
+
+
+def test_what_all_classes_have_is_said_in_each_of_them(tmp_path: Path) -> None:
+    text = edited(DURATION, f'{DURATION}\nthink_ms = 5\nmethod = "POST"\n{CLASSES}')
+    expected = (
+        "5: workload.slt: method, think_ms: there are [[...clients]], so say it in each of th"
+    )
+    (found,) = problems(tmp_path, text)
+    assert found.startswith(f"study.toml:{expected}")
+
+
+BOTH = f'{GENERATOR}name = "first"\n\n{GENERATORS}'
+
+
+@pytest.mark.parametrize("generators", ["", BOTH], ids=["none", "both"])
+def test_a_cluster_has_one_generator_or_several(tmp_path: Path, generators: str) -> None:
+    (found,) = problems(tmp_path, edited(GENERATOR, generators))
+    expected = "give it a load_generator, or [[...load_generators]] where several share the load"
+    assert f"study.toml:15: cluster.arm: {expected}" == found
+
+
+def test_generators_have_names_of_their_own(tmp_path: Path) -> None:
+    text = edited(GENERATOR, edited("load-2.example", "load.example", GENERATORS))
+    assert study(tmp_path, text).clusters["arm"]
+    (found,) = problems(tmp_path, edited('name = "more"\n', "", text))
+    assert "15: cluster.arm: two hosts are called load.example: give each a name" in found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
         ("keep = 0", "6: budget.keep: in"),
+        ("max_lag = 0", "6: budget.max_lag: input should be greater than 0"),
+        ("max_lag = 1.5", "6: budget.max_lag: input should be less than or equal to 1"),
         ("kep = 1", "6: budget.kep: extra"),
         ("judge_looks = 0", f"6: budget.judge_looks: {AT_LEAST} 1"),
         ("replicate_trials = -1", f"6: budget.replicate_trials: {AT_LEAST} 0"),

@@ -1,4 +1,4 @@
-"""The benchmark that holds the paced wrk against wrk2, as far as that goes without a wrk2."""
+"""The benchmark that holds the engine against wrk2, as far as that goes without a wrk2."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,9 @@ import pytest
 from benchmarks import fidelity
 from benchmarks.fidelity import Run
 from intop.domain.histogram import Histogram
-from intop.hosts.load import LoadTool
+from intop.hosts.load.tools import parse_output, planned_run_s
+from intop.hosts.load.wrk2 import calibration_s
+from loads import ENGINE, WRK2, edited
 
 BOTH = """\
   Latency Distribution (HdrHistogram - Recorded Latency)
@@ -75,13 +77,12 @@ def test_an_interval_of_the_median_needs_six_pairs() -> None:
     assert fidelity.interval([*range(1, 10)]) == " (+2.00 to +8.00)"
 
 
-def test_the_paced_wrk_sees_a_planted_stall_in_full(tmp_path: Path) -> None:
+def test_the_engine_sees_a_planted_stall_in_full(tmp_path: Path) -> None:
     # Lower bounds only: on a busy machine more is late, and never less.
-    wrk = fidelity.found("wrk", "wrk")
-    wrk2 = LoadTool(name="wrk2", path="wrk2", version="4.0.0")
+    engine = fidelity.found("engine", "luajit")
     with fidelity.nginx(tmp_path) as (server, url):
-        load = fidelity.load_of(url, 1000, 2, wrk2)
-        run = fidelity.measured(wrk, load, tmp_path, server, 200.0)
+        load = fidelity.load_of(url, 1000, 2)
+        run = fidelity.measured(engine, load, tmp_path, server, 200.0)
     assert run.histogram.max_ms > 0.9 * run.stalled_ms
     for late_ms in (20, 100):
         due = (run.stalled_ms - late_ms) / 1000 / run.duration_s
@@ -89,24 +90,31 @@ def test_the_paced_wrk_sees_a_planted_stall_in_full(tmp_path: Path) -> None:
 
 
 def test_both_tools_count_as_many_seconds() -> None:
-    wrk, wrk2 = (LoadTool(name=name, path=name, version="4") for name in ("wrk", "wrk2"))
-    load = fidelity.load_of("http://127.0.0.1:1", 1000, 5, wrk2)
-    counted = [
-        fidelity.planned_run_s(tool, load) - fidelity.calibration_s(tool, load)
-        for tool in (wrk, wrk2)
-    ]
-    assert counted[0] == pytest.approx(counted[1], abs=0.1)
+    load = fidelity.load_of("http://127.0.0.1:1", 1000, 5)
+    by_wrk2 = planned_run_s(WRK2, load) - calibration_s(load.connections, load.threads)
+    assert load.duration_s == pytest.approx(by_wrk2, abs=0.001)
+    text = edited("wrk2-slt.txt", lambda data: data.update(duration_us=15_000_000))
+    assert load.duration_s == pytest.approx(parse_output(text, WRK2, load).duration_s, abs=0.001)
+    assert f"--duration {load.duration_s:g} " in fidelity.command(ENGINE, load, "/d")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--wrk2", "/nowhere/wrk2"], "wrk2 is not at '/nowhere/wrk2': build it"),
-        (["--wrk2", "wrk"], "is wrk, not wrk2"),
-        (["--wrk2", "true"], "neither wrk2 nor wrk"),
+        (["--wrk2", "luajit"], "luajit is that of engine: give the one of wrk2 by --wrk2 PATH"),
+        (["--wrk2", "true"], "true is no load tool: give the one of wrk2 by --wrk2 PATH"),
+        (
+            ["--engine", "/nowhere/luajit"],
+            "engine is not at '/nowhere/luajit': apt-get install luaj",
+        ),
+        (
+            ["--engine", "true"],
+            "true is no load tool: give the one of engine by --engine PATH",
+        ),
     ],
 )
-def test_a_missing_or_wrong_wrk2_is_named(
+def test_a_missing_or_wrong_tool_is_named(
     words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["fidelity.py", *words])

@@ -12,10 +12,11 @@ import intop
 from fakes import probe_of
 from intop.config.catalogue import load_catalogue
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, HostMetrics, Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.frame import CONDITIONS, ERRORS, METRICS, Part, fields_of, frame, schema, to_csv
-from intop.hosts.load import ERROR_KINDS
+from intop.hosts.load import engine, wrk2
 from intop.resources import shipped
 from intop.store import Subject, opened
 from samples import METRICS as MEASURED
@@ -36,7 +37,8 @@ def part(*trials: Trial, **changes: object) -> Part:
 
 def made() -> tuple[Trial, ...]:
     errors = {"timeout": 2, "strange": 1}
-    tuned = trial(TUNED, 2_000, index=1, arm="tuned", number=2, stage="judge")
+    tuned = trial(TUNED, index=1, arm="tuned", number=2, stage="judge")
+    tuned = replace(tuned, histogram=Histogram.from_pairs([(2_000, 100), (2_000_000, 3)]))
     return (
         trial(p99_us=1_500, stage="collect"),
         replace(tuned, errors=errors, metrics={"load": MEASURED, "lb": MEASURED}),
@@ -52,11 +54,11 @@ def test_a_row_has_all_that_is_known_of_a_trial() -> None:
     assert TUNED.digest == one["configuration"]
     assert pd.Timestamp("2026-01-01", tz="UTC") == one["started_at"]
     assert (100.0, 8, "x86_64") == (one["rate_rps"], one["connections"], one["machine"])
-    # The judged P99 has three failed requests of the timeout of 2 s.
-    assert one["p99_answered_ms"] == 2.0 < 1_999 < one["p99_ms"]
+    # Of 103 requests three failed: they count as the timeout of 2 s.
+    assert one["p50_ms"] == one["p90_ms"] == 2.0 < 1_999 < one["p99_ms"] == one["max_ms"]
     assert (made()[1].p99_ms, made()[1].tail_ms) == (one["p99_ms"], one["tail_ms"])
     assert (2, 0, 1) == (one["errors_timeout"], one["errors_read"], one["errors_strange"])
-    assert (100, 0.25, 100.5) == (one["requests"], one["lb.cpu"], one["load.memory_mib"])
+    assert (103, 0.25, 100.5) == (one["requests"], one["lb.cpu"], one["load.memory_mib"])
 
 
 def test_what_a_configuration_leaves_alone_is_the_hosts_default() -> None:
@@ -104,7 +106,9 @@ def test_nothing_of_a_trial_is_forgotten() -> None:
     subject = {"arch", "workload"}
     assert {f.name for f in fields(Conditions)} - subject == {f.name for f in CONDITIONS}
     assert {f.name for f in fields(HostMetrics)} == {f.name for f in METRICS}
-    assert {f"errors_{kind}" for kind in ERROR_KINDS} == {f.name for f in ERRORS}
+    kinds = [*engine.ERROR_KINDS, engine.PENDING]
+    assert set(wrk2.ERROR_KINDS) <= set(kinds)
+    assert {f"errors_{kind}" for kind in kinds} == {f.name for f in ERRORS}
 
 
 def test_csv_keeps_every_digit() -> None:

@@ -10,7 +10,8 @@ from intop.cli.options import Command, examples
 from intop.config.catalogue import load_catalogue
 from intop.domain.configuration import Configuration
 from intop.frame import Part, fields_of
-from intop.report.figures.pipeline import STEPS, pipeline
+from intop.inspect.pipeline import steps
+from intop.report.figures.pipeline import pipeline
 from samples import METRICS, trial
 from scripts.references import commands, parameters, trials
 
@@ -33,8 +34,8 @@ def test_the_columns_of_trials_are_as_the_document_has_them() -> None:
 
 def test_the_picture_of_the_pipeline_is_as_it_is_drawn() -> None:
     picture = (ROOT / "docs" / "images" / "pipeline.svg").read_text()
-    assert pipeline().svg() == picture, "run: make docs"
-    assert {step.stage for step in STEPS} < set(cli.commands)
+    assert pipeline(steps()).svg() == picture, "run: make docs"
+    assert {step.command for step in steps()} < set(cli.commands)
 
 
 def test_every_option_of_every_command_has_its_line() -> None:

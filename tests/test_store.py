@@ -531,6 +531,83 @@ def test_a_store_with_a_label_that_nobody_of_us_wrote_is_left_as_it_is(
     assert [(label,)] == sql(path, "select label from planned")
 
 
+ANSWERED, TIMED_OUT = ((1000, 980), (50_000, 20)), 2_000_895
+"""As an intop before 0005 kept them, and the bucket of the timeout of 2 s."""
+
+
+def before_0005(path: Path, *trials: Trial) -> None:
+    """A store that an intop wrote which had no failures in histograms."""
+    with opened(str(path)) as store:
+        kept(store, *trials)
+    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+
+
+def test_failures_go_into_histograms_and_p99_stays_what_it_was(path: Path) -> None:
+    answered = Histogram.from_pairs(ANSWERED)
+    whole = answered.merge(Histogram.from_pairs([(TIMED_OUT, 11)]))
+    errors = {"connect": 4, "timeout": 7, "read": 0}
+    one = trial(histogram=answered, errors=errors)
+    before_0005(path, one, trial(attempt=1, errors={"timeout": 0}), replace(FAILED, attempt=2))
+    # What an intop before it judged by, and kept for people with an SQL prompt.
+    sql(path, "update trial set p99_ms = ? where attempt = 0", whole.percentile_ms(99))
+    for _ in range(2):
+        with opened(str(path)) as store:
+            campaign = store.latest("study")
+            assert campaign is not None
+            subject = Subject(campaign=campaign, arch="x86", workload="slt")
+            found, without, failed = store.trials(subject)
+        assert replace(one, histogram=whole) == found
+        assert (1011, errors) == (whole.total, found.errors)
+        assert MADE.histogram == without.histogram
+        assert None is failed.histogram
+    ((stored,),) = sql(path, "select p99_ms from trial where attempt = 0")
+    assert stored == found.p99_ms == 2000.895
+
+
+def test_failures_count_as_the_timeout_of_their_own_trial(path: Path) -> None:
+    conditions = replace(MADE.conditions, timeout_s=600)
+    before_0005(path, trial(conditions=conditions, errors={"timeout": 1}))
+    with opened(str(path)) as store:
+        campaign = store.latest("study")
+        assert campaign is not None
+        (found,) = store.trials(Subject(campaign=campaign, arch="x86", workload="slt"))
+    assert found.histogram is not None
+    assert 600_000 <= found.histogram.max_ms < 600_600
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("errors", "null"),
+        ("errors", "5"),
+        ("errors", '{"timeout": "many"}'),
+        ("errors", '{"timeout": -5}'),
+        ("errors", '{"timeout": 0.5}'),
+        ("errors", '{"timeout": 1e400}'),
+        ("errors", '{"timeout": ' + "[" * 100_000),
+        ("errors", "no JSON"),
+        ("errors", b"\xff"),
+        ("conditions", "{}"),
+        ("conditions", "[]"),
+        ("conditions", '{"timeout_s": "long"}'),
+        ("conditions", '{"timeout_s": -1}'),
+        ("histogram", "SElTVEZBQUFB"),
+        ("histogram", ""),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_a_store_with_a_trial_that_nobody_of_us_wrote_is_left_as_it_is(
+    path: Path, column: str, value: str | bytes
+) -> None:
+    before_0005(path, trial())
+    sql(path, f"update trial set {column} = ?", value)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"intop\.db can't be opened"), opened(str(path)):
+            pytest.fail("must not open")
+    assert [(value,)] == sql(path, f"select {column} from trial")
+    assert [("0004",)] == sql(path, f"select version_num from {VERSION_TABLE}")
+
+
 def test_what_was_stopped_before_its_end_is_pruned_and_the_rest_stays_overloaded(
     path: Path,
 ) -> None:

@@ -1,4 +1,4 @@
-"""doctor: can every host be reached, read and measured?"""
+"""doctor: can every host be reached, read and measured, and do all paths answer?"""
 
 import sys
 from pathlib import Path
@@ -30,9 +30,11 @@ from intop.cli.running import connect_to
 )
 @dry_run_option(dry_run.of_doctor)
 def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
-    """Check that every host can be reached, read and measured.
+    """Check that every host can be reached, read and measured, and that all paths answer.
 
-    Changes nothing: what --write-test writes are the keys' own values.
+    Every path of the workloads is asked for once, from the load generator, on which the load
+    scripts are put for it. No setting is changed: what --write-test writes are the keys' own
+    values.
     """
     from intop.report import doctor as report
     from intop.run.context import chosen_archs, clusters_of, taking_part

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.source import Fraction, Model, Place, Source
+from intop.config.workload import UrlPath, WorkloadModel
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
@@ -28,7 +29,7 @@ from intop.domain.cluster import (
 )
 from intop.domain.parameter import Risk
 from intop.domain.training import Objective
-from intop.domain.workload import WORKLOADS, Budget, Workload, WorkloadName
+from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
 
@@ -37,13 +38,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
-
-
-def _one_request(path: str) -> str:
-    """Raises ValueError for what would not be the path of one request, everywhere the same."""
-    if not re.fullmatch(r"/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*", path):
-        raise ValueError("a path begins with / and has no quotes, blanks or others to be %-encoded")
-    return path
 
 
 def _server(url: str) -> str:
@@ -67,7 +61,6 @@ def _local_path(text: str) -> str:
     return text
 
 
-UrlPath = Annotated[str, AfterValidator(_one_request)]
 LocalPath = Annotated[str, AfterValidator(_local_path)]
 HostName = Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]*$")]
 """Of a host, and what we call it: in messages, file names and columns of tables."""
@@ -84,7 +77,7 @@ class Study:
     they can't be brought up. Parameters of a higher risk than `max_risk` are
     left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
     `objective` is what models learn; a verdict is always on P99. With `warm_start` a refinement
-    learns from earlier campaigns, too.
+    learns from earlier campaigns, too. `load_tool` sends the load.
     """
 
     name: str
@@ -101,6 +94,7 @@ class Study:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     objective: Objective = "p99"
     warm_start: bool = True
+    load_tool: LoadToolChoice = "auto"
 
 
 class _HostModel(Model):
@@ -163,7 +157,8 @@ class _LabModel(Model):
 
 
 class _ClusterModel(Model):
-    load_generator: _HostModel
+    load_generator: _HostModel | None = None
+    load_generators: tuple[_HostModel, ...] = ()
     load_balancer: _HostModel
     backends: tuple[_HostModel, ...] = Field(min_length=1)
     url: Annotated[str, AfterValidator(_server)]
@@ -183,23 +178,18 @@ class _ClusterModel(Model):
         return self
 
     def _hosts(self) -> tuple[_HostModel, ...]:
-        return (self.load_generator, self.load_balancer, *self.backends)
+        return (*self.generators(), self.load_balancer, *self.backends)
 
-
-class _WorkloadModel(Model):
-    rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
-    connections: Annotated[int, Field(ge=1, le=100_000)]
-    threads: Annotated[int, Field(ge=1, le=1024)]
-    duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
-    warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
-    timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
-    paths: tuple[UrlPath, ...] = ()
+    def generators(self) -> tuple[_HostModel, ...]:
+        """All hosts that send the load."""
+        first = () if self.load_generator is None else (self.load_generator,)
+        return (*first, *self.load_generators)
 
     @model_validator(mode="after")
-    def _whole_threads(self) -> "_WorkloadModel":
-        if self.connections % self.threads:
+    def _generators_once(self) -> "_ClusterModel":
+        if (self.load_generator is None) == (not self.load_generators):
             raise ValueError(
-                f"connections ({self.connections}) must be a multiple of threads ({self.threads})"
+                "give it a load_generator, or [[...load_generators]] where several share the load"
             )
         return self
 
@@ -235,6 +225,7 @@ class _BudgetModel(Model):
     max_steal_cores: Positive = 0.2
     max_foreign_cores: Positive = 0.4
     max_load_cpu: Share = 0.9
+    max_lag: Share = 0.2
     prune_factor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
     pilot_trials: Annotated[int, Field(ge=3, le=100)] = 5
     pilot_max_s: Annotated[int, Field(ge=2, le=3600)] = 60
@@ -267,12 +258,13 @@ class _StudyModel(Model):
     baselines: str | None = Field(default=None, min_length=1)
     objective: Objective = "p99"
     warm_start: bool = True
+    load_tool: LoadToolChoice = "auto"
 
 
 class _FileModel(Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
-    workload: dict[WorkloadName, _WorkloadModel] = Field(min_length=1)
+    workload: dict[WorkloadName, WorkloadModel] = Field(min_length=1)
     cluster: dict[
         Literal["x86", "arm", "native", "other"],
         dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)],
@@ -304,7 +296,7 @@ def load_study(path: Path) -> Study:
         catalogue=catalogue,
         clusters=clusters,
         workloads={
-            name: Workload(name=name, **found.workload[name].model_dump())
+            name: found.workload[name].workload(name)
             for name in WORKLOADS
             if name in found.workload
         },
@@ -314,6 +306,7 @@ def load_study(path: Path) -> Study:
         baselines=baselines,
         objective=found.study.objective,
         warm_start=found.study.warm_start,
+        load_tool=found.study.load_tool,
     )
 
 
@@ -392,9 +385,11 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
             machines=lab.machines,
         )
     model = _ClusterModel.model_validate(table)
+    first, *others = (g.address("load-generator") for g in model.generators())
     return Cluster(
         arch=arch,
-        load_generator=model.load_generator.address("load-generator"),
+        load_generator=first,
+        more_generators=tuple(others),
         load_balancer=model.load_balancer.address("load-balancer"),
         backends=tuple(b.address("backend") for b in model.backends),
         url=model.url,

@@ -113,6 +113,7 @@ class RollOut(Stage[Verdict]):
     needs = ("judge",)
     of_its_own = True
     is_apart = True
+    ends_by_overload = False  # what is deployed may be what such a host needs
 
     def __init__(
         self, testbed: ClusterTestbed, configuration: Configuration, rounds: int, decided: int

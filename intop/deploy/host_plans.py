@@ -15,8 +15,8 @@ from intop.domain.probing import MISSING, HostFacts, Probe, Reading, asked_keys,
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts, facts_and_nginx_conf
-from intop.hosts.host import Connect, Host
-from intop.hosts.load import LoadTool
+from intop.hosts.host import Host
+from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import is_known
 from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
@@ -75,17 +75,18 @@ def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Se
     )
 
 
-def look_around(cluster: Cluster, balancer: Seen, connect: Connect) -> SeenCluster:
+def look_around(task: Task, cluster: Cluster, balancer: Seen) -> SeenCluster:
     """Ask a replica's other hosts, too: without them nothing can be measured there."""
+    context = task.context
     tool: LoadTool | None = None
     others: dict[str, HostFacts] = {}
     problems: list[str] = []
-    for address in dict.fromkeys((cluster.load_generator, *cluster.backends)):
+    for address in dict.fromkeys((*cluster.load_generators, *cluster.backends)):
         try:
-            with closing(connect(address)) as host:
+            with closing(context.connect(address)) as host:
                 others[address.name] = facts(host)
-                if address == cluster.load_generator:
-                    tool = tool_on(host)
+                if address.role == "load-generator":
+                    tool = tool_on(host, cluster, task.workload, context.study.load_tool)
         except HostError as error:
             problems.append(f"its cluster can't be measured on: {error}")
     return SeenCluster(

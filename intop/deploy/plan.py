@@ -146,7 +146,7 @@ def _replicas(context: Context, deployment: Deployment, *, persist: bool) -> lis
 
     def work(host: Host) -> SeenCluster:
         balancer: Seen = look(host, context.study.catalogue.parameters, deployment.values)
-        return look_around(by_balancer[host.address], balancer, context.connect)
+        return look_around(task, by_balancer[host.address], balancer)
 
     answers = dict(zip(by_balancer, ask_all(list(by_balancer), context.connect, work), strict=True))
     return [

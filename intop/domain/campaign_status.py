@@ -43,6 +43,7 @@ class Place:
     started_at: str = ""
     seconds: float = 0.0
     p99_ms: float | None = None
+    replica: str = ""
 
     @property
     def usable(self) -> bool:

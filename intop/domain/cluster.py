@@ -113,6 +113,7 @@ class Cluster:
     `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
     "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
     nginx, by the kernel's names for them (/proc/PID/comm): the backends' application above all.
+    `more_generators` share the load with the first load generator.
     """
 
     arch: str
@@ -127,11 +128,17 @@ class Cluster:
     machines: tuple[str, ...] = field(default=())
     emulation: str = ""
     programs: tuple[str, ...] = ()
+    more_generators: tuple[HostAddress, ...] = ()
+
+    @property
+    def load_generators(self) -> tuple[HostAddress, ...]:
+        """All hosts that send the load, which they share."""
+        return (self.load_generator, *self.more_generators)
 
     @property
     def hosts(self) -> tuple[HostAddress, ...]:
-        """All hosts, the load generator first."""
-        return (self.load_generator, self.load_balancer, *self.backends)
+        """All hosts, the first load generator first and the load balancer second."""
+        return (self.load_generator, self.load_balancer, *self.more_generators, *self.backends)
 
 
 _LAB_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,7}[a-z0-9])?")

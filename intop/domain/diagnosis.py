@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from intop.domain.fetched import Fetched
 from intop.domain.host_state import HostState
 from intop.domain.parameter import Parameter, Scope
 from intop.domain.probing import MISSING, HostFacts, Probe, Probed, Reading
@@ -67,6 +68,7 @@ class Diagnosis:
     `offered` are the parameters of the space, which replicas have in common, and `ranges` those of
     its numbers, bounded by the smallest memory; `refused` are all others of the catalogue with the
     reason, `lost` the choices that offered ones are without, by key, each with the reason;
+    `fetched` is what each path of the loads answered, empty where none could be asked for;
     `problems` keep a campaign from starting, `warnings` don't.
     """
 
@@ -81,6 +83,7 @@ class Diagnosis:
     problems: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     emulation: str = ""
+    fetched: tuple[Fetched, ...] = ()
 
 
 def ranges_of(parameter: Parameter) -> Ranges:

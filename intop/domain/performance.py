@@ -28,7 +28,7 @@ def performance(trials: Sequence[Trial]) -> Performance:
     """The performance metrics of usable trials, in their order.
 
     Latencies are logarithms of ms: P99 is the one that a trial is judged by, the others are those
-    of the answered requests. Counts are log(1 + n), since most are small and a few are huge. CPU
+    of all requests. Counts are log(1 + n), since most are small and a few are huge. CPU
     is a share of a host's time, memory in MiB; both as they were read over the load. Raises
     ValueError for a trial without latencies.
     """
@@ -56,5 +56,5 @@ _METRICS: Mapping[str, Callable[[Trial], float]] = {
     "retransmits": lambda t: math.log1p(t.balancer.retransmits),
     "TIME_WAIT": lambda t: math.log1p(t.balancer.time_wait),
     "listen overflows": lambda t: math.log1p(t.balancer.listen_overflows),
-    "backends' CPU": lambda t: fmean(backend.cpu for backend in list(t.metrics.values())[2:]),
+    "backends' CPU": lambda t: fmean(backend.cpu for backend in t.backends),
 }

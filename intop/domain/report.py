@@ -137,12 +137,30 @@ class Findings:
         return f"{self.arch} {self.workload}"
 
 
+StepKind = Literal["measured", "computed", "measured, not in the paper"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step of the pipeline: the command that carries it out, and what it does.
+
+    `hands_on` has the paper's names of its result, for static and dynamic requests where they
+    differ.
+    """
+
+    command: str
+    does: str
+    kind: StepKind
+    hands_on: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """A campaign as it is stored. All times are UTC in ISO 8601.
 
     `tool_versions` are those that its trials were measured by, `tool_version` the one that made
-    this. `compared` is None where there is one architecture only, or `not_compared` says why.
+    this. `pipeline` are the steps of any campaign. `compared` is None where there is one
+    architecture only, or `not_compared` says why.
     """
 
     study: str
@@ -154,6 +172,7 @@ class Report:
     tool_version: str
     tool_versions: tuple[str, ...]
     level: float
+    pipeline: tuple[Step, ...]
     findings: tuple[Findings, ...]
     compared: Compared | None
     not_compared: str

@@ -15,7 +15,7 @@ PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """The latencies of the answered requests on both sides of a verdict, trial by trial.
+    """The latencies of all requests on both sides of a verdict, trial by trial.
 
     `against` names the baseline that stood for the default, and is empty for the host's own values.
     """
@@ -68,7 +68,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """All answered requests of some trials."""
+    """All requests of some trials."""
     return Histogram((), ()).merge(*histograms)
 
 
@@ -77,12 +77,11 @@ def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:
 
 
 def _percentile_ms(percent: float, trial: Trial) -> float:
-    """P99 as it is judged, so that the verdict's ratio is found again; else of the answers."""
+    """P99 as it is judged, so that the verdict's ratio is found again."""
     return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
 
 
 def error_share(trials: Sequence[Trial]) -> float:
-    """The share of all requests that failed."""
+    """The share of all requests that failed, or were pending at the end."""
     failed = sum(sum(t.errors.values()) for t in trials)
-    answered = sum(t.histogram.total for t in trials if t.histogram is not None)
-    return failed / (failed + answered)
+    return failed / sum(t.histogram.total for t in trials if t.histogram is not None)

@@ -34,10 +34,11 @@ class Conditions:
 
     `machine`, `kernel`, `cpu`, `cpus` (how many processors) and `nginx` are the load balancer's;
     `script` is the fingerprint of the Lua files, `paths` says in short what was asked for;
-    `emulation` is empty unless the load balancer is a virtual machine of the lab. `nginx_conf` is
-    the fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and
-    `backends` say in words what the other hosts are. What is in RECORDED_LATER may be None or
-    empty: it was not recorded.
+    `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
+    how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
+    fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
+    say in words what the other hosts are. What is in RECORDED_LATER may be None or empty: it was
+    not recorded.
     """
 
     arch: str
@@ -56,6 +57,7 @@ class Conditions:
     link: str
     paths: str
     emulation: str = ""
+    traffic: str = ""
     cpus: int | None = None
     nginx_conf: str = ""
     generator: str = ""
@@ -120,15 +122,16 @@ class HostMetrics:
     the same before the load.
 
     `foreign_cpu` went to programs that have no part in the load, most of it to `foreign_program`;
-    `load_cpu` is what the load tool used of what its threads could. None is what is not known: of
-    a backend whose application nobody named, of a lab's guest, of another host than the load
-    generator.
+    `load_cpu` is what the load tool used of what its threads could. `lag_ms` is the 99th percentile
+    of how late the load tool was for its own slots, and `clock_step_s` by how much somebody set the
+    clock meanwhile. None is what is not known: of a backend whose application nobody named, of a
+    lab's guest, of another host than a load generator, of wrk2.
 
     `cpus` is how many processors it has. `max_cpu_steal` and `max_cpu_softirq` are shares of the
     time of the one processor that had most of each. `softnet_drops` counts packets for which a
     processor's backlog had no room, `softnet_squeezes` how often the kernel stopped receiving
-    before it was done; a network namespace shows its machine's. All are None of trials that an
-    earlier intop measured.
+    before it was done; a network namespace shows its machine's. `accepted` counts connections that
+    it accepted. All are None of trials that an earlier intop measured.
     """
 
     cpu: float
@@ -144,20 +147,25 @@ class HostMetrics:
     foreign_cpu: float | None = None
     foreign_program: str = ""
     load_cpu: float | None = None
+    lag_ms: float | None = None
+    clock_step_s: float | None = None
     cpus: int | None = None
     max_cpu_steal: float | None = None
     max_cpu_softirq: float | None = None
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
+    accepted: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """A configuration that was measured. `histogram` is None only when it failed.
 
-    `errors` counts requests by kind (connect, read, write, timeout, status); `detail` says why
-    the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is the load balancer that it
-    was measured on. `pruned_above_ms` is what P99 is certainly above, of a pruned trial.
+    Every request that was due has one place in the histogram, those that failed and those that were
+    pending at the end too (`LoadResult` in hosts/load/types.py says which). `errors` counts these
+    by kind; `detail` says why the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is
+    the load balancer that it was measured on. `pruned_above_ms` is
+    what P99 is certainly above, of a pruned trial.
     """
 
     planned: PlannedTrial
@@ -197,16 +205,21 @@ class Trial:
         return balancer
 
     @property
+    def backends(self) -> list[HostMetrics]:
+        """The backends' metrics, which come last, after those of further load generators."""
+        _, _, *others = self.metrics.values()
+        return [metrics for metrics in others if metrics.load_cpu is None]
+
+    @property
     def p99_ms(self) -> float:
         """The 99th percentile of the time from when a request was due to its answer, in ms.
 
-        What everything is judged by. A request that failed counts as one that took the whole
-        timeout: quick errors are no good latency.
+        What everything is judged by. All requests that were due count, see `histogram`.
 
         For a pruned trial, the P99 observed so far, or the limit that it certainly exceeds, if that
         is higher: how bad it would have become is not known. Raises ValueError for a failed trial.
         """
-        return max(self._all_requests.percentile_ms(99.0), self.pruned_above_ms or 0.0)
+        return max(self.percentile_ms(99.0), self.pruned_above_ms or 0.0)
 
     @property
     def tail_ms(self) -> float:
@@ -214,24 +227,17 @@ class Trial:
 
         What a search is led by where P99 leads nowhere: one request in a hundred is a few of a
         short trial, and they wait for a time-out or they don't, while a tenth of them says how
-        near to that it was. A failed request counts as in `p99_ms`. For a pruned trial, the tail
-        observed so far. Raises ValueError for a failed trial.
+        near to that it was. For a pruned trial, the tail observed so far. Raises ValueError for a
+        failed trial.
         """
-        return self._all_requests.slowest_ms(TAIL)
-
-    @property
-    def _all_requests(self) -> Histogram:
-        """The histogram, with each request that failed as one that took the whole timeout."""
-        if self.histogram is None:
-            raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
-        failures = sum(self.errors.values())
-        if not failures:
-            return self.histogram
-        slowest = (self.conditions.timeout_s * 1_000_000, failures)
-        return self.histogram.merge(Histogram.from_pairs([slowest]))
+        return self._latencies.slowest_ms(TAIL)
 
     def percentile_ms(self, percent: float) -> float:
-        """A percentile of the histogram alone, in ms. Raises ValueError for a failed trial."""
+        """A percentile of the histogram, in ms. Raises ValueError for a failed trial."""
+        return self._latencies.percentile_ms(percent)
+
+    @property
+    def _latencies(self) -> Histogram:
         if self.histogram is None:
             raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
-        return self.histogram.percentile_ms(percent)
+        return self.histogram

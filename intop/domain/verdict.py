@@ -24,9 +24,9 @@ class Pairwise:
 class SideBySide:
     """What the pairs of a verdict say apart from the P99 that it is judged by.
 
-    `latencies_ms` by percentile ("P50" to "max"): of all answered requests of a side's trials,
-    put together. Their ratios are of single trials; that of P99 has failed requests and a missed
-    rate in it, as the verdict has. `requests` were answered; `achieved_rps` and `balancer_cpu`
+    `latencies_ms` by percentile ("P50" to "max"): of all requests of a side's trials,
+    put together. Their ratios are of single trials; that of P99 has what is certain of pruned ones
+    in it, as the verdict has. `requests` were due; `achieved_rps` and `balancer_cpu`
     (the load balancer's, 0 to 1) are means over trials; `error_share` is of all requests.
     """
 

@@ -1,6 +1,6 @@
 """Workloads: the load that a cluster is measured under."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from intop.domain.training import TREE_MODELS
@@ -9,14 +9,62 @@ from intop.errors import ResultMissingError
 WorkloadName = Literal["slt", "dlt"]
 WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
 
+Arrivals = Literal["constant", "poisson"]
+Lifetimes = Literal["fixed", "geometric"]
+Check = Literal["content", "length", "status"]
+LoadToolChoice = Literal["auto", "engine", "wrk2"]
+"""With `auto` wrk2 is taken where the load generator has it and it can send the load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """A class of clients: how large a part of the load it sends, and how it behaves.
+
+    `share` is its part of the rate, and of the connections unless it has `connections` of its own.
+    A connection carries `requests_per_connection` requests (with `geometric` lifetimes so many on
+    average), and None as many as the server takes; after an answer it stays idle for `think_ms`.
+    Each connection reads at most `read_kb_per_s` (KB of 1,024 bytes). With `tls_resume` new
+    connections resume TLS sessions. Each request has the further `headers` ("Name: value"), a
+    `method`, and a body of `body_bytes`. `source` is the address that connections come from.
+    """
+
+    name: str = ""
+    share: float = 1.0
+    connections: int | None = None
+    requests_per_connection: float | None = None
+    lifetimes: Lifetimes = "fixed"
+    think_ms: float = 0.0
+    read_kb_per_s: float | None = None
+    tls_resume: bool = False
+    headers: tuple[str, ...] = ()
+    method: str = "GET"
+    body_bytes: int = 0
+    source: str = ""
+
+    def __str__(self) -> str:
+        said = {f.name: getattr(self, f.name) for f in fields(self)}
+        default = {f.name: f.default for f in fields(self)}
+        return ", ".join(
+            f"{name}={'|'.join(value) if isinstance(value, tuple) else value}"
+            for name, value in said.items()
+            if value != default[name]
+        )
+
+
+ALIKE = Clients()
+"""All clients are alike, and keep their connections."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A constant rate of requests: `slt` for static files, `dlt` for generated content.
+    """A rate of requests: `slt` for static files, `dlt` for generated content.
 
     `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
-    trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them. `paths`
-    are what `slt` asks for; where there are none, it is the cluster's own static paths.
+    trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them on the
+    same connections. `threads` are wrk2's. `paths` are what `slt` asks for; where there are none,
+    it is the cluster's own static paths. `clients` share the load; their shares add up to 1.
+    `check` is what answers to static paths are held against: the length and checksum that they had
+    when the campaign began to measure, the length alone, or neither.
     """
 
     name: WorkloadName
@@ -27,6 +75,18 @@ class Workload:
     warmup_s: int
     timeout_s: int
     paths: tuple[str, ...] = ()
+    arrivals: Arrivals = "constant"
+    clients: tuple[Clients, ...] = (ALIKE,)
+    check: Check = "content"
+
+    @property
+    def traffic(self) -> str:
+        """How the load differs from a constant rate on connections that are kept; "" if it doesn't.
+
+        For conditions: trials of different traffic aren't comparable.
+        """
+        arrivals = "" if self.arrivals == "constant" else f"{self.arrivals} arrivals"
+        return "; ".join(filter(None, (arrivals, *map(str, self.clients))))
 
     @property
     def counted_s(self) -> int:
@@ -49,21 +109,21 @@ class Budget:
 
     `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
     default) is measured after every `sentinel_every` of them. A screening ends early when
-    `screen_stable` looks in a row found the same; 0 measures all. At most `keep` parameters
-    survive it. `finalists`, and each tree model's own winner beside them, are compared in
-    `pick_rounds` rounds; the best of them all meets the default in up to `judge_pairs` fresh
-    pairs, which are looked at `judge_looks` times: no more are
-    measured once the verdict is clear. `tuning_trials` and `tuning_timeout_s` limit the
-    hyper-parameter search of one family in one fold. After `max_failures` failed trials a stage
-    stops. A disturbed trial is measured again at most `retries` times; it is disturbed when other
-    machines took more than `max_steal_cores` processors of a host, or more than `max_steal` of the
-    time of any one of them, when programs that have no part in the load used more than
-    `max_foreign_cores` processors, or when the load tool used more than `max_load_cpu` of what its
-    threads could. A trial of screen, collect or refine is pruned once its P99 is
-    certainly more than `prune_factor` times that of the default; 0 prunes none. Where a cluster has
-    replicas, the default is measured `agree_rounds` times on each of them, to see that they agree.
-    A pilot measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and
-    looks for one with which a verdict resolves a ratio of `pilot_resolution`.
+    `screen_stable` looks in a row found the same; 0 measures all. At most `keep` parameters survive
+    it. `finalists`, and each tree model's own winner beside them, are compared in `pick_rounds`
+    rounds; the best of them all meets the default in up to `judge_pairs` fresh pairs, which are
+    looked at `judge_looks` times: no more are measured once the verdict is clear. `tuning_trials`
+    and `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After
+    `max_failures` failed trials a stage stops. A disturbed trial is measured again at most
+    `retries` times; it is disturbed when other machines took more than `max_steal_cores` processors
+    of a host, or more than `max_steal` of the time of any one of them, when programs that have no
+    part in the load used more than `max_foreign_cores` processors, when the load tool used more
+    than `max_load_cpu` of what its threads could, or when it was itself late by more than `max_lag`
+    of P99. A trial of screen, collect or refine is pruned once its P99 is certainly more than
+    `prune_factor` times that of the default; 0 prunes none. Where a cluster has replicas, the
+    default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
+    measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
+    one with which a verdict resolves a ratio of `pilot_resolution`.
 
     `refine_trials` go, `refine_batch` at a time, to what is most telling by all trials before them;
     0 leaves that stage out of `tune`. `replicate_trials` further trials go to collected
@@ -104,6 +164,7 @@ class Budget:
     max_steal_cores: float
     max_foreign_cores: float
     max_load_cpu: float
+    max_lag: float
     prune_factor: float
     pilot_trials: int
     pilot_max_s: int

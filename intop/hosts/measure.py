@@ -2,7 +2,8 @@
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
@@ -10,19 +11,15 @@ from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
 from intop.hosts.host import Host
-from intop.hosts.load import (
-    Load,
-    LoadResult,
-    LoadTool,
-    command,
-    parse_output,
-    planned_run_s,
-    threads_of,
-)
+from intop.hosts.load.streams import Stream, merged, starting_at, streams
+from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
+from intop.hosts.load.types import Load, LoadResult, LoadTool
 from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
-from intop.hosts.rig import Rig
+from intop.hosts.rig import Rig, clock_offsets, load_directory
 
 LOAD_GRACE_S = 60
+START_IN_S = 1.0
+"""How long several streams have to be started before they begin together."""
 KILLED = 128
 """To which a shell adds the number of the signal that ended a command."""
 
@@ -39,28 +36,39 @@ class Measurement:
 
 
 def measure(
-    rig: Rig, tool: LoadTool, workload: Workload, *, seed: int, prune_above_ms: float | None = None
+    rig: Rig,
+    tool: LoadTool,
+    workload: Workload,
+    *,
+    seed: int,
+    prune_above_ms: float | None = None,
+    expected: Mapping[str, str] = {},
 ) -> Measurement:
-    """Warm up, then load at the constant rate.
+    """Load at the workload's rate, from all load generators.
 
-    Raises CommandError, LoadOutputError, or LoadKilledError. The load ends as soon as its P99 is
-    certainly above `prune_above_ms`, where the tool can tell.
+    `expected` is what `expected_answers` returned. The load ends as soon as its P99 is certainly
+    above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
+    LoadKilledError.
     """
-    counted = replace(_load(rig, workload, workload.counted_s, seed), prune_above_ms=prune_above_ms)
-    if tool.name == "wrk" and workload.warmup_s > 0:
-        # wrk2 needs none: it does not count its calibration.
-        warmup = _load(rig, workload, workload.warmup_s, seed + 1)
-        _run(rig, tool, warmup)
-
+    wanted = streams(
+        workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
+    )
     before = _counters(rig)
-    text = _run(rig, tool, counted)
+    results = _run_all(rig, tool, wanted)
     after = _counters(rig)
-    result = parse_output(text, tool, counted)
     metrics = _between(rig, before, after)
-    name = rig.load_generator.address.name
-    load_cpu = _load_cpu(result, threads_of(tool, counted), before[name], after[name])
-    metrics[name] = replace(metrics[name], load_cpu=load_cpu)
-    return Measurement(result, metrics)
+    for number, generator in enumerate(rig.load_generators):
+        name = generator.address.name
+        mine = [result for (g, _), result in zip(wanted, results, strict=True) if g == number]
+        part = merged(mine)
+        threads = sum(threads_of(tool, load) for g, load in wanted if g == number)
+        metrics[name] = replace(
+            metrics[name],
+            load_cpu=_load_cpu(part, threads, before[name], after[name]),
+            lag_ms=part.lag_ms,
+            clock_step_s=part.clock_step_s,
+        )
+    return Measurement(merged(results), metrics)
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
@@ -108,37 +116,33 @@ def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counter
     more than the host has. None where it is not known.
     """
     host_s = (after.cpu_total - before.cpu_total) / TICKS_PER_S
-    possible_s = min(threads * result.run_duration_s, host_s)
+    possible_s = min(threads * result.run_s, host_s)
     return None if result.cpu_s is None or possible_s <= 0 else result.cpu_s / possible_s
 
 
-def _load(rig: Rig, workload: Workload, duration_s: float, seed: int) -> Load:
-    return Load(
-        script=workload.name,
-        url=rig.cluster.url,
-        rate_rps=workload.rate_rps,
-        connections=workload.connections,
-        threads=workload.threads,
-        duration_s=duration_s,
-        seed=seed % 2**32,
-        timeout_s=workload.timeout_s,
-        dynamic_path=rig.cluster.dynamic_path,
-    )
+def _run_all(rig: Rig, tool: LoadTool, wanted: Sequence[Stream]) -> list[LoadResult]:
+    """The result of each stream. Several begin at the same time, by each generator's own clock."""
+    if len(wanted) > 1 and tool.name == "engine":
+        offsets, begin = clock_offsets(rig), time.time() + START_IN_S
+        names = [g.address.name for g in rig.load_generators]
+        wanted = [starting_at(one, begin + offsets[names[one[0]]]) for one in wanted]
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        running = [pool.submit(_run, rig.load_generators[g], tool, load) for g, load in wanted]
+        return [future.result() for future in running]
 
 
-def _run(rig: Rig, tool: LoadTool, load: Load) -> str:
-    seconds = planned_run_s(tool, load)
+def _run(generator: Host, tool: LoadTool, load: Load) -> LoadResult:
+    seconds = planned_run_s(tool, load) + START_IN_S
     # The load ends by itself, even when our connection is gone and nobody reads its output.
-    limit = str(seconds + LOAD_GRACE_S)
-    words = ["timeout", limit, "sh", "-c", command(tool, load, rig.load_directory)]
-    done = rig.load_generator.run(shlex.join(words), timeout_s=seconds + LOAD_GRACE_S + 10)
+    limit = f"{seconds + LOAD_GRACE_S:.0f}"
+    words = ["timeout", limit, "sh", "-c", command(tool, load, load_directory(generator))]
+    done = generator.run(shlex.join(words), timeout_s=seconds + LOAD_GRACE_S + 10)
+    name = generator.address.name
     if done.exit_code > KILLED:
         raise LoadKilledError(
-            rig.load_generator.address.name,
+            name,
             f"{tool.name} was ended by signal {done.exit_code - KILLED} while it sent the load",
         )
     if done.exit_code != 0:
-        raise CommandError(
-            rig.load_generator.address.name, f"{tool.name} ended with {done.exit_code}: {done.said}"
-        )
-    return done.stdout
+        raise CommandError(name, f"{tool.name} ended with {done.exit_code}: {done.said}")
+    return parse_output(done.stdout, tool, load)

@@ -36,10 +36,20 @@ _SOFTNET = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8}){2,}")
 _PROCESS = re.compile(r"[0-9]+ \(")
 """How the first process begins, and no counter."""
 
-NAMED = ("MemTotal", "MemAvailable", "ListenOverflows", "ListenDrops", "RetransSegs")
+NAMED = (
+    "MemTotal",
+    "MemAvailable",
+    "ListenOverflows",
+    "ListenDrops",
+    "RetransSegs",
+    "PassiveOpens",
+)
 """What is taken from the tables that name their numbers."""
 
-GROWING = ("uptime_s", "listen_overflows", "listen_drops", "retransmits", "pressure_us")
+GROWING = (
+    *("uptime_s", "listen_overflows", "listen_drops", "retransmits", "accepted"),
+    "pressure_us",
+)
 """The counters that never go back while a host runs."""
 
 
@@ -70,6 +80,7 @@ class Counters:
     listen_overflows: int
     listen_drops: int
     retransmits: int
+    accepted: int
     pressure_us: int
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
@@ -111,6 +122,7 @@ def parse_counters(text: str) -> Counters:
         listen_overflows=named["ListenOverflows"],
         listen_drops=named["ListenDrops"],
         retransmits=named["RetransSegs"],
+        accepted=named["PassiveOpens"],
         pressure_us=named.get("some", 0),  # there are kernels without it
         softnet_drops=drops,
         softnet_squeezes=squeezes,
@@ -200,6 +212,7 @@ def between(before: Counters, after: Counters, ours: Collection[str] | None = No
         listen_overflows=after.listen_overflows - before.listen_overflows,
         listen_drops=after.listen_drops - before.listen_drops,
         retransmits=after.retransmits - before.retransmits,
+        accepted=after.accepted - before.accepted,
         cpu_pressure=(after.pressure_us - before.pressure_us) / 1e6 / seconds,
         memory_before_mib=before.memory_used_kib / 1024,
         time_wait_before=before.time_wait,

@@ -6,6 +6,7 @@ from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
 from intop.hosts.answers import count
+from intop.hosts.fetch import INTERPRETER
 from intop.hosts.host import Host, output
 
 TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
@@ -24,6 +25,9 @@ NEEDED: dict[Role, tuple[str, ...]] = {
 
 USEFUL = ("ss", "ip")
 """What lets every host's connections and TCP metrics be looked at between trials."""
+
+ENGINE: dict[Role, tuple[str, ...]] = {"load-generator": (INTERPRETER,)}
+"""What our own load engine runs in. A host with wrk2 can do without."""
 
 PACKAGES = {"ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
 """Where programs are from, if not from coreutils."""
@@ -51,7 +55,7 @@ exit 0
 def readiness(host: Host) -> Readiness:
     """Ask the host. Raises CommandError when its answer makes no sense."""
     address = host.address
-    names = dict.fromkeys((*NEEDED[address.role], *USEFUL))
+    names = dict.fromkeys((*NEEDED[address.role], *USEFUL, *ENGINE.get(address.role, ())))
     stdin = "".join(f"{line}\n" for line in (address.state_dir, *names))
     answer = output(host, READINESS, stdin=stdin)
     try:

@@ -10,11 +10,14 @@ from typing import TypeVar
 
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
+from intop.domain.workload import LoadToolChoice, Workload
 from intop.errors import CommandError, HostError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.facts import facts, facts_and_nginx_conf, nginx_conf
 from intop.hosts.host import Connect, Host, output
-from intop.hosts.load import FIND_TOOL, PATHS_FILE, LoadTool, parse_found
+from intop.hosts.load.streams import streams
+from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
+from intop.hosts.load.types import PATHS_FILE, LoadTool
 from intop.hosts.nginx_conf import is_known
 
 T = TypeVar("T")
@@ -42,15 +45,20 @@ class Rig:
         return self.hosts[1]
 
     @property
-    def load_directory(self) -> str:
-        """Where the scripts lie on the load generator."""
-        return f"{self.load_generator.address.state_dir}/load"
+    def load_generators(self) -> tuple[Host, ...]:
+        """All hosts that send the load."""
+        return tuple(host for host in self.hosts if host.address.role == "load-generator")
 
     def on_all(self, work: Callable[[Host], T]) -> dict[str, T]:
         """The results of `work` by host name, done on all hosts at once."""
         with ThreadPoolExecutor(len(self.hosts)) as pool:
             results = list(pool.map(work, self.hosts))
         return {h.address.name: r for h, r in zip(self.hosts, results, strict=True)}
+
+
+def load_directory(generator: Host) -> str:
+    """Where the scripts lie on a load generator."""
+    return f"{generator.address.state_dir}/load"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,27 +140,40 @@ def why_not_accepted(cluster: Cluster, found: HostFacts) -> str:
     )
 
 
-def load_tool(rig: Rig) -> LoadTool:
-    """The load tool on the load generator. Raises what `tool_on` does."""
-    return tool_on(rig.load_generator)
+def load_tool(rig: Rig, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
+    """The tool that sends a workload, the same and at the same path on all load generators.
+
+    Raises CommandError for one that has none, or another than the first.
+    """
+    found = {g.address.name: tool_on(g, rig.cluster, workload, wanted) for g in rig.load_generators}
+    (first, tool), *others = found.items()
+    for name, other in others:
+        if other != tool:
+            mine, theirs = (f"{t.name} {t.version} ({t.path})" for t in (tool, other))
+            raise CommandError(
+                name,
+                f"has {theirs}, and {first} has {mine}: load generators that share a load need "
+                "the same",
+            )
+    return tool
 
 
-def tool_on(host: Host) -> LoadTool:
-    """The load tool on a host, wrk2 before wrk. Raises CommandError if it has none."""
-    tool = parse_found(output(host, FIND_TOOL))
-    if tool is None:
-        raise CommandError(
-            host.address.name,
-            "has neither wrk2 nor wrk on its PATH. On Debian and Ubuntu: apt-get install wrk",
-        )
+def tool_on(host: Host, cluster: Cluster, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
+    """The load tool on a host. Raises CommandError if it has none for this workload."""
+    # Its duration may not be known yet, and no tool is chosen by it.
+    loads = [load for _, load in streams(replace(workload, duration_s=1), cluster)]
+    tool = choose(parse_found(output(host, FIND_TOOL)), loads, wanted)
+    if isinstance(tool, str):
+        raise CommandError(host.address.name, tool)
     return tool
 
 
 def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
-    """Put the Lua scripts and the list of paths for slt on the load generator."""
+    """Put the Lua scripts and the list of paths for slt on all load generators."""
     files = {path.name: path.read_text() for path in sorted(directory.glob("*.lua"))}
     files[PATHS_FILE] = "".join(f"{path}\n" for path in paths)
-    rig.load_generator.put(rig.load_directory, files)
+    for generator in rig.load_generators:
+        generator.put(load_directory(generator), files)
 
 
 def clock_offsets(rig: Rig) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Settling: what the load before left behind is gone, or told of, before the next one begins."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from intop.errors import CommandError
 from intop.hosts.answers import count, lines
 from intop.hosts.host import SAID, Host
 from intop.hosts.rig import Rig
+from intop.hosts.sockets import Sock, load_sockets, nobody_listens, parse_sockets, port_of
 
 RESTART_LIMIT_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
@@ -36,21 +37,6 @@ OPEN = ("ESTAB", "CLOSE-WAIT")
 
 
 @dataclass(frozen=True)
-class Sock:
-    """A TCP socket as `ss` prints it: `local` and `peer` are ADDRESS:PORT."""
-
-    state: str
-    local: str
-    peer: str
-    inode: str
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What tells a connection from all others, whatever state it is in."""
-        return self.local, self.peer
-
-
-@dataclass(frozen=True)
 class Seen:
     """What one look at a host found; `unseen` says that `sockets` is not known, `unflushed` that
     its kernel did not forget.
@@ -71,8 +57,9 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     most `max_time_wait` sockets in TIME_WAIT. All kernels forget what they learned about their
     peers. Nothing is killed: sockets that appear meanwhile are somebody else's, and don't count.
 
-    Raises CommandError when nginx does not come back, or the load balancer can't be looked at or
-    does not forget.
+    Raises CommandError when nginx does not come back, or does not listen within `limit_s` in the
+    network namespace whose keys are set; or when the load balancer can't be looked at or does not
+    forget.
     """
     before = _restart(rig)
     balancer = rig.load_balancer.address.name
@@ -85,30 +72,17 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
             ends = {s.ends for s in _busy(rig.cluster, name, found.sockets)}
             leftovers[name] = leftovers.get(name, ends) & ends
         problems = _problems(leftovers, seen, max_time_wait)
-        if not problems or time.monotonic() > deadline:
+        listens = bool(load_sockets(rig.cluster, seen[balancer].sockets))
+        if (listens and not problems) or time.monotonic() > deadline:
             break
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_S)
+    if not listens:
+        raise CommandError(
+            balancer, f"after `{rig.cluster.nginx_restart}`, {nobody_listens(rig.cluster)}"
+        )
     kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
     return "; ".join([*problems, *kept, *_unknown(seen)])
-
-
-def parse_sockets(listed: Sequence[str]) -> tuple[Sock, ...]:
-    """Sockets from the lines that `ss -Htane` prints; what is no socket is left out."""
-    found = []
-    for line in listed:
-        words = line.split()
-        if len(words) >= 5 and words[1].isdigit() and words[2].isdigit():
-            inode = next((w.removeprefix("ino:") for w in words if w.startswith("ino:")), "")
-            local, peer = (_plain(word) for word in words[3:5])
-            found.append(Sock(words[0], local, peer, inode))
-    return tuple(found)
-
-
-def _plain(end: str) -> str:
-    """Without brackets, and in IPv4's form where an IPv6 socket carries it."""
-    address, _, port = end.rpartition(":")
-    return f"{address.strip('[]').removeprefix('::ffff:')}:{port}"
 
 
 def _restart(rig: Rig) -> tuple[Sock, ...]:
@@ -149,23 +123,19 @@ def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:
     """The sockets that would be felt in the next load, if they were of the load before.
 
     An open connection is of the load where it ends at the load balancer's port, as the URL has it.
-    The load generator may have others, of other clusters; it knows ours where the URL has the
+    A load generator may have others, of other clusters; it knows ours where the URL has the
     load balancer's address, not its name.
     """
-    target = f"{urlsplit(cluster.url).hostname}{_port(cluster)}"
+    port = f":{port_of(cluster)}"
+    target = f"{urlsplit(cluster.url).hostname}{port}"
+    generators = {address.name for address in cluster.load_generators}
 
     def is_load(sock: Sock) -> bool:
         if name == cluster.load_balancer.name:
-            return sock.local.endswith(_port(cluster))
-        return name == cluster.load_generator.name and sock.peer == target
+            return sock.local.endswith(port)
+        return name in generators and sock.peer == target
 
     return [s for s in sockets if s.state in SENDING or (s.state in OPEN and is_load(s))]
-
-
-def _port(cluster: Cluster) -> str:
-    """How the end of a connection at the load balancer ends, such as ":80"."""
-    url = urlsplit(cluster.url)
-    return f":{url.port or (443 if url.scheme == 'https' else 80)}"
 
 
 def _problems(
@@ -187,10 +157,7 @@ def _problems(
 
 def _kept_listening(cluster: Cluster, before: Collection[Sock], now: Collection[Sock]) -> list[str]:
     """What to say where nginx listens on a socket that it had before."""
-    old, new = (
-        {s.inode for s in some if s.state == "LISTEN" and s.local.endswith(_port(cluster))}
-        for some in (before, now)
-    )
+    old, new = ({s.inode for s in load_sockets(cluster, some)} for some in (before, now))
     if not old & new:
         return []
     return [

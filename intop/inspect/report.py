@@ -31,9 +31,11 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
+from intop.inspect.pipeline import steps
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
+from intop.run.prospect import Prospect
 from intop.stages.blocks import judged_pairs
 from intop.version import __version__
 
@@ -63,6 +65,7 @@ def gather(context: Context) -> Report:
         tool_version=__version__,
         tool_versions=tuple(dict.fromkeys(v for _, versions in gathered for v in versions)),
         level=context.study.budget.level,
+        pipeline=steps(),
         findings=findings,
         compared=compared,
         not_compared=why,
@@ -106,9 +109,8 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         refused_trials=refused_trials(attempts),
         offered=0 if offer is None else len(offer.space.parameters),
         refused_keys=() if offer is None else refused_keys(offer.refused),
-        missing=(),
+        missing=_missing(task),
     )
-    found = replace(found, missing=_missing(task, found))
     return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
 
 
@@ -158,24 +160,20 @@ def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared 
         return None, str(error)
 
 
-def _missing(task: Task, found: Findings) -> tuple[Missing, ...]:
-    """What a campaign has in the end, and this one has not yet."""
-    budget = task.context.study.budget
-    gain = found.verdict is not None and found.verdict.outcome == "gain"
-    wanted = (
-        ("importance of the parameters", "screen", found.ranking is None),
-        ("refinement", "refine", found.refined is None and bool(budget.refine_trials)),
-        ("models", "train", found.training is None),
-        ("search", "search", found.search is None),
-        ("verdict", "verify", found.verdict is None),
-        ("ablation", "explain", gain and found.explanation is None),
-    )
-    return tuple(
-        Missing(
-            what=what,
-            stage=stage,
-            command=f"intop {stage} --arch {task.subject.arch} --workload {task.workload.name}",
-        )
-        for what, stage, lacks in wanted
-        if lacks
-    )
+def _missing(task: Task) -> tuple[Missing, ...]:
+    """What a campaign has in the end, and this one has not yet.
+
+    Whether what needs a verdict will be wanted shows by the verdict only.
+    """
+    prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
+    found: dict[str, Missing] = {}
+    for stage in registry.in_tune():
+        is_open = prospect.verdict is None and "judge" in stage.needs
+        if stage.is_left(prospect) and not is_open and stage.command not in found:
+            command = f"intop {stage.command} --arch {task.subject.arch}"
+            found[stage.command] = Missing(
+                what=stage.finds,
+                stage=stage.command,
+                command=f"{command} --workload {task.workload.name}",
+            )
+    return tuple(found.values())

@@ -25,7 +25,7 @@ PACKAGES: Mapping[tuple[str, ...], str] = {
     ("sshd",): "openssh-server",
     ("ssh-keygen",): "openssh-client",
     ("nginx",): "nginx",
-    ("wrk2", "wrk"): "wrk",
+    ("luajit",): "luajit",
 }
 """Programs (one of each group is enough) and Debian's packages that bring them."""
 

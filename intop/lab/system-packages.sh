@@ -16,7 +16,7 @@ need python3 python3
 ldconfig -p | grep -q 'libgomp\.so\.1 ' || packages="$packages libgomp1"
 case " $* " in *" lab "*)
     need nginx nginx
-    need wrk wrk
+    need luajit luajit
     need sshd openssh-server
     need ssh openssh-client
     need ip iproute2

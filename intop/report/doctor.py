@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
-from intop.report.document.columns import numbers, texts
+from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
 from intop.report.text import few
@@ -31,9 +31,10 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
     wrong = [f"WARNING  {warning}" for warning in found.warnings]
     wrong += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
+    paths = (_paths(found),) if found.fetched else ()
     return Section(
         title=f"{found.arch}: hosts",
-        blocks=(_hosts(found), Notes(tuple(lines)), Verbatim(tuple(wrong))),
+        blocks=(_hosts(found), Notes(tuple(lines)), *paths, Verbatim(tuple(wrong))),
     )
 
 
@@ -56,6 +57,27 @@ def _hosts(found: Diagnosis) -> Table:
                 f"{host.clock_offset_s:+.2f} s",
             )
             for host in found.hosts
+        ),
+    )
+
+
+def _paths(found: Diagnosis) -> Table:
+    """What each path of the loads answers, asked for once from the load generator."""
+    return Table(
+        columns=(
+            *texts("path asked for once"),
+            *numbers("status"),
+            Column("bytes", "count"),
+            Column("time", unit="ms"),
+        ),
+        rows=tuple(
+            (
+                one.path,
+                str(one.status) if one.status else one.problem,
+                one.bytes if one.status else None,
+                1000 * one.seconds if one.status else None,
+            )
+            for one in found.fetched
         ),
     )
 

@@ -140,7 +140,7 @@ def _drawn(found: Verdict) -> Table:
 
 def _notes(sides: SideBySide) -> Notes:
     counts = sides.requests
-    latencies = f"Latencies of all answered requests ({counts.default:.0f} and {counts.tuned:.0f})"
+    latencies = f"Latencies of all requests ({counts.default:.0f} and {counts.tuned:.0f})"
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
     return Notes(
         (

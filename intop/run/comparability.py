@@ -9,7 +9,8 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.probing import HostFacts, Probe, changes, space_of
 from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.errors import IncomparableError
-from intop.hosts.load import LoadTool, script_fingerprint
+from intop.hosts.load.tools import script_fingerprint
+from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import fingerprint
 from intop.hosts.rig import ClusterFacts
 from intop.resources import shipped
@@ -42,15 +43,16 @@ def conditions_of(task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadT
         script=script_fingerprint(shipped("lua"), workload.name),
         rate_rps=workload.rate_rps,
         connections=workload.connections,
-        threads=workload.threads,
+        threads=workload.threads if tool.name == "wrk2" else 1,
         duration_s=workload.counted_s,
         timeout_s=workload.timeout_s,
         link=cluster.link,
         paths=_in_short(asked_paths(task, cluster)),
         emulation=cluster.emulation,
+        traffic=workload.traffic,
         cpus=balancer.cpus,
         nginx_conf="" if facts.nginx_conf is None else fingerprint(facts.nginx_conf, addresses),
-        generator=_in_words([cluster.load_generator], facts),
+        generator=_in_words(cluster.load_generators, facts),
         backends=_in_words(cluster.backends, facts, nginx=True),
     )
 

@@ -1,7 +1,8 @@
-"""doctor: can every host be reached, read and measured, and what is out of bounds?
+"""doctor: can every host be reached, read and measured, do all paths answer, and what is out of
+bounds?
 
-Read-only, unless it is asked to write keys' own values back to them. A campaign asks the same
-before its first trial on an architecture.
+Read-only but for the load scripts, which are put on the load generator, unless it is asked to write
+keys' own values back to them. A campaign asks the same before its first trial on an architecture.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,16 +19,21 @@ from intop.domain.diagnosis import (
     lost_choices,
     ranges_of,
 )
+from intop.domain.fetched import Fetched
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
-from intop.errors import HostError, IntopError
+from intop.domain.workload import Workload
+from intop.errors import HostError, IntopError, LoadOutputError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts
+from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
+from intop.hosts.sockets import listening, nobody_listens, port_of
 from intop.report.numbers import counted
 from intop.report.text import few
+from intop.run import load_paths
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
 
@@ -36,6 +42,11 @@ CLOCK_TOLERANCE_S = 2.0
 
 MIN_FREE_MIB = 16
 """For the snapshot and the load scripts, which take less than one; the rest is for others."""
+
+INSTALL_ENGINE = (
+    f"on Debian and Ubuntu: apt-get install {INTERPRETER}; on Fedora and, from EPEL, on RHEL: "
+    f"dnf install {INTERPRETER}"
+)
 
 
 @dataclass
@@ -48,6 +59,7 @@ class _Examined:
     cluster: Cluster
     hosts: list[HostDiagnosis] = field(default_factory=list)
     load_tool: str = ""
+    fetched: tuple[Fetched, ...] = ()
     probe: Probe | None = None
     tried: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
@@ -60,14 +72,21 @@ class _Examined:
 
 
 def examine(
-    clusters: Sequence[Cluster], study: Study, connect: Connect, *, writes: bool = False
+    clusters: Sequence[Cluster],
+    study: Study,
+    connect: Connect,
+    *,
+    workloads: Iterable[Workload] | None = None,
+    writes: bool = False,
 ) -> list[Diagnosis]:
     """Ask every host of the replicas of an architecture; whatever is wrong is in the reports.
 
-    `writes` also writes keys of the load balancers their own values, under the guard, to see
-    whether they are taken. Nothing is raised.
+    Every path of the workloads (the study's, unless others are given) is asked for once, from the
+    load generator. `writes` also writes keys of the load balancers their own values, under the
+    guard, to see whether they are taken. Nothing is raised.
     """
-    found = [_examined(cluster, study, connect, writes) for cluster in clusters]
+    loads = tuple(study.workloads.values() if workloads is None else workloads)
+    found = [_examined(cluster, study, connect, loads, writes) for cluster in clusters]
     for other in found[1:]:
         _compare(found[0], other, study)
     return [_diagnosis(one, found, study) for one in found]
@@ -82,7 +101,12 @@ def check_ready(task: Task) -> None:
     context, arch = task.context, task.subject.arch
     if not task.store.is_empty(task.subject.campaign, arch):
         return
-    found = examine(clusters_of(context.study, arch), context.study, context.connect)
+    found = examine(
+        clusters_of(context.study, arch),
+        context.study,
+        context.connect,
+        workloads=context.workloads,
+    )
     ask = f"intop doctor --arch {arch}"
     if count := sum(len(one.warnings) for one in found):
         context.progress.say(f"{arch}: {counted(count, 'warning')}: {ask}")
@@ -97,7 +121,13 @@ def check_ready(task: Task) -> None:
     context.progress.say(f"{arch}: the cluster is not ready; it goes on by --force:\n{problems}")
 
 
-def _examined(cluster: Cluster, study: Study, connect: Connect, writes: bool) -> _Examined:
+def _examined(
+    cluster: Cluster,
+    study: Study,
+    connect: Connect,
+    workloads: Sequence[Workload],
+    writes: bool,
+) -> _Examined:
     found = _Examined(cluster)
     with ExitStack() as stack:
         hosts: list[Host] = []
@@ -110,12 +140,18 @@ def _examined(cluster: Cluster, study: Study, connect: Connect, writes: bool) ->
                 report = _report(host, cluster)
                 found.hosts.append(report)
                 _judge(host.address, report, found)
+                if host.address.role == "load-balancer":
+                    _judge_listening(host, report.readiness, found)
         if len(hosts) < len(cluster.hosts):
             return found
         rig = Rig(cluster, tuple(hosts))
         with _noting(found.problems):
-            tool = load_tool(rig)
-            found.load_tool = f"{tool.name} {tool.version}"
+            tools = [load_tool(rig, w, study.load_tool) for w in workloads]
+            found.load_tool = ", ".join(dict.fromkeys(f"{t.name} {t.version}" for t in tools))
+        for host, report in zip(hosts, found.hosts, strict=False):
+            if host.address.role == "load-generator":
+                with _noting(found.problems):
+                    _judge_load(host, report.readiness, workloads, found)
         with _noting(found.problems):
             found.probe = _probe(rig, study)
             if writes:
@@ -128,7 +164,7 @@ def _noting(problems: list[str]) -> Iterator[None]:
     """What goes wrong with a host becomes a problem, and the rest is still looked at."""
     try:
         yield
-    except HostError as error:
+    except (HostError, LoadOutputError) as error:
         problems.append(str(error))
 
 
@@ -164,18 +200,62 @@ def _judge(address: HostAddress, report: HostDiagnosis, found: _Examined) -> Non
             )
     if is_balancer and not report.facts.nginx:
         found.problems.append(f"{name}: has no nginx on its PATH")
-    needed = [program for program in has.lacks if program in NEEDED[address.role]]
+    lacks = [program for program in has.lacks if program != INTERPRETER]
+    needed = [program for program in lacks if program in NEEDED[address.role]]
     if needed:
         found.problems.append(f"{name}: has no {', '.join(needed)}: {_installing(needed)}")
-    elif has.lacks:
+    elif lacks:
         found.warnings.append(
-            f"{name}: has no {', '.join(has.lacks)}, so what a load leaves behind there is not "
-            f"seen: {_installing(has.lacks)}"
+            f"{name}: has no {', '.join(lacks)}, so what a load leaves behind there is not "
+            f"seen: {_installing(lacks)}"
         )
     if address.role != "backend":
         found.problems += _storing(address, has)
     if is_balancer:
         found.warnings += _others_at_work(report)
+
+
+def _judge_load(
+    host: Host, has: Readiness, workloads: Sequence[Workload], found: _Examined
+) -> None:
+    """What each path of a load answers to a load generator."""
+    name, cluster = host.address.name, found.cluster
+    if INTERPRETER in has.lacks and found.load_tool:
+        found.warnings.append(
+            f"{name}: has no {INTERPRETER}, so what the paths answer was not looked at: "
+            f"{INSTALL_ENGINE}"
+        )
+    needed = {INTERPRETER, *NEEDED["load-generator"]}
+    if needed.intersection(has.lacks) or not has.can_store:
+        return
+    with _noting(found.problems):
+        # A folder of our own: a campaign may be at work with the scripts of another version.
+        directory = f"{host.address.state_dir}/doctor"
+        paths = load_paths.paths_of(workloads, cluster)
+        found.fetched = fetch(host, directory, cluster.url, paths)
+    found.problems += load_paths.problems(cluster, found.fetched)
+    found.warnings += load_paths.warnings(cluster, found.fetched)
+
+
+def _judge_listening(host: Host, has: Readiness, found: _Examined) -> None:
+    """Who takes the load on the load balancer, where its keys have an effect on it."""
+    name, cluster = host.address.name, found.cluster
+    if "ss" in has.lacks:
+        return
+    sockets = listening(host, cluster)
+    if sockets is None:
+        return
+    if not sockets:
+        found.problems.append(f"{name}: {nobody_listens(cluster)}")
+        return
+    programs = {program for sock in sockets for program in sock.programs}
+    if programs and programs.isdisjoint({"nginx", *cluster.programs}):
+        found.problems.append(
+            f"{name}: {', '.join(sorted(programs))} listens on port {port_of(cluster)}, and not "
+            "nginx. If it passes connections on to a container, tuned keys don't act on nginx "
+            "there: give the container the host's network (docker run --network host). If it "
+            "serves in nginx's place, name it in programs of the cluster"
+        )
 
 
 def _installing(programs: Collection[str]) -> str:
@@ -288,6 +368,7 @@ def _diagnosis(one: _Examined, found: Sequence[_Examined], study: Study) -> Diag
         arch=one.cluster.arch,
         link=one.cluster.link,
         load_tool=one.load_tool,
+        fetched=one.fetched,
         hosts=tuple(hosts),
         offered=tuple(p.key for p in offered),
         ranges={p.key: ranges_of(p) for p in offered if p.is_numeric},

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from intop.domain.agreement import Agreement
 from intop.domain.trial import PlannedTrial, Trial
@@ -24,8 +24,8 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
     The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
     before the stage's `start` are left alone. Trials are measured on the testbeds that are open
     already (`on`), or on all replicas that agree, which are connected to when the first trial is
-    due. Raises BaselineError when the default can't be measured, IntopError when too many trials
-    fail, and what connecting and the stage do.
+    due. Raises BaselineError when the default can't be measured or does not carry the load,
+    IntopError when too many trials fail, and what connecting and the stage do.
     """
     task = stage.task
     plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
@@ -34,18 +34,18 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
     shown = 0
     with _Testbeds(task, on) as testbeds:
         try:
-            while batch := stage.ask(_so_far(task, plan, made, testbeds)):
+            while batch := stage.ask(_so_far(stage, plan, made, testbeds)):
                 stored = {p.index for p in plan}
                 if new := [p for p in (*batch.trials, *batch.later) if p.index not in stored]:
                     task.store.write_plan(task.subject, stage.name, new)
                 plan += new
-                due = [p for p in batch.trials if not is_settled(task, made.get(p.index))]
+                due = [p for p in batch.trials if not is_settled(stage, made.get(p.index), made)]
                 if not due:
                     raise RuntimeError(f"{stage.name} asks for what is measured already")
                 ready = testbeds.ready()
                 if shown != len(plan):
                     shown = len(plan)
-                    done = len(_settled(task, plan, made))
+                    done = len(_settled(stage, plan, made))
                     task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
                 measure(ready, stage, due, made)
         finally:
@@ -59,18 +59,23 @@ def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
 
 
 def _so_far(
-    task: Task, plan: Sequence[PlannedTrial], made: Mapping[int, Trial], testbeds: "_Testbeds"
+    stage: Stage[Any],
+    plan: Sequence[PlannedTrial],
+    made: Mapping[int, Trial],
+    testbeds: "_Testbeds",
 ) -> SoFar:
     return SoFar(
         plan=tuple(plan),
-        trials=_settled(task, plan, made),
+        trials=_settled(stage, plan, made),
         testbed=lambda: testbeds.ready()[0],
     )
 
 
-def _settled(task: Task, plan: Sequence[PlannedTrial], made: Mapping[int, Trial]) -> list[Trial]:
+def _settled(
+    stage: Stage[Any], plan: Sequence[PlannedTrial], made: Mapping[int, Trial]
+) -> list[Trial]:
     trials = [made[p.index] for p in plan if p.index in made]
-    return [trial for trial in trials if is_settled(task, trial)]
+    return [trial for trial in trials if is_settled(stage, trial, made)]
 
 
 class _Testbeds:

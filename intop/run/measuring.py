@@ -9,6 +9,7 @@ from typing import Any
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
+from intop.run.overload import doubted, is_repeated
 from intop.run.pruner import prune_above_ms
 from intop.run.stage import Stage
 from intop.run.testbed import Testbed
@@ -25,15 +26,17 @@ def measure(
 ) -> None:
     """Measure what is due, and add the last attempt at each trial to `made`, by its index.
 
-    A disturbed trial is put off until all else is measured, and then waits for quiet. Raises
-    BaselineError when the default can't be measured, IntopError when too many of the trials in
-    `made` have failed, UnreachableError when a host is lost.
+    A disturbed trial is put off until all else is measured, and then waits for quiet. A stage's
+    first default is measured again at once when it is overloaded. Raises BaselineError when the
+    default can't be measured or is overloaded twice in a row, IntopError when too many of the
+    trials in `made` have failed, UnreachableError when a host is lost.
     """
     task = stage.task
     queues = {one.name: deque[PlannedTrial]() for one in testbeds}
     for planned in due:
         queues[testbeds[planned.turn % len(testbeds)].name].append(planned)
     running: dict[Future[Trial], Testbed] = {}
+    repeated: dict[int, Trial] = {}
 
     def begin(testbed: Testbed) -> None:
         if queue := queues[testbed.name]:
@@ -55,22 +58,29 @@ def measure(
                     if _is_due_again(task, trial):
                         testbed.check_connections()
                         queues[testbed.name].append(trial.planned)
-                    _check_failures(stage, trial, made)
+                    elif is_repeated(stage, trial, made, repeated):
+                        queues[testbed.name].appendleft(trial.planned)
+                    else:
+                        task.context.progress.step(_described(trial))
+                        _check_failures(stage, trial, made)
                     begin(testbed)
         except BaseException:  # Ctrl-C too
             _abandon(task, running)
             raise
 
 
-def is_settled(task: Task, trial: Trial | None) -> bool:
-    """Whether a planned trial needs no further attempt.
+def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]) -> bool:
+    """Whether a planned trial needs no further attempt; `made` has the stage's trials by index.
 
-    It needs one when it was disturbed and has attempts left, and when the default failed: nothing
-    can do without that.
+    It needs one when it was disturbed and has attempts left, and when it is a default that ended
+    the stage: one that failed, or the last of those that were overloaded. Nothing can do without a
+    default, and what ended the stage is a cluster that somebody has mended since.
     """
-    if trial is None or _is_due_again(task, trial):
+    if trial is None or _is_due_again(stage.task, trial):
         return False
-    return trial.status != "failed" or not trial.configuration.is_default
+    if trial.status == "failed" and trial.configuration.is_default:
+        return False
+    return doubted(stage, trial, made) is None
 
 
 def _is_due_again(task: Task, trial: Trial) -> bool:
@@ -94,14 +104,12 @@ def _abandon(task: Task, running: Mapping[Future[Trial], Testbed]) -> None:
 
 
 def _keep(task: Task, trial: Trial, made: dict[int, Trial]) -> None:
-    """Store a trial, and report it."""
+    """Store a trial, and say what went wrong with it."""
     task.store.add(task.subject, trial)
     made[trial.planned.index] = trial
     progress = task.context.progress
     if trial.status in ("disturbed", "failed"):
         progress.say(f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}")
-    if not _is_due_again(task, trial):
-        progress.step(_described(trial))
 
 
 def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> None:

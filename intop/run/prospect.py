@@ -8,11 +8,12 @@ from functools import cached_property
 from intop.config.study import Study
 from intop.domain.campaign_status import Place
 from intop.domain.cluster import LabSpec
+from intop.domain.overload import is_doubted
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget, Workload
-from intop.hosts.load import calibration_of
+from intop.hosts.load.wrk2 import calibration_s
 from intop.run import effort
 from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
@@ -68,9 +69,19 @@ class Prospect:
         """Whether a result of this type is stored."""
         return KINDS.get(result) in self.kinds
 
-    def is_measured(self, places: Iterable[Place]) -> bool:
-        """Whether all of these have their trials, none of which is measured again."""
-        return all(place.is_done(self.budget.retries) for place in places)
+    def is_measured(self, places: Iterable[Place], *, ends_by_overload: bool = False) -> bool:
+        """Whether all of these have their trials, none of which is measured again.
+
+        The default is, where it ended its stage: by a failure, or by an overload if the stage
+        `ends_by_overload`, as `measuring.is_settled` has it.
+        """
+        made = tuple(places)
+        if not all(place.is_done(self.budget.retries) for place in made):
+            return False
+        defaults = [place for place in made if place.configuration.is_default]
+        if any(place.status == "failed" for place in defaults):
+            return False
+        return not (ends_by_overload and any(_is_doubted(place, defaults) for place in defaults))
 
     @property
     def replicas(self) -> int:
@@ -87,14 +98,22 @@ class Prospect:
         return "guest" if replica.kind == "vm" else "lab"
 
     def trial(self, duration_s: float) -> Span:
-        """A trial on one replica, by wrk in a lab, and with wrk2's calibration on hosts."""
+        """A trial on one replica. Where the study names wrk2, its calibration is in it."""
         load = self.workload
-        before = (
-            calibration_of(load.connections, load.threads) if self.kind == "own" else load.warmup_s
-        )
-        # Both tools take whole seconds.
-        run_s = math.ceil(before + duration_s)
+        is_wrk2 = self.study.load_tool == "wrk2"
+        before = calibration_s(load.connections, load.threads) if is_wrk2 else load.warmup_s
+        run_s = math.ceil(before + duration_s)  # wrk2 takes whole seconds
         return effort.trial(self.kind, run_s, load.rate_rps, self.budget)
+
+
+def _is_doubted(place: Place, defaults: Iterable[Place]) -> bool:
+    """Whether this default ended its stage, among all defaults of it."""
+    before = {
+        p.index: p.status
+        for p in defaults
+        if p.usable and p.status is not None and p.replica == place.replica
+    }
+    return is_doubted(place.index, before)
 
 
 def designed(configurations: int, every: int, replicas: int) -> int:

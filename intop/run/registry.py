@@ -35,6 +35,11 @@ def stages() -> "tuple[type[AnyStage], ...]":
     return tuple(map(stage, STAGES))
 
 
+def in_tune() -> "tuple[type[AnyStage], ...]":
+    """Those of `tune`. What prepares a campaign belongs to the first of them that measures."""
+    return tuple(s for s in stages() if not (s.of_its_own or s.prepares))
+
+
 @cache
 def _loaded(place: str) -> "type[AnyStage]":
     module, _, name = place.partition(":")

@@ -92,6 +92,11 @@ class Stage(ABC, Generic[R]):
     command: ClassVar[str]
     result_type: ClassVar[type]
     needs: ClassVar[tuple[str, ...]] = ()
+    finds: ClassVar[str] = ""
+    """What its result is called where that is missing."""
+    hands_on: ClassVar[tuple[str, ...]] = ()
+    """The paper's names of its result, for static and dynamic requests where they differ."""
+    is_of_the_paper: ClassVar[bool] = True
     measures: ClassVar[bool] = True
     of_its_own: ClassVar[bool] = False
     prepares: ClassVar[bool] = False
@@ -102,6 +107,9 @@ class Stage(ABC, Generic[R]):
     """Whether its trials look for good configurations. The bad ones are pruned."""
     ends_by_failures: ClassVar[bool] = True
     """Whether more than `max_failures` failed trials end it. Else a failure is a result."""
+    ends_by_overload: ClassVar[bool] = True
+    """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
+    Else that is a result, such as at a rate that is to be too much."""
     start: int = 0
     """The first place of the plan that it goes by. Those before were given up for later ones."""
 
@@ -143,6 +151,11 @@ class Stage(ABC, Generic[R]):
         """Whether what was found before it leaves it nothing to do."""
         del prospect
         return False
+
+    @classmethod
+    def is_left(cls, prospect: Prospect) -> bool:
+        """Whether `tune` would still carry it out."""
+        return cls.is_wanted(prospect) and not (cls.is_done(prospect) or cls.is_idle(prospect))
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:

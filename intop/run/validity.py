@@ -1,6 +1,6 @@
 """Whether a measurement says something about its configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from intop.domain.trial import HostMetrics, Status
@@ -10,6 +10,13 @@ RATE_TOLERANCE = 0.95
 
 ERROR_TOLERANCE = 0.01
 """The share of requests that may fail before the configuration counts as overloaded."""
+
+
+LAG_FLOOR_MS = 2.0
+"""A load generator may always be so late for its own slots: less is the noise of any machine."""
+
+CLOCK_STEP_S = 0.05
+"""By so much a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +61,59 @@ def disturbance(
     return ""
 
 
+def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: float) -> str:
+    """Which load generator spoilt its own figures, "" where none did.
+
+    It did where it noticed a slot later than `max_lag` times P99, for one slot in a hundred; or
+    where its clock was set meanwhile.
+    """
+    for name, metric in metrics.items():
+        lag_ms = metric.lag_ms or 0.0
+        if lag_ms > max(LAG_FLOOR_MS, max_lag * p99_ms):
+            return (
+                f"{name}: the load generator was itself {lag_ms:.1f} ms late for one request in a "
+                f"hundred, more than max_lag ({max_lag:.0%}) of P99 ({p99_ms:.1f} ms): something "
+                "else ran in its place, or it needs a lower rate"
+            )
+        if abs(metric.clock_step_s or 0.0) > CLOCK_STEP_S:
+            return f"{name}: its clock was set by {metric.clock_step_s:+.3f} s during the load"
+    return ""
+
+
+def idle_backend(metrics: Mapping[str, HostMetrics], backends: Collection[str]) -> str:
+    """Which backend took no part in the load, "" where all did.
+
+    nginx is restarted before each load, so each backend that takes part accepts a connection.
+    """
+    accepted = {name: metrics[name].accepted for name in backends if name in metrics}
+    busiest = max(accepted, key=lambda name: accepted[name] or 0, default="")
+    for name, count in accepted.items():
+        if count == 0 and (accepted[busiest] or 0) > 0:
+            return (
+                f"{name}: accepted no connection during the load, and {busiest} accepted "
+                f"{accepted[busiest]}: is its server up? (A spare one doesn't belong in backends.)"
+            )
+    return ""
+
+
 def judge(
     *,
     requests: int,
+    p99_ms: float,
     achieved_rps: float,
     rate_rps: float,
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
+    backends: Collection[str],
     max_steal: float,
     max_steal_cores: float,
     max_foreign_cores: float,
     max_load_cpu: float,
+    max_lag: float,
     pruned: str = "",
 ) -> Validity:
-    """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share.
+    """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share, and
+    `max_lag` one of P99.
 
     `pruned` says why the load was stopped before its end; it is empty where it was not. The rate
     and the metrics are those of the part that ran.
@@ -87,9 +133,11 @@ def judge(
     )
     if problem:
         return Validity("disturbed", problem)
-    if requests == 0:
-        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
     failed = sum(errors.values())
+    if requests <= failed:
+        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
+    if problem := late_generator(metrics, p99_ms, max_lag) or idle_backend(metrics, backends):
+        return Validity("disturbed", problem)
     is_failing = failed > ERROR_TOLERANCE * requests
     # Connections that are refused and made anew keep the load tool busy, too.
     for name, metric in metrics.items():
@@ -98,7 +146,7 @@ def judge(
                 "disturbed",
                 f"{name}: the load generator used {metric.load_cpu:.0%} of the CPU time that its "
                 f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
-                f"it needs more threads, or a lower rate",
+                f"it needs a lower rate, or another load generator (wrk2: more threads)",
             )
     if pruned:
         return Validity("pruned", pruned)

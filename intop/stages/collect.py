@@ -38,6 +38,8 @@ class Collect(Stage[Collected]):
     name = "collect"
     description = "configurations that fill the space of these"
     command = "collect"
+    finds = "configurations"
+    hands_on = ("SDS", "DDS")
     result_type = Collected
     explores = True
 
@@ -121,7 +123,9 @@ class Collect(Stage[Collected]):
     def is_done(cls, prospect: Prospect) -> bool:
         """It stores no result: what is measured, and what has begun after it, tell."""
         places = prospect.places(cls.name)
-        if not places or not prospect.is_measured(places):
+        if not places:
+            return False
+        if not prospect.is_measured(places, ends_by_overload=cls.ends_by_overload):
             return False
         after = prospect.has(Training) or bool(prospect.places("refine"))
         return after or len(places) >= cls.expected(prospect).trials

@@ -45,6 +45,7 @@ class MultiArm(InRounds[Contest]):
     result_type = Contest
     of_its_own = True
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(
         self,

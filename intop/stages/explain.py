@@ -60,11 +60,14 @@ class Explain(Stage[Explanation]):
     """
 
     name = "explain"
-    description = "the winner with and without each change, and the smallest set's verdict"
+    description = "the fewest changes that keep the gain"
     command = "explain"
+    finds = "ablation"
+    is_of_the_paper = False
     result_type = Explanation
     needs = ("judge",)
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(self, task: Task, verdict: Verdict) -> None:
         super().__init__(timed(task))

@@ -59,6 +59,9 @@ class Refine(Stage[Refined]):
     name = "refine"
     description = "the configurations that tell most"
     command = "refine"
+    finds = "refinement"
+    hands_on = ("SDS", "DDS")
+    is_of_the_paper = False
     result_type = Refined
     needs = ("collect",)
     explores = True

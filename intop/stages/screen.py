@@ -42,6 +42,8 @@ class Screen(Stage[Ranking]):
     name = "screen"
     description = "which parameters matter"
     command = "screen"
+    finds = "importance of the parameters"
+    hands_on = ("SRP", "DRP")
     result_type = Ranking
     explores = True
 

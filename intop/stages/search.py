@@ -40,6 +40,8 @@ class GlobalSearch(Stage[Search]):
     name = "search"
     description = "configurations that the models promise most of"
     command = "search"
+    finds = "search"
+    hands_on = ("winners",)
     result_type = Search
     needs = ("train",)
     measures = False

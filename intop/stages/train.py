@@ -36,6 +36,8 @@ class Train(Stage[Training]):
     name = "train"
     description = "models that predict P99 from a configuration"
     command = "train"
+    finds = "models"
+    hands_on = ("STM", "DTM")
     result_type = Training
     needs = ("collect",)
     measures = False

@@ -409,6 +409,7 @@ class Crossing(InRounds[Crosswise]):
     needs = ("judge",)
     of_its_own = True
     ends_by_failures = False
+    ends_by_overload = False
 
     def __init__(self, machine: _Machine, series: int, rounds: int | None) -> None:
         super().__init__(timed(machine.task))

@@ -13,7 +13,7 @@ from intop.domain.verdict import Verdict
 from intop.run.context import Context, Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
-from intop.run.registry import stages
+from intop.run.registry import in_tune
 
 T = TypeVar("T")
 
@@ -51,14 +51,8 @@ def tune(context: Context, done: Callable[[Tuned], None]) -> list[Tuned]:
 
 def _tuned(task: Task) -> Tuned:
     study, store, subject = task.context.study, task.store, task.subject
-    for stage in stages():
-        # Stages that prepare a campaign belong to the first one that measures.
-        if stage.of_its_own or stage.prepares:
-            continue
-        prospect = Prospect.of(study, task.workload, subject, store)
-        if not (
-            stage.is_done(prospect) or stage.is_idle(prospect) or not stage.is_wanted(prospect)
-        ):
+    for stage in in_tune():
+        if stage.is_left(Prospect.of(study, task.workload, subject, store)):
             execute(stage.begin(task))
     return Tuned(
         arch=subject.arch,

@@ -60,6 +60,9 @@ class Pick(InRounds[Picked]):
     name = "pick"
     description = "which candidate is the best"
     command = "verify"
+    finds = "verdict"
+    hands_on = ("verdict",)
+    is_of_the_paper = False
     result_type = Picked
     needs = ("search",)
 
@@ -195,8 +198,11 @@ class Judge(Stage[Verdict]):
     """
 
     name = "judge"
-    description = "the winner against the default, for the verdict"
+    description = "the winner against the default"
     command = "verify"
+    finds = "verdict"
+    hands_on = ("verdict",)
+    is_of_the_paper = False
     result_type = Verdict
     needs = ("pick",)
 

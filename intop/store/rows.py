@@ -119,7 +119,7 @@ def place_of(attempts: Sequence[Any]) -> Place:
         "disturbed": sum(attempt.status == "disturbed" for attempt in made),
     }
     if made:
-        names = ("status", "started_at", "seconds", "p99_ms")
+        names = ("status", "started_at", "seconds", "p99_ms", "replica")
         values |= {name: getattr(row, name) for name in names}
         check_instant(row.started_at)
         if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):

@@ -161,7 +161,7 @@ class Store:
         It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
-        columns = ("attempt", "status", "started_at", "seconds", "p99_ms")
+        columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
         query = (
             sa.select(planned_table, *(trial_table.c[name] for name in columns))
             .outerjoin(trial_table, trial_table.c.planned_id == planned_table.c.id)

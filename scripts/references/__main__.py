@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from intop.inspect.pipeline import steps
 from intop.report.figures.pipeline import pipeline
 from scripts.references import commands, parameters, trials
 
@@ -11,7 +12,7 @@ for name, text in (
     ("commands.md", commands.document()),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
     ("trials.md", trials.document()),
-    ("images/pipeline.svg", pipeline().svg()),
+    ("images/pipeline.svg", pipeline(steps()).svg()),
 ):
     (ROOT / "docs" / name).write_text(text)
     print(f"written: docs/{name}")

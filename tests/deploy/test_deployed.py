@@ -51,6 +51,7 @@ max_foreign_cores = 1000    # the machine that runs the tests may have other wor
 max_steal_cores = 1000
 max_steal = 0.99
 max_load_cpu = 1
+max_lag = 1
 settle_limit_s = 5
 """
 

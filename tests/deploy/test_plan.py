@@ -32,7 +32,7 @@ from intop.domain.stats import RatioInterval
 from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError
 from intop.hosts.guard import unwritable
 from intop.hosts.host import Host
-from intop.hosts.load import LoadTool
+from intop.hosts.load.types import LoadTool
 from intop.hosts.rig import ClusterFacts
 from intop.lab import cluster as lab
 from intop.resources import shipped
@@ -167,7 +167,7 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
         persistent=Persistent(),
         nginx_conf=("worker_processes 2;",),
     )
-    tool = LoadTool(name="wrk", version="4.1.0", path="wrk")
+    tool = LoadTool(name="engine", version="LuaJIT 2.1.0", path="luajit")
     others = dict.fromkeys(("lg", "web"), probe.facts)
     return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=(), others=others)
 
@@ -266,7 +266,8 @@ def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(testbed: FakeT
 
 def test_the_other_hosts_of_a_cluster_are_asked_too(testbed: FakeTestbed) -> None:
     seen = seen_cluster()
-    found = look_around(seen.cluster, seen.balancer, refuse)
+    task = replace(testbed.task, context=replace(testbed.task.context, connect=refuse))
+    found = look_around(task, seen.cluster, seen.balancer)
     assert found.tool is None
     told = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
     assert told == list(found.problems)

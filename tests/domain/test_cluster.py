@@ -2,7 +2,8 @@
 
 import pytest
 
-from intop.domain.cluster import LabSpec, Link
+from intop.domain.cluster import HostAddress, LabSpec, Link
+from samples import cluster
 
 
 def test_a_link_is_described_in_words() -> None:
@@ -29,3 +30,14 @@ def test_a_link_that_makes_no_sense_is_refused(shape: dict[str, float], said: st
 
 def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
     assert "namespaces" == LabSpec(name="a").kind
+
+
+def test_a_cluster_has_one_load_generator_or_more() -> None:
+    """The balancer's metrics come second, whatever else there is."""
+    one = cluster()
+    assert ["lg"] == [host.name for host in one.load_generators]
+    assert ["lg", "lb", "b1"] == [host.name for host in one.hosts]
+    second = HostAddress(name="lg2", role="load-generator", hostname="lg2")
+    two = cluster(more_generators=(second,))
+    assert ["lg", "lg2"] == [host.name for host in two.load_generators]
+    assert ["lg", "lb", "lg2", "b1"] == [host.name for host in two.hosts]

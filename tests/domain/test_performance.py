@@ -9,12 +9,12 @@ from intop.domain.histogram import Histogram
 from intop.domain.performance import P99, performance
 from samples import METRICS, trial
 
-LATENCIES = Histogram.from_pairs([(100, 500), (200, 400), (400, 90), (800, 10)])
+LATENCIES = Histogram.from_pairs([(100, 500), (200, 400), (400, 80), (2_000_000, 20)])
 CPUS = {"load": 0.9, "lb": METRICS.cpu, "one": 0.2, "two": 0.4}
 WHOLE = replace(
     trial(),
     histogram=LATENCIES,
-    errors={"timeout": 10, "status": 240},
+    errors={"timeout": 5, "status": 15},
     achieved_rps=99.5,
     metrics={name: replace(METRICS, cpu=cpu) for name, cpu in CPUS.items()},
 )
@@ -24,16 +24,24 @@ def test_a_trial_is_a_row_of_its_metrics() -> None:
     found = performance([WHOLE])
     (row,) = found.rows
     told = dict(zip(found.metrics, row, strict=True))
-    # A fifth of its requests failed, so P99 is the timeout of 2 s; the others are of the answers.
-    assert [0.1, 0.2, 2000, 0.8, 0.8] == pytest.approx(
+    # A fiftieth of its requests failed, so P99 and all above it are the timeout of 2 s.
+    assert [0.1, 0.2, 2000, 2000, 2000] == pytest.approx(
         [math.exp(told[f"log {name}"]) for name in ("P50", "P90", "P99", "P99.9", "max")], rel=0.01
     )
-    assert (99.5, 0.2) == (told["achieved rate"], told["error share"])
+    assert (99.5, 0.02) == (told["achieved rate"], told["error share"])
     assert (0.25, 100.5) == (told["balancer's CPU"], told["balancer's memory"])
     counts = [told[name] for name in ("retransmits", "TIME_WAIT", "listen overflows")]
     assert [math.log(1 + n) for n in (4, 3, 1)] == pytest.approx(counts)
     assert told["backends' CPU"] == pytest.approx(0.3)
     assert [told[P99]] == found.column(P99)
+
+
+def test_further_load_generators_are_no_backends() -> None:
+    """They come between the load balancer and the backends."""
+    more = {"load-2": replace(METRICS, cpu=0.8, load_cpu=0.5)}
+    hosts = list(WHOLE.metrics.items())
+    found = performance([replace(WHOLE, metrics=dict(hosts[:2]) | more | dict(hosts[2:]))])
+    assert performance([WHOLE]).column("backends' CPU") == found.column("backends' CPU")
 
 
 def test_a_latency_of_nothing_has_a_logarithm() -> None:

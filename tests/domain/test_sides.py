@@ -38,14 +38,16 @@ def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
 
 
 def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
-    # Of 100 answers and 10 failures, P99 is the whole timeout of 2 s.
-    default = [replace(t, errors={"timeout": 10}) for t in (quick(1000), quick(1000))]
+    # 10 of 110 requests failed, so P99 is the whole timeout of 2 s.
+    default = [made((1000, 100), (2_000_000, 10), errors={"timeout": 10}) for _ in range(2)]
     tuned = [quick(1000), quick(1000)]
     found = side_by_side(default, tuned, level=0.95)
     ratio = found.latencies_ms["P99"].ratio
     assert ratio is not None
     assert 2000 == pytest.approx(ratio.ratio, rel=0.001)
-    assert (1.0, 1.0) == (found.latencies_ms["P99"].default, found.latencies_ms["P99"].tuned)
+    p99 = found.latencies_ms["P99"]
+    assert (pytest.approx(2000, rel=0.001), 1.0) == (p99.default, p99.tuned)
+    assert (1.0, 1.0) == (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned)
     assert (pytest.approx(20 / 220), 0.0) == (found.error_share.default, found.error_share.tuned)
 
 

@@ -1,8 +1,11 @@
 """What a workload asks for."""
 
 from dataclasses import replace
+from typing import Any
 
-from intop.domain.workload import Workload
+import pytest
+
+from intop.domain.workload import ALIKE, Arrivals, Clients, Workload
 
 SLT = Workload(
     name="slt", rate_rps=10, connections=2, threads=1, duration_s=1, warmup_s=0, timeout_s=2
@@ -16,3 +19,53 @@ def test_static_load_asks_for_the_clusters_paths_unless_it_has_its_own() -> None
 
 def test_dynamic_load_asks_for_the_dynamic_path() -> None:
     assert ("/dynamic",) == replace(SLT, name="dlt").asked(("/a", "/b"), "/dynamic")
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "clients", "expected"),
+    [
+        ("constant", (ALIKE,), ""),
+        ("poisson", (ALIKE,), "poisson arrivals"),
+        ("constant", (Clients(think_ms=5),), "think_ms=5"),
+        (
+            "poisson",
+            (Clients(requests_per_connection=2, lifetimes="geometric"),),
+            "poisson arrivals; requests_per_connection=2, lifetimes=geometric",
+        ),
+        (
+            "constant",
+            (Clients(name="a", share=0.75), Clients(name="b", share=0.25, connections=9)),
+            "name=a, share=0.75; name=b, share=0.25, connections=9",
+        ),
+    ],
+)
+def test_what_differs_from_the_usual_traffic_is_said(
+    arrivals: Arrivals, clients: tuple[Clients, ...], expected: str
+) -> None:
+    assert expected == replace(SLT, arrivals=arrivals, clients=clients).traffic
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"requests_per_connection": 3},
+        {"lifetimes": "geometric"},
+        {"think_ms": 3},
+        {"read_kb_per_s": 3},
+        {"tls_resume": True},
+        {"headers": ("A: b",)},
+        {"method": "POST"},
+        {"body_bytes": 3},
+        {"source": "192.0.2.1"},
+        {"connections": 3},
+    ],
+    ids=str,
+)
+def test_every_way_that_clients_differ_is_other_traffic(changes: dict[str, Any]) -> None:
+    """Else trials of both would be compared."""
+    assert "" == SLT.traffic != replace(SLT, clients=(Clients(**changes),)).traffic
+
+
+def test_headers_are_told_apart() -> None:
+    two, one = (replace(SLT, clients=(Clients(headers=h),)) for h in (("A: b", "C: d"), ("A: b",)))
+    assert ("headers=A: b|C: d", "headers=A: b") == (two.traffic, one.traffic)

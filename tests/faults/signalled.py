@@ -31,7 +31,7 @@ STEPS = {
     "restart": "nginx-restart",
     "settle": "tcp_metrics flush",
     "counters": "/proc/net/netstat",
-    "load": " -s slt.lua ",
+    "load": "cat slt.lua >/dev/null",
     "renew": " renew ",
     "end": " end ",
 }

@@ -46,6 +46,7 @@ FILE = """\
 [study]
 name = "small"
 store = {store}
+load_tool = "engine"
 {catalogue}
 
 {cluster}
@@ -65,6 +66,7 @@ settle_limit_s = 10
 # The machine that runs the tests may have other work.
 max_foreign_cores = 1000
 max_load_cpu = 1
+max_lag = 1
 max_steal_cores = 1000
 max_steal = 0.99
 """

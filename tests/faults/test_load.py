@@ -19,7 +19,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
 
 
 def kill_load(place: Site) -> None:
-    (pid,) = [pid for pid in place.pids("lg", "wrk") if _program(pid).startswith("wrk")]
+    (pid,) = [pid for pid in place.pids("lg", "engine.lua") if _program(pid) == "luajit\n"]
     os.kill(pid, signal.SIGKILL)
 
 
@@ -39,7 +39,7 @@ def test_the_load_is_killed(place: Site) -> None:
     # It is told of, and is not taken for a measurement.
     lost, *others = place.trials()
     assert (0, "disturbed", None) == (lost.planned.index, lost.status, lost.histogram)
-    assert lost.detail == f"{place.name}-lg: wrk was ended by signal 9 while it sent the load"
+    assert lost.detail == f"{place.name}-lg: engine was ended by signal 9 while it sent the load"
     assert 1 == err.count(f"trial 0 disturbed: {lost.detail}\n")
     assert all(trial.usable for trial in others)
     # It is made again.

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,10 @@ from intop.config.catalogue import Key
 from intop.config.study import UrlPath
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
+from intop.domain.workload import Clients
 from intop.hosts.host import Completed, output
-from intop.hosts.load import Load, LoadTool, command
+from intop.hosts.load.tools import command
+from intop.hosts.load.types import Load, LoadTool
 from intop.hosts.ssh import SshHost
 from intop.hosts.sysctl import path_of
 
@@ -88,27 +89,29 @@ def load(**changes: Any) -> Load:
     )
 
 
+@pytest.mark.parametrize("name", ["engine", "wrk2"])
 @shells
-@given(names, names, words)
+@given(names, names, words, words)
 def test_the_load_tool_gets_its_arguments_as_they_are(
-    tmp_path: Path, folder: str, tool: str, path: str
+    tmp_path: Path, name: Any, folder: str, tool: str, path: str, header: str
 ) -> None:
-    """Whatever the folder of the scripts, the tool and the path are called."""
+    """Whatever the folder of the scripts, the tool, the path and a header are called."""
     directory = tmp_path / folder
     directory.mkdir(exist_ok=True)
-    for script in ("dlt.lua", "intop.lua"):
-        (directory / script).touch()
+    (directory / "dlt.lua").touch()
     (tmp_path / "tools").mkdir(exist_ok=True)
     executable = tmp_path / "tools" / tool
     executable.write_text('#!/bin/sh\nprintf "%s\\0" "$PWD" "$@"\n')
     executable.chmod(0o755)
-    found = LoadTool(name="wrk", path=str(executable), version="4.1.0")
-    line = command(found, load(dynamic_path=path), str(directory))
+    found = LoadTool(name=name, path=str(executable), version="4.1.0")
+    its_load = load(dynamic_path=path, clients=Clients(headers=(header,)))
+    line = command(found, its_load, str(directory))
     # As it is carried out: within a time limit, by a further shell.
     said = output(Shell(), shlex.join(["timeout", "20", "sh", "-c", line])).split("\0")
     assert str(directory) == said[0]
-    assert path == said[said.index("--path") + 1]
-    assert ["--", "--seed", "1"] == said[said.index("--") :][:3]
+    threads = [] if name == "engine" else ["--seed", "1", "--threads", "2"]
+    # `times` speaks last.
+    assert ["--", *threads, "--path", path, "--header", header] == said[said.index("--") : -1]
 
 
 URL_PATH: TypeAdapter[str] = TypeAdapter(UrlPath)
@@ -128,28 +131,27 @@ def test_a_configured_path_is_one_line_of_one_request(path: str) -> None:
 BAD_PATHS = ["/a\r\nHost: evil", "/a b", "/a\tb", "a", "", "/a\n", "/a\x0bb", "/a\x0cb"]
 
 
-def said_by_wrk(script: str, folder: Path, *arguments: str) -> str:
-    """What wrk complains of when it ends before its first request."""
-    with socket.create_server(("127.0.0.1", 0)) as server:  # wrk looks for one first
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        line = ["wrk", "-t1", "-c1", "-d1", "-s", str(ROOT / "lua" / script), url, "--"]
-        line += ["--seed", "1", "--threads", "1", "--pace", "--rate", "1", *arguments]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=20, cwd=folder)
-    assert 2 == done.returncode
+def said_by_engine(script: str, folder: Path, *arguments: str) -> str:
+    """What the engine complains of when it ends before its first request."""
+    line = ["luajit", str(ROOT / "lua" / "engine.lua"), "--script", str(ROOT / "lua" / script)]
+    line += ["--url", "http://127.0.0.1:9", "--rate", "1", "--duration", "1", "--connections", "1"]
+    line += ["--seed", "1", "--", *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=20, cwd=folder)
+    assert (2, "") == (done.returncode, done.stdout)
     return done.stderr
 
 
 @pytest.mark.parametrize("path", BAD_PATHS, ids=repr)
 def test_lua_itself_splits_no_request(tmp_path: Path, path: str) -> None:
     """Should such a path ever get there."""
-    assert "intop.lua: --path" in said_by_wrk("dlt.lua", tmp_path, "--path", path)
+    assert "intop: --path" in said_by_engine("dlt.lua", tmp_path, "--path", path)
 
 
 @pytest.mark.parametrize("path", ["/a\rHost: evil", "/a b", "/a\x0bb", "no"], ids=repr)
 def test_lua_itself_takes_no_list_that_would_split_one(tmp_path: Path, path: str) -> None:
     (tmp_path / "paths.txt").write_text(f"/fine\n{path}\n", newline="")
-    said = said_by_wrk("slt.lua", tmp_path, "--paths", "paths.txt")
-    assert "intop.lua: --paths: not a path" in said
+    said = said_by_engine("slt.lua", tmp_path, "--paths", "paths.txt")
+    assert "intop: --paths: not a path" in said
 
 
 # Keys and values ----------------------------------------------------------------------------------

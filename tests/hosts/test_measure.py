@@ -1,28 +1,29 @@
 """Measuring, on hosts that answer from captured output."""
 
-import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from intop.domain.cluster import HostAddress
-from intop.domain.workload import Workload
+from intop.domain.histogram import Histogram
+from intop.domain.workload import Clients, Workload
 from intop.errors import CommandError, LoadKilledError, LoadOutputError
 from intop.hosts.host import Completed
-from intop.hosts.load import LoadTool
-from intop.hosts.measure import measure
+from intop.hosts.load.types import LoadTool
+from intop.hosts.measure import START_IN_S, measure
 from intop.hosts.metrics import COUNTERS, PROCESSES
 from intop.hosts.rig import Rig
+from loads import ENGINE, WRK2, captured, edited
 from samples import LocalHost, cluster
 
-DATA = Path(__file__).parents[1] / "data"
-BEFORE = (DATA / "hosts" / "counters-x86-namespace.txt").read_text()
-AFTER = (DATA / "hosts" / "counters-x86-namespace-later.txt").read_text()
-WRK = LoadTool(name="wrk", path="/usr/bin/wrk", version="4.1.0")
-WRK2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
-LOADS = {tool: (DATA / "load" / f"{tool}-slt.txt").read_text() for tool in ("wrk", "wrk2")}
+HOSTS = Path(__file__).parents[1] / "data" / "hosts"
+BEFORE = (HOSTS / "counters-x86-namespace.txt").read_text()
+AFTER = (HOSTS / "counters-x86-namespace-later.txt").read_text()
+OF_ENGINE, OF_WRK2 = (captured(f"{tool}-slt.txt")[0] for tool in ("engine", "wrk2"))
 WORKLOAD = Workload(
     name="slt", rate_rps=1500, connections=32, threads=2, duration_s=3, warmup_s=1, timeout_s=10
 )
@@ -52,17 +53,30 @@ def said(text: str, exit_code: int = 0, stderr: str = "") -> Completed:
 
 
 class Stage:
-    """A cluster of three actors."""
+    """A cluster of actors: one in each role, and further load generators by their names."""
 
-    def __init__(self, load_output: str = LOADS["wrk"], programs: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, load_output: str = OF_ENGINE, programs: tuple[str, ...] = (), more: str = ""
+    ) -> None:
         self.log: list[tuple[str, str]] = []
-        self.cluster = cluster(url="http://127.0.0.1:18080", programs=programs)
+        others = tuple(
+            HostAddress(name=name, role="load-generator", hostname=name) for name in more.split()
+        )
+        self.cluster = cluster(
+            url="http://127.0.0.1:18080", programs=programs, more_generators=others
+        )
         self.hosts = {a.name: Actor(a, self.log) for a in self.cluster.hosts}
-        self.hosts["lg"].answers["wrk"] = lambda: said(load_output)
+        for generator in self.cluster.load_generators:
+            self.says(generator.name, said(load_output))
+            self.hosts[generator.name].answers["date"] = lambda: said(f"{time.time()}\n")
         self.rig = Rig(self.cluster, tuple(self.hosts.values()))
 
-    def loads(self) -> list[str]:
-        return [command for name, command in self.log if name == "lg" and "wrk" in command]
+    def says(self, name: str, answer: Completed) -> None:
+        """What the load tool of a host says."""
+        self.hosts[name].answers["slt.lua"] = lambda: answer
+
+    def loads(self, name: str = "lg") -> list[str]:
+        return [command for host, command in self.log if host == name and "slt.lua" in command]
 
 
 # Measuring ----------------------------------------------------------------------------------------
@@ -70,10 +84,18 @@ class Stage:
 
 def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
     stage = Stage()
-    found = measure(stage.rig, WRK, WORKLOAD, seed=7)
-    assert 4646 == found.result.requests
+    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+    assert 4500 == found.result.requests
     assert {"lg", "lb", "b1"} == set(found.metrics)
     assert 1 - 165 / 205 == pytest.approx(found.metrics["lb"].cpu)
+
+
+def test_what_the_generator_says_of_itself_is_in_its_metrics() -> None:
+    text = edited("engine-slt.txt", lambda d: d.update(lags=[[2500, 9]], clock_step_us=-70_000))
+    found = measure(Stage(text).rig, ENGINE, WORKLOAD, seed=7).metrics
+    assert (pytest.approx(2.5, rel=0.001), -0.07) == (found["lg"].lag_ms, found["lg"].clock_step_s)
+    assert {None} == {found[n].lag_ms for n in ("lb", "b1")}
+    assert {None} == {found[n].clock_step_s for n in ("lb", "b1")}
 
 
 HOG = "9 (a hog) R 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
@@ -93,26 +115,33 @@ def test_what_other_programs_took_is_known_where_ours_are(
     head, _, clock = AFTER.rstrip().rpartition("\n")
     for name, processes in {"lg": "", "lb": NGINX + HOG, "b1": NGINX + APP + HOG}.items():
         stage.hosts[name].counters = [BEFORE, f"{head}\n{processes}{clock}\n"]
-    found = measure(stage.rig, WRK, WORKLOAD, seed=7).metrics
+    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
     assert (0.0, "") == (found["lg"].foreign_cpu, found["lg"].foreign_program)
     assert (pytest.approx(0.2), "a hog") == (found["lb"].foreign_cpu, found["lb"].foreign_program)
     assert program == found["b1"].foreign_program
     assert pytest.approx(backend) == found["b1"].foreign_cpu
 
 
+def busy(data: dict[str, Any]) -> None:
+    data.update(cpu_us=1_500_000, run_us=4_000_000)
+
+
 @pytest.mark.parametrize(
-    ("threads", "expected"),
-    [(1, 1.5 / 3.090841), (2, 1.5 / 5.1)],
+    ("text", "tool", "expected"),
+    [
+        (edited("engine-slt.txt", busy), ENGINE, 1.5 / 4),
+        # Two threads, and a run of 14 s.
+        (f"{OF_WRK2}0m0.00s 0m0.00s\n0m1.00s 0m0.50s\n", WRK2, 1.5 / 5.1),
+    ],
     ids=["a processor for each thread", "no more than the host has"],
 )
 def test_the_load_tools_cpu_is_a_share_of_what_its_threads_could_use(
-    threads: int, expected: float
+    text: str, tool: LoadTool, expected: float
 ) -> None:
-    stage = Stage(LOADS["wrk"] + "0m0.00s 0m0.00s\n0m1.00s 0m0.50s\n")
-    # 510 ticks more: 5.1 s of processors, and the load took 3.09 s.
+    stage = Stage(text)
+    # 510 ticks more: 5.1 s of processors.
     stage.hosts["lg"].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  130177")]
-    workload = replace(WORKLOAD, connections=threads, threads=threads)
-    found = measure(stage.rig, WRK, workload, seed=7).metrics
+    found = measure(stage.rig, tool, WORKLOAD, seed=7).metrics
     assert pytest.approx(expected, rel=1e-3) == found["lg"].load_cpu
     assert {None} == {found[name].load_cpu for name in ("lb", "b1")}
 
@@ -121,84 +150,170 @@ def test_in_a_labs_guest_no_processes_are_listed() -> None:
     """There are only its own, and an emulated host pays for each of them."""
     stage = Stage(programs=("intop-app",))
     stage.rig = Rig(replace(stage.cluster, emulation="TCG on x86_64"), stage.rig.hosts)
-    found = measure(stage.rig, WRK, WORKLOAD, seed=7).metrics
+    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
     assert [COUNTERS] * 2 == [command for name, command in stage.log if name == "lb"]
     assert {"lg": 0.0, "lb": None, "b1": 0.0} == {n: m.foreign_cpu for n, m in found.items()}
 
 
 def test_where_the_shell_says_no_times_the_load_tools_share_is_not_known() -> None:
-    assert measure(Stage().rig, WRK, WORKLOAD, seed=7).metrics["lg"].load_cpu is None
+    found = measure(Stage(OF_WRK2).rig, WRK2, WORKLOAD, seed=7).metrics
+    assert found["lg"].load_cpu is None
 
 
-def test_wrk_warms_up_with_another_seed_before_the_counters_are_read() -> None:
-    stage = Stage()
-    measure(stage.rig, WRK, WORKLOAD, seed=7)
-    warm_up, counted = stage.loads()
-    assert "-d 1 " in warm_up
-    assert "--seed 8" in warm_up
-    assert "-d 3 " in counted
-    assert "--seed 7" in counted
+@pytest.mark.parametrize(("tool", "text"), [(ENGINE, OF_ENGINE), (WRK2, OF_WRK2)])
+def test_counters_are_read_around_the_one_load(tool: LoadTool, text: str) -> None:
+    """The engine warms up on the connections that it measures with, and wrk2 calibrates."""
+    stage = Stage(text)
+    measure(stage.rig, tool, WORKLOAD, seed=7)
+    (load,) = stage.loads()
+    assert ("--warmup 1 " in load) == (tool is ENGINE)
+    assert "--seed 7" in load
     commands = [command for name, command in stage.log if name == "lg"]
-    assert [warm_up, PROCESSES, counted, PROCESSES] == commands
+    assert [PROCESSES, load, PROCESSES] == commands
 
 
-def test_only_the_counted_load_is_pruned() -> None:
-    stage = Stage()
-    measure(stage.rig, WRK, WORKLOAD, seed=7, prune_above_ms=450)
-    assert [False, True] == ["--late-ms 450.000" in load for load in stage.loads()]
+def test_a_load_is_pruned_where_that_is_asked_for() -> None:
+    for limit_ms, expected in ((None, False), (450, True)):
+        stage = Stage()
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7, prune_above_ms=limit_ms)
+        (load,) = stage.loads()
+        assert expected == ("--late-ms 450.000 --late-count 45 " in load)
+
+
+def test_answers_are_checked_where_it_is_known_what_they_have_to_be() -> None:
+    for expected, is_checked in (({}, False), ({"": "expected-0.txt"}, True)):
+        stage = Stage()
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7, expected=expected)
+        assert is_checked == ("--expect expected-0.txt " in stage.loads()[0])
 
 
 def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> None:
-    *lines, last = LOADS["wrk"].splitlines()
-    stopped = json.dumps(json.loads(last) | {"stopped": True, "late": 50, "duration_us": 500_000})
-    text = "\n".join([*lines, stopped, "0m0.00s 0m0.00s", "0m0.10s 0m0.05s", ""])
-    workload = replace(WORKLOAD, connections=2, threads=2)
-    found = measure(Stage(text).rig, WRK, workload, seed=7, prune_above_ms=450)
+    def stopped(data: dict[str, Any]) -> None:
+        data.update(stopped=True, counted_us=500_000, run_us=1_500_000, cpu_us=300_000)
+
+    stage = Stage(edited("engine-slt.txt", stopped))
+    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7, prune_above_ms=450)
     assert 0.5 == found.result.stopped_after_s
-    assert pytest.approx(0.15 / (2 * 0.5)) == found.metrics["lg"].load_cpu
+    assert pytest.approx(0.3 / 1.5) == found.metrics["lg"].load_cpu
 
 
-def test_wrk2_needs_no_warm_up_since_it_calibrates() -> None:
-    stage = Stage(LOADS["wrk2"])
-    measure(stage.rig, WRK2, WORKLOAD, seed=7)
-    assert 1 == len(stage.loads())
-
-
-def test_the_load_ends_by_itself_when_nobody_listens_any_more() -> None:
-    stage = Stage()
-    measure(stage.rig, WRK, WORKLOAD, seed=7)
-    assert ["timeout 61 sh -c", "timeout 63 sh -c"] == [c[:16] for c in stage.loads()]
-
-
-def test_a_seed_of_any_size_is_one_that_the_scripts_take() -> None:
-    stage = Stage()
-    measure(stage.rig, WRK, WORKLOAD, seed=2**32 - 1)
-    assert ["--seed 0", "--seed 4294967295"] == [
-        c[c.index("--seed") :].rpartition(" --threads")[0] for c in stage.loads()
-    ]
+@pytest.mark.parametrize(
+    ("tool", "text", "expected"), [(ENGINE, OF_ENGINE, "66"), (WRK2, OF_WRK2, "75")]
+)
+def test_the_load_ends_by_itself_when_nobody_listens_any_more(
+    tool: LoadTool, text: str, expected: str
+) -> None:
+    stage = Stage(text)
+    measure(stage.rig, tool, WORKLOAD, seed=7)
+    (load,) = stage.loads()
+    assert load.startswith(f"timeout {expected} sh -c ")
 
 
 def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:
     stage = Stage()
-    stage.hosts["lg"].answers["wrk"] = lambda: said("", 1, "unable to connect: refused\n")
-    with pytest.raises(CommandError, match=r"^lg: wrk ended with 1: unable to connect: refused$"):
-        measure(stage.rig, WRK, WORKLOAD, seed=7)
+    stage.says("lg", said("", 1, "unable to connect: refused\n"))
+    with pytest.raises(CommandError, match=r"^lg: engine ended with 1: unable to connect: refused"):
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7)
 
 
 def test_a_load_that_was_killed_is_no_failure_of_its_own() -> None:
     stage = Stage()
-    stage.hosts["lg"].answers["wrk"] = lambda: said("", 137, "Killed\n")
-    with pytest.raises(LoadKilledError, match=r"^lg: wrk was ended by signal 9 while it sent"):
-        measure(stage.rig, WRK, WORKLOAD, seed=7)
+    stage.says("lg", said("", 137, "Killed\n"))
+    with pytest.raises(LoadKilledError, match=r"^lg: engine was ended by signal 9 while it sent"):
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7)
 
 
 def test_output_that_is_not_our_scripts_is_told_of() -> None:
     with pytest.raises(LoadOutputError, match="expected one line of JSON, found 0"):
-        measure(Stage("Running 3s test\n").rig, WRK, WORKLOAD, seed=7)
+        measure(Stage("Running 3s test\n").rig, ENGINE, WORKLOAD, seed=7)
 
 
 def test_counters_that_cannot_be_read_are_told_of_with_the_host() -> None:
     stage = Stage()
     stage.hosts["b1"].counters = ["nothing", "nothing"]
     with pytest.raises(CommandError, match=r"^b1: its counters can't be read"):
-        measure(stage.rig, WRK, WORKLOAD, seed=7)
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+
+
+# Several streams ----------------------------------------------------------------------------------
+
+CLASSES = (
+    Clients(name="people", share=0.75),
+    Clients(name="bots", share=0.25, requests_per_connection=1),
+)
+
+
+def option(load: str, name: str) -> str:
+    """The value of an option of the engine."""
+    words = load.split()
+    return words[words.index(f"--{name}") + 1]
+
+
+def test_generators_and_classes_share_a_load_that_begins_at_once() -> None:
+    stage = Stage(more="lg2")
+    ahead_s = 500.0
+    stage.hosts["lg2"].answers["date"] = lambda: said(f"{time.time() + ahead_s}\n")
+    before = time.time()
+    found = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
+
+    sent = {name: sorted(stage.loads(name), key=lambda one: option(one, "stream"))
+            for name in ("lg", "lg2")}  # fmt: skip
+    assert {"lg": ["0", "2"], "lg2": ["1", "3"]} == {
+        name: [option(load, "stream") for load in loads] for name, loads in sent.items()
+    }
+    for loads in sent.values():
+        assert ["562.500000", "187.500000"] == [option(load, "rate") for load in loads]
+        assert ["12", "4"] == [option(load, "connections") for load in loads]
+        assert ["4", "4"] == [option(load, "streams") for load in loads]
+    # Each by its own clock.
+    (here,), (there,) = ({float(option(load, "start-at")) for load in sent[n]} for n in sent)
+    assert before + START_IN_S <= here <= time.time() + START_IN_S + 0.1
+    assert ahead_s == pytest.approx(there - here, abs=0.1)
+
+    assert 4 * 4500 == found.result.requests
+    assert Histogram.merge(*[captured("engine-slt.txt")[1].histogram] * 4) == found.result.histogram
+    assert {"lg", "lb", "lg2", "b1"} == set(found.metrics)
+
+
+def test_each_generator_has_metrics_of_its_own_streams() -> None:
+    stage = Stage(more="lg2")
+    for name, lag_us in (("lg", 100), ("lg2", 700)):
+        text = edited(
+            "engine-slt.txt",
+            lambda d, lag_us=lag_us: d.update(
+                lags=[[lag_us, 9]], cpu_us=lag_us * 1000, run_us=4_000_000
+            ),
+        )
+        stage.says(name, said(text))
+        stage.hosts[name].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  135667")]
+    found = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
+    # Two streams on each: two threads, 4 s long.
+    assert [0.1, 0.7] == [found.metrics[name].lag_ms for name in ("lg", "lg2")]
+    assert [pytest.approx(cpu / 4) for cpu in (0.1, 0.7)] == [
+        found.metrics[name].load_cpu for name in ("lg", "lg2")
+    ]
+    assert 0.7 == found.result.lag_ms
+    assert pytest.approx(2 * 0.1 + 2 * 0.7) == found.result.cpu_s
+    assert {None} == {found.metrics[name].load_cpu for name in ("lb", "b1")}
+
+
+def test_one_stream_begins_without_a_question_for_the_clock() -> None:
+    stage = Stage()
+    measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+    assert "--start-at" not in stage.loads()[0]
+    assert not [command for _, command in stage.log if "date" in command]
+
+
+def test_wrk2_can_not_be_told_when_to_begin() -> None:
+    stage = Stage(OF_WRK2, more="lg2")
+    found = measure(stage.rig, WRK2, WORKLOAD, seed=7)
+    assert [1, 1] == [len(stage.loads(name)) for name in ("lg", "lg2")]
+    assert not [command for _, command in stage.log if "date" in command]
+    assert 2 * captured("wrk2-slt.txt")[1].requests == found.result.requests
+
+
+def test_the_generator_that_fails_is_named() -> None:
+    stage = Stage(more="lg2")
+    stage.says("lg2", said("", 1, "out of memory\n"))
+    with pytest.raises(CommandError, match=r"^lg2: engine ended with 1: out of memory"):
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7)

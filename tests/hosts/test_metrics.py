@@ -30,6 +30,7 @@ def test_a_real_namespace() -> None:
         listen_overflows=0,
         listen_drops=0,
         retransmits=0,
+        accepted=0,
         pressure_us=358894800,
         uptime_s=3278.19,
     ) == parse_counters(X86)
@@ -46,6 +47,7 @@ def test_an_arm_machine_without_pressure_in_its_kernel() -> None:
         listen_overflows=17,
         listen_drops=19,
         retransmits=23,
+        accepted=0,
         pressure_us=0,
         uptime_s=1234.56,
     ) == parse_counters(ARM)
@@ -114,10 +116,11 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
         listen_overflows=before.listen_overflows + 1,
         listen_drops=before.listen_drops + 2,
         retransmits=before.retransmits + 3,
+        accepted=before.accepted + 4,
         pressure_us=before.pressure_us + 500_000,
         uptime_s=before.uptime_s + 2,
     )
-    counts = {"listen_overflows": 1, "listen_drops": 2, "retransmits": 3}
+    counts = {"listen_overflows": 1, "listen_drops": 2, "retransmits": 3, "accepted": 4}
     shares = {"cpu": 0.75, "steal": 0.1, "cpu_pressure": 0.25}
     memory = {"memory_mib": 2.0, "memory_before_mib": 100_000_000 / 1024}
     # The lines of single processors were left as they were, and ARM has no softnet_stat.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
 from intop.hosts.readiness import NEEDED, TUNERS, packages_of, parse_readiness, readiness
@@ -101,6 +102,19 @@ def test_programs_that_are_missing_are_named(tmp_path: Path) -> None:
     hide = f"mount -t tmpfs none /usr/sbin; mount -t tmpfs none /sbin; export PATH={tmp_path}"
     found = readiness(at(tmp_path, LocalHost(setup=hide)))
     assert set(NEEDED["load-balancer"]) - set(some) == set(found.lacks)
+
+
+def test_only_a_load_generator_is_asked_for_the_engines_program(tmp_path: Path) -> None:
+    path = shutil.which("luajit")
+    assert path, "the machine of this test has it: it is hidden from the host"
+
+    def lacks(role: Role) -> tuple[str, ...]:
+        host = at(tmp_path, LocalHost(setup=f"mount --bind /dev/null {path}"))
+        host.address = replace(host.address, role=role)
+        return readiness(host).lacks
+
+    assert ("luajit",) == lacks("load-generator")
+    assert () == lacks("load-balancer") == lacks("backend")
 
 
 @pytest.fixture

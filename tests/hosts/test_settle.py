@@ -12,7 +12,8 @@ from intop.domain.cluster import HostAddress, LabSpec, Link
 from intop.errors import CommandError
 from intop.hosts.host import Completed, output
 from intop.hosts.rig import Rig, connected
-from intop.hosts.settle import LOOK, SOCKETS, Sock, parse_sockets, settle
+from intop.hosts.settle import LOOK, SOCKETS, settle
+from intop.hosts.sockets import Sock, parse_sockets, port_of
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from samples import LocalHost, cluster
@@ -35,11 +36,15 @@ GONE = ""
 
 
 class Actor(LocalHost):
-    """A host that plays a part: each look finds the next of `looks`, the last one for ever."""
+    """A host that plays a part: each look finds the next of `looks`, the last one for ever.
+
+    `listens` is what it finds beside them.
+    """
 
     def __init__(self, address: HostAddress, log: list[tuple[str, str]]) -> None:
         self.address = address
         self._log = log
+        self.listens = NEW
         self.looks = [(0, SSH)]
         self.restart = Completed(0, SSH, "")
         self.flush = Completed(0, "", "")
@@ -50,16 +55,17 @@ class Actor(LocalHost):
             return self.restart
         (waiting, sockets), *later = self.looks
         self.looks = later or self.looks
-        return replace(self.flush, stdout=f"waiting {waiting}\n{sockets}")
+        return replace(self.flush, stdout=f"waiting {waiting}\n{sockets}{self.listens}")
 
 
 class Stage:
-    """A cluster of three actors."""
+    """A cluster of three actors, and perhaps a second load generator."""
 
-    def __init__(self, url: str = "http://198.18.0.20") -> None:
+    def __init__(self, url: str = "http://198.18.0.20", *more: HostAddress) -> None:
         self.log: list[tuple[str, str]] = []
-        made = cluster(url=url, nginx_restart=RESTART)
+        made = cluster(url=url, nginx_restart=RESTART, more_generators=more)
         self.hosts = {address.name: Actor(address, self.log) for address in made.hosts}
+        self.hosts["lb"].listens = NEW.replace(":80 ", f":{port_of(made)} ")
         self.rig = Rig(made, tuple(self.hosts.values()))
 
     def looks(self, name: str) -> int:
@@ -121,12 +127,14 @@ def test_a_connection_that_outlives_nginx_is_waited_for(state: str) -> None:
     assert "lb still has 1 connections of the load before" == stage.settled(limit_s=0)
 
 
-def test_a_load_that_still_runs_is_waited_for() -> None:
-    stage = Stage()
+@pytest.mark.parametrize("name", ["lg", "lg2"])
+def test_a_load_that_still_runs_is_waited_for(name: str) -> None:
+    second = HostAddress(name="lg2", role="load-generator", hostname="lg2")
+    stage = Stage("http://198.18.0.20", second)
     running = sock("ESTAB", "198.18.0.10:40000", TARGET)
-    stage.hosts["lg"].looks = [(0, running), (0, running), (0, sock("FIN-WAIT-2", "a:1", TARGET))]
+    stage.hosts[name].looks = [(0, running), (0, running), (0, sock("FIN-WAIT-2", "a:1", TARGET))]
     assert "" == stage.settled()
-    assert 3 == stage.looks("lg")
+    assert 3 == stage.looks(name)
 
 
 @pytest.mark.parametrize("url", ["http://198.18.0.21", "http://198.18.0.20:81", "http://lb"])
@@ -148,9 +156,8 @@ def test_an_nginx_that_keeps_its_socket_is_told_of() -> None:
     """`nginx -s reload` does; somaxconn is read when a socket begins to listen."""
     stage = Stage()
     stage.hosts["lb"].restart = Completed(0, OLD, "")
-    stage.hosts["lb"].looks = [(0, NEW)]
     assert "" == stage.settled()
-    stage.hosts["lb"].looks = [(0, OLD)]
+    stage.hosts["lb"].listens = OLD
     assert "lb still listens on the socket from before: nginx_restart does not" in stage.settled()
 
 
@@ -159,6 +166,26 @@ def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
     stage.hosts["lb"].restart = Completed(1, SSH, "emerg: bind() failed")
     with pytest.raises(CommandError, match=r"^lb: exit code 1 of `systemctl .* bind\(\) failed$"):
         stage.settled()
+
+
+def test_an_nginx_that_listens_elsewhere_is_told_of() -> None:
+    """Such as in a container with a network of its own, on which tuned keys don't act."""
+    stage = Stage()
+    stage.hosts["lb"].listens = NEW.replace("0.0.0.0:80 ", "127.0.0.1:80 ") + NEW.replace(
+        ":80 ", ":8080 "
+    )
+    with pytest.raises(
+        CommandError, match=r"^lb: after `systemctl restart nginx`, nothing listens on port 80 in"
+    ):
+        stage.settled(limit_s=0)
+
+
+def test_it_is_waited_for_an_nginx_that_takes_its_time_to_listen() -> None:
+    stage = Stage()
+    stage.hosts["lb"].listens = ""
+    stage.hosts["lb"].looks = [(0, SSH), (0, SSH), (0, SSH + NEW)]
+    assert "" == stage.settled()
+    assert 3 == stage.looks("lb")
 
 
 def test_a_load_balancer_that_does_not_forget_is_told_of() -> None:
@@ -171,6 +198,7 @@ def test_a_load_balancer_that_does_not_forget_is_told_of() -> None:
 def test_a_load_balancer_whose_sockets_are_not_known_is_told_of() -> None:
     stage = Stage()
     stage.hosts["lb"].looks = [(0, "unseen\n")]
+    stage.hosts["lb"].listens = ""
     with pytest.raises(CommandError, match=r"^lb: its sockets can't be listed by `ss`"):
         stage.settled()
 
@@ -244,3 +272,19 @@ def test_a_reload_does_not_open_the_listening_socket_anew(rig: Rig) -> None:
     reload = f"kill -HUP $(cat {folder}/nginx.pid)"
     kept = Rig(replace(rig.cluster, nginx_restart=reload), rig.hosts)
     assert "does not open it anew" in settle(kept, max_time_wait=20_000, limit_s=5)
+
+
+def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
+    """It starts, and its restart succeeds, but the keys that are set are those of other sockets."""
+    folder = rig.cluster.nginx_restart.split()[-1].rpartition("/")[0]
+    nginx = f"nginx -e {folder}/nginx.log -c {folder}/nginx.conf"
+    stop = f"kill $(cat {folder}/nginx.pid); while [ -e {folder}/nginx.pid ]; do sleep 0.02; done"
+    elsewhere = Rig(replace(rig.cluster, nginx_restart=f"{stop}; unshare --net {nginx}"), rig.hosts)
+    try:
+        with pytest.raises(CommandError, match=r"nothing listens on port 80 in the network names"):
+            settle(elsewhere, max_time_wait=20_000, limit_s=1)
+        (pid,) = output(rig.load_balancer, f"cat {folder}/nginx.pid").split()
+        assert "nginx" == output(rig.load_balancer, f"cat /proc/{pid}/comm").strip()
+        output(rig.load_balancer, stop)
+    finally:
+        assert "" == settle(rig, max_time_wait=20_000, limit_s=20)

@@ -16,13 +16,24 @@ def test_without_root_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPat
 
 
 def test_all_missing_programs_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {"ip", "tc", "sysctl", "setsid", "sshd", "wrk2"}
+    there = {"ip", "tc", "sysctl", "setsid", "sshd", "wrk2", "luajit"}
     monkeypatch.setattr(commands, "find_program", lambda name: name if name in there else None)
     with pytest.raises(LabError) as caught:
         commands.require_programs()
     assert str(caught.value) == (
         "the embedded cluster needs ssh-keygen, nginx: apt-get install -y nginx openssh-client"
     )
+
+
+def test_one_of_the_load_tools_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"ip", "tc", "sysctl", "setsid", "sshd", "ssh-keygen", "nginx", "wrk"}
+    monkeypatch.setattr(commands, "find_program", lambda name: name if name in there else None)
+    with pytest.raises(LabError, match=r"needs luajit or wrk2: apt-get install -y luajit$"):
+        commands.require_programs()
+    for tool in ("luajit", "wrk2"):
+        there.add(tool)
+        commands.require_programs()
+        there.remove(tool)
 
 
 def test_a_failure_names_the_command_and_what_it_said() -> None:

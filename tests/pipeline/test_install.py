@@ -1,4 +1,4 @@
-"""intop as a user installs it: `pip install .`, on a controller without nginx, wrk and QEMU."""
+"""intop as a user installs it: `pip install .`, on a controller without nginx, LuaJIT and QEMU."""
 
 import json
 import platform
@@ -16,7 +16,7 @@ from intop.lab.cluster import cluster
 
 Make = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
-HOSTS_ONLY = ("nginx", "wrk", "qemu-system-aarch64", "qemu-system-x86_64")
+HOSTS_ONLY = ("nginx", "luajit", "qemu-system-aarch64", "qemu-system-x86_64")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def toml(name: str, values: dict[str, Any]) -> str:
     return "\n".join([f"[{name}]", *(f"{k} = {json.dumps(v)}" for k, v in known.items()), ""])
 
 
-def test_doctor_of_two_hosts_needs_no_nginx_wrk_or_qemu_here(
+def test_doctor_of_two_hosts_needs_no_nginx_luajit_or_qemu_here(
     make_study: Make, installed: Path, tmp_path: Path
 ) -> None:
     made = make_study("x86")

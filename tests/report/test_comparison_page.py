@@ -41,7 +41,7 @@ def test_it_has_versions_dates_counts_link_and_rate_of_both_sides() -> None:
     text = page(compared(), {})
     assert [CONDITIONS.kernel] * 2 == row(text, "kernel")[:2]
     assert [CONDITIONS.nginx] * 2 == row(text, "nginx")[:2]
-    assert ["wrk 4.1.0"] * 2 == row(text, "load tool")
+    assert ["engine LuaJIT 2.1.0"] * 2 == row(text, "load tool")
     assert ["0.1.0"] * 2 == row(text, "intop")
     assert ["tbf"] * 2 == row(text, "link")
     assert ["100"] * 2 == row(text, "slt: requests/s asked")

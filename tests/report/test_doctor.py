@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis, KeyDiagnosis, Readiness
+from intop.domain.fetched import Fetched
 from intop.domain.host_state import HostState, KeyChange
 from intop.domain.probing import HostFacts, Reading
 from intop.report.doctor import examined
-from printed import shown
+from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
@@ -162,6 +163,22 @@ def test_what_a_host_says_is_neither_markup_nor_a_command(
     out = shown(capsys, *examined(diagnosis(host(facts=facts, name="lb", state=state))))
     assert "[/b]6.1\\u001b[2J" in out
     assert "lb: a\\u001b]0;b" in out
+
+
+def test_each_path_has_a_line_with_status_bytes_and_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paths = (
+        Fetched(path="/css/site.css", status=200, bytes=28_672, check=1, seconds=0.001234),
+        Fetched(path="/dynamic?r=1", status=502, bytes=157, check=1, seconds=1.5, problem="status"),
+        Fetched(path="/[b]slow", status=0, bytes=0, check=0, seconds=0.0, problem="timeout"),
+    )
+    out = shown(capsys, *examined(diagnosis(fetched=paths)))
+    assert ["/css/site.css", "200", "28672", "1.23", "ms"] == cells(out, "/css/site.css")
+    assert ["/dynamic?r=1", "502", "157", "1500", "ms"] == cells(out, "/dynamic")
+    assert ["/[b]slow", "timeout", "-", "-"] == cells(out, "/[b]slow")
+    assert "path asked for once" in out
+    assert "path asked" not in shown(capsys, *examined(diagnosis()))
 
 
 def test_warnings_are_no_problems(capsys: pytest.CaptureFixture[str]) -> None:

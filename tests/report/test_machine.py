@@ -76,8 +76,12 @@ def test_a_verdict_has_its_sides_by_name() -> None:
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:
     found = strict(to_json(trial(Histogram.from_pairs([(1000, 980), (2000, 20)]))))
     assert (1.0, 1.0, 2.0, 2.0) == tuple(found[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9"))
-    # 900 timeouts count for the judgement, and not for the percentiles of what was answered.
-    assert 2000 <= found["judged_p99_ms"]
+    # What a pruned trial is judged by may be more than what was observed.
+    assert 2.0 == found["judged_p99_ms"]
+    pruned = replace(trial(Histogram.from_pairs([(1000, 980)])), pruned_above_ms=450.0)
+    found = strict(to_json(pruned))
+    assert (1.0, 450.0) == (found["p99_ms"], found["judged_p99_ms"])
+    assert {"timeout": 900} == found["errors"]
     assert "histogram" not in found
     assert CONFIGURATION.digest == found["digest"]
     assert 4 == found["metrics"]["lb"]["retransmits"]

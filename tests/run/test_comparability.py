@@ -9,14 +9,15 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.domain.cluster import HostAddress
 from intop.domain.trial import UNKNOWN, Conditions
+from intop.domain.workload import Clients
 from intop.errors import IncomparableError
-from intop.hosts.load import LoadTool
+from intop.hosts.load.types import LoadTool
 from intop.hosts.rig import ClusterFacts
 from intop.run.comparability import check_same, conditions_of
 from samples import CONDITIONS, FACTS, cluster, trial
 
 PROBE = probe_of({"net.core.somaxconn": "4096"})
-TOOL = LoadTool(name="wrk", version="4.1.0", path="wrk")
+TOOL = LoadTool(name="engine", version="LuaJIT 2.1.0", path="luajit")
 BACKENDS = tuple(HostAddress(name=f"b{n}", role="backend", hostname=f"b{n}") for n in (1, 2, 3))
 SAME = dict.fromkeys(("lg", "lb", "b1", "b2", "b3"), FACTS)
 
@@ -27,6 +28,37 @@ def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
     known = {name: facts for name, facts in hosts.items() if facts is not None}
     facts = ClusterFacts(hosts=known, **changes)
     return conditions_of(testbed.task, cluster(backends=BACKENDS), facts, TOOL)
+
+
+# The load -----------------------------------------------------------------------------------------
+
+
+def test_the_load_tool_and_its_threads_are_told(testbed: FakeTestbed) -> None:
+    assert 1 < testbed.task.workload.threads
+    facts, made = ClusterFacts(hosts=SAME), cluster()
+    found = conditions_of(testbed.task, made, facts, TOOL)
+    assert ("engine LuaJIT 2.1.0", 1) == (found.load_tool, found.threads)
+    wrk2 = LoadTool(name="wrk2", version="4.0.0", path="wrk2")
+    found = conditions_of(testbed.task, made, facts, wrk2)
+    assert ("wrk2 4.0.0", testbed.task.workload.threads) == (found.load_tool, found.threads)
+
+
+def test_traffic_is_told_where_it_is_not_the_usual_one(testbed: FakeTestbed) -> None:
+    task = testbed.task
+    assert "" == conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL).traffic
+    workload = replace(task.workload, arrivals="poisson", clients=(Clients(think_ms=5),))
+    found = conditions_of(
+        replace(task, workload=workload), cluster(), ClusterFacts(hosts=SAME), TOOL
+    )
+    assert "poisson arrivals; think_ms=5" == found.traffic
+
+
+def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
+    more = HostAddress(name="lg2", role="load-generator", hostname="lg2")
+    hosts = {**SAME, "lg2": replace(FACTS, cpus=2)}
+    made = cluster(more_generators=(more,))
+    found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL).generator
+    assert "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0" == found
 
 
 # In words -----------------------------------------------------------------------------------------

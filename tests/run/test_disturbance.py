@@ -23,7 +23,7 @@ BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
 SOMAXCONN = "net.core.somaxconn"
 LIMIT = (os.cpu_count() or 1) / 2
 """Hogs on all processors take more, unless the load itself needs half of them."""
-OURS = {"nginx", "sshd", "sshd-session", "wrk", "wrk2", app.PROGRAM}
+OURS = {"nginx", "sshd", "sshd-session", "luajit", "wrk2", app.PROGRAM}
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """What the doctor makes of answers, and of a real cluster that is not as it should be."""
 
+import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -20,16 +21,18 @@ from intop.errors import CommandError, IncomparableError, IntopError, Unreachabl
 from intop.hosts.facts import FACTS
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed
-from intop.hosts.load import FIND_TOOL
+from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.readiness import READINESS
+from intop.hosts.sockets import LISTENING
 from intop.hosts.ssh import connect
 from intop.hosts.sysctl import PROBE
+from intop.lab.content import static_paths
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
-from intop.run.doctor import check_ready, examine
+from intop.run.doctor import INSTALL_ENGINE, check_ready, examine
 from intop.run.executor import replicas
 from intop.run.replicas import check_alike, in_common
 from intop.store import Subject, opened
@@ -38,7 +41,9 @@ from samples import trial
 DATA = Path(__file__).parents[1] / "data"
 MACHINE = (DATA / "hosts" / "facts-x86-namespace.txt").read_text()
 MACHINE = MACHINE.replace("namespace=child", "namespace=first")
-TOOLS = (DATA / "load" / "found-both.txt").read_text()
+TOOLS = (DATA / "load" / "found-all.txt").read_text()
+NGINX = 'LISTEN 0 511 0.0.0.0:80 0.0.0.0:* users:(("nginx",pid=811,fd=6))\n'
+PROXY = 'LISTEN 0 4096 *:80 *:* users:(("docker-proxy",pid=9,fd=4))\n'
 WRITABLE = {
     "net.core.somaxconn": "4096",
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -49,7 +54,10 @@ WRITABLE = {
 
 @dataclass
 class Answers:
-    """A host as a text for each question; what `lost` names is asked in vain."""
+    """A host as a text for each question; what `lost` names is asked in vain.
+
+    `answers` are status, length and problem of the paths that do not answer with a page.
+    """
 
     address: HostAddress
     facts: str = MACHINE
@@ -57,6 +65,8 @@ class Answers:
     status: str = ""
     keys: Mapping[str, str] = field(default_factory=lambda: dict(WRITABLE))
     tools: str = TOOLS
+    listens: str = NGINX
+    answers: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     clock_s: float | None = None
     lost: str = ""
 
@@ -71,7 +81,10 @@ class Answers:
                 for path in stdin.split()
             )
             return Completed(0, "".join(told), "")
+        if "engine.lua" in command:
+            return Completed(0, self._fetched(stdin.split()), "")
         texts = {FACTS: self.facts, READINESS: self.has, FIND_TOOL: self.tools}
+        texts[LISTENING] = self.listens
         if command in texts:
             return Completed(0, texts[command], "")
         if command.startswith("date"):
@@ -79,8 +92,19 @@ class Answers:
         assert "guard.sh" in command, command
         return Completed(0, self.status, "")
 
+    def _fetched(self, paths: Sequence[str]) -> str:
+        found = []
+        for path in paths:
+            status, length, problem = self.answers.get(path, (200, 512, ""))
+            numbers = {"status": status, "length": length, "crc32": 7, "us": 1500}
+            found.append(json.dumps({"path": path, "problem": problem, **numbers}))
+        return "".join(f"{line}\n" for line in found)
+
     def put(self, directory: str, files: Mapping[str, str]) -> None:
-        pytest.fail("a read-only question writes files")
+        """Nothing but the load scripts, where no campaign has its own."""
+        assert "load-generator" == self.address.role
+        assert f"{self.address.state_dir}/doctor" == directory
+        assert {".lua"} == {Path(name).suffix for name in files}
 
     def close(self) -> None:
         pass
@@ -152,6 +176,47 @@ def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
     assert gone.reason.startswith("this kernel doesn't have it: none after 5.12 does, and what")
 
 
+LUAJIT = TOOLS[TOOLS.index("tool /usr/bin/luajit") :]
+
+
+@pytest.mark.parametrize(
+    ("tools", "changes", "expected"),
+    [
+        (TOOLS, {}, "wrk2 4.0.0"),
+        (TOOLS, {"load_tool": "engine"}, "engine LuaJIT 2.1.0-beta3"),
+        (LUAJIT, {}, "engine LuaJIT 2.1.0-beta3"),
+    ],
+)
+def test_the_load_tool_is_told(
+    study: Study, tools: str, changes: dict[str, Any], expected: str
+) -> None:
+    (found,) = examine(
+        (cluster(),), replace(study, **changes), lambda address: Answers(address, tools=tools)
+    )
+    assert (expected, ()) == (found.load_tool, found.problems)
+
+
+def test_each_workload_may_have_another_tool(study: Study) -> None:
+    slt, dlt = study.workloads["slt"], study.workloads["dlt"]
+    workloads = {"slt": slt, "dlt": replace(dlt, arrivals="poisson")}
+    (found,) = examine((cluster(),), replace(study, workloads=workloads), Answers)
+    assert ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ()) == (found.load_tool, found.problems)
+
+
+def test_generators_that_share_a_load_need_the_same_tool(examined: Examine) -> None:
+    more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
+    shared = cluster(more_generators=more)
+    (found,) = examined(shared)
+    assert ("wrk2 4.0.0", ()) == (found.load_tool, found.problems)
+    assert ["a-lg", "a-lb", "a-lg2", "a-b1"] == [host.name for host in found.hosts]
+    (found,) = examined(shared, a_lg2={"tools": LUAJIT})
+    (problem,) = found.problems
+    assert problem.startswith("a-lg2: has engine LuaJIT 2.1.0-beta3 (/usr/bin/luajit), and a-lg ha")
+    (found,) = examined(shared, a_lg2={"tools": TOOLS.replace("/opt/wrk2/bin", "/usr/local/bin")})
+    (problem,) = found.problems
+    assert "has wrk2 4.0.0 (/usr/local/bin/wrk2), and a-lg has wrk2 4.0.0 (/opt/wrk2/" in problem
+
+
 @pytest.mark.parametrize(
     ("host", "answers", "problem"),
     [
@@ -176,7 +241,25 @@ def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
             {"has": "can_store\nfree 3072\n"},
             "a-lg: /var/lib/intop has 3 MiB free, 16 are needed: make room there",
         ),
-        ("a_lg", {"tools": ""}, "a-lg: has neither wrk2 nor wrk on its PATH"),
+        ("a_lg", {"tools": ""}, "a-lg: has no luajit on its PATH, which runs intop's load"),
+        (
+            "a_lg",
+            {"answers": {"/a": (404, 9, "status")}},
+            "a-lg: /a: answers 404: correct the path in the study",
+        ),
+        (
+            "a_lg",
+            {"answers": {"/a": (0, 0, "refused"), "/d?r=1": (0, 0, "refused")}},
+            "a-lg: /a, /d?r=1: the connection is refused: see that nginx",
+        ),
+        ("a_lg", {"answers": {"/d?r=1": (200, 0, "")}}, "/d?r=1: answers 200 with an empty body"),
+        ("a_lg", {"answers": {"/a": (200, -1, "")}}, "a-lg: engine.lua: length is '-1'"),
+        ("a_lb", {"listens": ""}, "a-lb: nothing listens on port 80 in the network namespace"),
+        (
+            "a_lb",
+            {"listens": PROXY},
+            "a-lb: docker-proxy listens on port 80, and not nginx. If it passes connections on",
+        ),
         ("a_lb", {"keys": {}}, "a-lb: offers none of the catalogue's parameters"),
         ("a_lb", {"lost": PROBE}, "a-lb: no answer within 30 s"),
         ("a_b1", {"lost": READINESS}, "a-b1: no answer within 30 s"),
@@ -189,6 +272,43 @@ def test_what_keeps_a_campaign_from_starting_is_a_problem(
     (found,) = examined(**{host: answers})
     assert any(problem in line for line in found.problems), found.problems
     assert 1 == len(found.problems)
+
+
+def test_every_path_of_every_workload_is_asked_for_once(examined: Examine) -> None:
+    (found,) = examined()
+    assert [("/a", 200, 512, 0.0015), ("/d?r=1", 200, 512, 0.0015)] == [
+        (one.path, one.status, one.bytes, one.seconds) for one in found.fetched
+    ]
+
+
+def test_paths_are_asked_for_where_another_host_is_not_reached(examined: Examine) -> None:
+    (found,) = examined(a_b1={"unreachable": True}, a_lg={"answers": {"/a": (502, 9, "status")}})
+    assert ["a-lg: /a: answers 502", "a-b1: no route"] == [
+        line[:n] for line, n in zip(found.problems, (21, 14), strict=True)
+    ]
+
+
+def test_where_nothing_can_be_put_no_path_is_asked_for(examined: Examine) -> None:
+    (found,) = examined(a_lg={"has": "free 71582432\n"})
+    assert () == found.fetched
+    assert ["a-lg: /var/lib/intop can't be made"] == [line[:34] for line in found.problems]
+
+
+def test_what_serves_in_nginxs_place_may_listen(examined: Examine) -> None:
+    own = cluster(programs=("docker-proxy",))
+    assert () == examined(own, a_lb={"listens": PROXY})[0].problems
+    both = examined(a_lb={"listens": PROXY + NGINX})
+    assert () == both[0].problems
+
+
+def test_who_listens_is_not_known_to_everybody(examined: Examine) -> None:
+    """Without root `ss` names no programs; without `ss` there is another problem."""
+    (found,) = examined(a_lb={"listens": "LISTEN 0 511 0.0.0.0:80 0.0.0.0:*\n"})
+    assert () == found.problems
+    (found,) = examined(a_lb={"listens": "", "has": "can_store\nlacks ss\n"})
+    assert 1 == len(found.problems)
+    (found,) = examined(a_lb={"listens": "unseen\n"})
+    assert () == found.problems
 
 
 def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
@@ -227,6 +347,16 @@ FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n
             "a-b1: is reached without root, so its kernel keeps what it learned",
         ),
         ("a_b1", {"has": "can_store\nlacks ss\nlacks ip\n"}, "a-b1: has no ss, ip, so what a load"),
+        (
+            "a_lg",
+            {"has": "can_store\nlacks luajit\n"},
+            "a-lg: has no luajit, so what the paths answer was not looked at: on Debian",
+        ),
+        (
+            "a_lg",
+            {"answers": {"/a": (301, 169, "")}},
+            "a-lg: /a: answers with a redirect, and the load doesn't follow it",
+        ),
     ],
 )
 def test_what_may_come_in_the_way_is_a_warning(
@@ -417,7 +547,9 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     for name in lab.names():
         assert f"{name}: {count} of {count} keys took their own values when written" in out
     assert 1 == out.count("out of bounds: the same as above")
-    assert 55 > len(out.splitlines())
+    # Of which each path has a line in each cluster's table.
+    assert 2 * 25 == sum("/" in line.split()[0] for line in out.splitlines() if line.split())
+    assert 55 + 2 * 29 > len(out.splitlines())
 
     # A host that is held is left alone, and says by whom.
     with held(task, 0):
@@ -479,6 +611,45 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     assert before.items() <= machine_sysctls().items()
 
 
+def test_paths_that_do_not_answer_on_a_real_cluster(lab: Lab) -> None:
+    lost, name = static_paths()[3], lab.study.labs[1]
+    page = Path(f"/run/intop/lab/{name}/content{lost}")
+    elsewhere = page.with_name("elsewhere")
+    # Before anybody asked for it: nginx remembers for a minute what it has found.
+    page.rename(elsewhere)
+    out, _ = lab.study.run("doctor", expected=(1,))
+    assert f"PROBLEM  {name}-lg: {lost}: answers 404: correct the path in the study" in out
+    assert 1 == out.count("PROBLEM")
+    # Nor does a campaign begin.
+    _, said = lab.study.run("collect", "--workload", "slt", expected=(1,))
+    assert f"PROBLEM  {name}-lg: {lost}: answers 404" in said
+    assert "the cluster is not ready, and nothing was written to any host" in said
+    assert [] == lab.study.trials("replicas")
+
+    elsewhere.rename(page)
+    for one in lab.study.json("doctor"):
+        assert [] == one["problems"]
+        assert 25 == len(one["fetched"])
+        assert {(200, "")} == {(path["status"], path["problem"]) for path in one["fetched"]}
+        assert all(path["bytes"] > 0 and path["seconds"] > 0 for path in one["fetched"])
+
+
+def test_an_nginx_whose_sockets_are_not_those_that_are_tuned(lab: Lab) -> None:
+    name = lab.study.labs[0]
+    folder = f"/run/intop/lab/{name}/host-lb"
+    stop = f"kill $(cat {folder}/nginx.pid); while [ -e {folder}/nginx.pid ]; do sleep 0.02; done"
+    start = f"nginx -e {folder}/nginx.log -c {folder}/nginx.conf"
+    lab.on_balancer(0, f"{stop}; unshare --net {start}")
+    here, there = lab.study.json("doctor", expected=(1,))
+    assert [] == there["problems"]
+    # Its lab's network leads to the namespace that nginx has left.
+    elsewhere, refused = sorted(here["problems"], key=lambda line: "refused" in line)
+    assert f"{name}-lb: nothing listens on port 80 in the network namespace" in elsewhere
+    assert "the connection is refused" in refused
+    lab.on_balancer(0, f"{stop}; sh {folder}/nginx-restart")
+    assert [[], []] == [one["problems"] for one in lab.study.json("doctor")]
+
+
 # Before a campaign -------------------------------------------------------------------------------
 
 
@@ -537,6 +708,14 @@ def test_warnings_stop_nothing(begin: Begin) -> None:
     assert "x86: 1 warning: intop doctor --arch x86" in told.getvalue()
 
 
+def test_only_the_paths_of_its_workloads_keep_a_campaign_from_starting(begin: Begin) -> None:
+    told = StringIO()
+    check_ready(begin(told, a_lg={"answers": {"/d?r=1": (502, 9, "status")}}))
+    assert "" == told.getvalue()
+    with pytest.raises(IntopError, match=r"(?s)not ready.*a-lg: /a: answers 502: .*--force"):
+        check_ready(begin(told, a_lg={"answers": {"/a": (502, 9, "status")}}))
+
+
 def test_a_campaign_that_has_begun_is_not_asked_again(begin: Begin) -> None:
     task = begin(StringIO(), **NOT_READY)
     planned = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
@@ -545,3 +724,10 @@ def test_a_campaign_that_has_begun_is_not_asked_again(begin: Begin) -> None:
     other = replace(task, subject=replace(task.subject, arch="arm"))
     with pytest.raises(KeyError, match="arm"):
         check_ready(other)
+
+
+def test_the_package_of_the_engine_is_named_for_each_family_of_systems() -> None:
+    assert (
+        "on Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf "
+        "install luajit"
+    ) == INSTALL_ENGINE

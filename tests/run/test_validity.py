@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from intop.domain.trial import HostMetrics
 from intop.run.validity import Validity, judge
 from samples import METRICS
 
@@ -26,8 +27,17 @@ TAKEN = (
 )
 HURRIED = (
     "lg: the load generator used 97% of the CPU time that its threads could, "
-    "more than max_load_cpu (90%): it needs more threads, or a lower rate"
+    "more than max_load_cpu (90%): it needs a lower rate, or another load generator "
+    "(wrk2: more threads)"
 )
+LATE = replace(QUIET, lag_ms=30.0)
+ITSELF_LATE = (
+    "lg: the load generator was itself 30.0 ms late for one request in a hundred, "
+    "more than max_lag (20%) of P99 (100.0 ms): something else ran in its place, "
+    "or it needs a lower rate"
+)
+SET = replace(QUIET, clock_step_s=0.06)
+CLOCK_SET = "lg: its clock was set by +0.060 s during the load"
 
 
 OK = Validity("ok")
@@ -43,9 +53,9 @@ def overloaded(detail: str) -> Validity:
 
 def judged(**changes: Any) -> Validity:
     values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "rate_rps": 100.0}
-    values |= {"errors": {}, "metrics": {"lb": QUIET}}
+    values |= {"errors": {}, "metrics": {"lb": QUIET}, "p99_ms": 100.0}
     values |= {"max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4}
-    values |= {"max_load_cpu": 0.9}
+    values |= {"max_load_cpu": 0.9, "max_lag": 0.2, "backends": ()}
     return judge(**(values | changes))
 
 
@@ -115,7 +125,86 @@ def judged(**changes: Any) -> Validity:
             {"requests": 0, "achieved_rps": 0.0, "errors": {"connect": 8}},
             Validity("failed", "no request was answered; errors: {'connect': 8}"),
         ),
+        (
+            {"requests": 8, "achieved_rps": 0.0, "errors": {"refused": 6, "pending": 2}},
+            Validity("failed", "no request was answered; errors: {'refused': 6, 'pending': 2}"),
+        ),
+        # A generator that was late itself measured itself.
+        ({"metrics": {"lg": LATE, "lb": QUIET}}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lb": QUIET, "lg": LATE}, "achieved_rps": 10.0}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lg": LATE}, "pruned": "stopped"}, disturbed(ITSELF_LATE)),
+        ({"metrics": {"lg": LATE}, "p99_ms": 150.0}, OK),
+        ({"metrics": {"lg": LATE}, "max_lag": 0.3}, OK),
+        (
+            {"metrics": {"lg": LATE}, "requests": 5, "errors": {"refused": 5}},
+            Validity("failed", "no request was answered; errors: {'refused': 5}"),
+        ),
+        ({"metrics": {"lg": SET}, "achieved_rps": 10.0}, disturbed(CLOCK_SET)),
+        ({"metrics": {"lg": SET}, "pruned": "stopped"}, disturbed(CLOCK_SET)),
     ],
 )
 def test_judge(changes: dict[str, Any], expected: Validity) -> None:
     assert expected == judged(**changes)
+
+
+TOO_LATE = replace(QUIET, lag_ms=21.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "p99_ms", "expected"),
+    [
+        (replace(QUIET, lag_ms=20.0), 100.0, OK),
+        (TOO_LATE, 106.0, OK),
+        (
+            TOO_LATE,
+            100.0,
+            disturbed(
+                "lg: the load generator was itself 21.0 ms late for one request in a hundred, "
+                "more than max_lag (20%) of P99 (100.0 ms): something else ran in its place, or it "
+                "needs a lower rate"
+            ),
+        ),
+        # So little is the noise of any machine.
+        (replace(QUIET, lag_ms=1.9), 1.0, OK),
+        (replace(QUIET, clock_step_s=0.04), 1.0, OK),
+        (
+            replace(QUIET, clock_step_s=-3.5),
+            1.0,
+            disturbed("lg: its clock was set by -3.500 s during the load"),
+        ),
+    ],
+)
+def test_a_generator_that_was_late_or_whose_clock_was_set_disturbs(
+    metric: HostMetrics, p99_ms: float, expected: Validity
+) -> None:
+    assert expected == judged(metrics={"lg": metric, "lb": QUIET}, p99_ms=p99_ms)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [
+        ((3, 1, 5), OK),
+        ((None, None, None), OK),
+        # Nothing went to any of them: that shows as errors.
+        ((0, 0, 0), OK),
+        (
+            (3, 0, 5),
+            disturbed(
+                "b2: accepted no connection during the load, and b3 accepted 5: is its server up? "
+                "(A spare one doesn't belong in backends.)"
+            ),
+        ),
+    ],
+)
+def test_a_backend_that_took_no_part_disturbs(
+    accepted: tuple[int | None, ...], expected: Validity
+) -> None:
+    names = ("b1", "b2", "b3")
+    backends = {n: replace(QUIET, accepted=a) for n, a in zip(names, accepted, strict=True)}
+    metrics = {"lg": QUIET, "lb": replace(QUIET, accepted=9)} | backends
+    assert expected == judged(metrics=metrics, backends=names)
+
+
+def test_where_no_request_was_answered_a_trial_has_failed() -> None:
+    expected = Validity("failed", "no request was answered; errors: {'refused': 1000}")
+    assert expected == judged(errors={"refused": 1000}, achieved_rps=0.0)

@@ -48,7 +48,7 @@ def percentiles(about: str, found: Latencies) -> Drawing:
         _scales(axes, whole)
         trials_told = max(len(found.default), len(found.tuned))
         axes.set_xlabel(
-            "percentile of all answered requests\n"
+            "percentile of all requests\n"
             f"(bands: the lowest to the highest of {trials_told} trials)"
         )
         axes.set_ylabel("latency in ms")

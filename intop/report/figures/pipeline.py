@@ -1,19 +1,18 @@
 """The pipeline as a block diagram: the stages, and what each hands on to the next."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from textwrap import fill
-from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from intop.domain.report import Step, StepKind
 from intop.report.figures.axes import is_narrow, legend_below
 from intop.report.figures.colours import BLUE, GREY, INK
 from intop.report.figures.drawing import Drawing, drawn
 
-Kind = Literal["measured", "computed", "measured, not in the paper"]
-STYLES: dict[Kind, tuple[str, str]] = {
+STYLES: dict[StepKind, tuple[str, str]] = {
     "measured": (BLUE, "-"),
     "computed": (GREY, "-"),
     "measured, not in the paper": (BLUE, "--"),
@@ -21,28 +20,6 @@ STYLES: dict[Kind, tuple[str, str]] = {
 """Colour and line of a stage's box."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """A stage as the command is called, and what it does.
-
-    `hands_on` has the names of its result, for static and dynamic requests where they differ.
-    """
-
-    stage: str
-    does: str
-    kind: Kind
-    hands_on: tuple[str, ...] = ()
-
-
-STEPS = (
-    Step("screen", "which parameters matter", "measured", ("SRP", "DRP")),
-    Step("collect", "configurations that fill the space", "measured", ("SDS", "DDS")),
-    Step("refine", "configurations that tell most", "measured, not in the paper", ("SDS", "DDS")),
-    Step("train", "six families of models, tuned", "computed", ("STM", "DTM")),
-    Step("search", "genetic algorithm over the tree models", "computed", ("winners",)),
-    Step("verify", "winners against the default", "measured, not in the paper", ("verdict",)),
-    Step("explain", "the fewest keys that keep the gain", "measured, not in the paper"),
-)
 KEY = (
     "static requests (slt): SRP, SDS, STM",
     "dynamic requests (dlt): DRP, DDS, DTM",
@@ -57,13 +34,13 @@ BOX = 0.6
 """The height of a box of the narrow form, whose rows are 1 high."""
 
 
-def pipeline() -> Drawing:
-    """From left to right, or from top to bottom where that is narrow."""
+def pipeline(steps: Sequence[Step]) -> Drawing:
+    """The steps from left to right, or from top to bottom where that is narrow."""
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         axes.set_axis_off()
-        (_down if is_narrow(figure) else _across)(axes)
+        (_down if is_narrow(figure) else _across)(axes, steps)
         legend_below(figure, axes)
 
     return drawn(
@@ -77,9 +54,9 @@ def pipeline() -> Drawing:
     )
 
 
-def _across(axes: Axes) -> None:
-    labelled: set[Kind] = set()
-    for place, step in enumerate(STEPS):
+def _across(axes: Axes, steps: Sequence[Step]) -> None:
+    labelled: set[StepKind] = set()
+    for place, step in enumerate(steps):
         left = place * (1 + GAP)
         _box(axes, step, (left, 0), (1, 1), labelled)
         axes.text(left + 0.5, -0.2, fill(step.does, 15), ha="center", va="top", fontsize=7.5)
@@ -89,22 +66,22 @@ def _across(axes: Axes) -> None:
             for word, y, va in zip(step.hands_on, (0.58, 0.4), ("bottom", "top"), strict=False):
                 axes.text(middle, y, word, ha="center", va=va, fontsize=7.5)
     axes.text(0, 1.35, "   ".join(KEY), fontsize=7.5)
-    axes.set_xlim(-0.05, len(STEPS) * (1 + GAP) - GAP + 0.05)
+    axes.set_xlim(-0.05, len(steps) * (1 + GAP) - GAP + 0.05)
     axes.set_ylim(-1.4, 1.6)
 
 
-def _down(axes: Axes) -> None:
-    labelled: set[Kind] = set()
-    for place, step in enumerate(STEPS):
+def _down(axes: Axes, steps: Sequence[Step]) -> None:
+    labelled: set[StepKind] = set()
+    for place, step in enumerate(steps):
         _box(axes, step, (0, place), (1, BOX), labelled)
         axes.text(1.12, place + BOX / 2, step.does, va="center", fontsize=8)
         if step.hands_on:
             _arrow(axes, (0.5, place + BOX), (0.5, place + 1))
             words = ", ".join(step.hands_on)
             axes.text(0.58, place + (1 + BOX) / 2, words, va="center", fontsize=8)
-    axes.text(0, len(STEPS) - 0.25, "\n".join(KEY), va="top", fontsize=8)
+    axes.text(0, len(steps) - 0.25, "\n".join(KEY), va="top", fontsize=8)
     axes.set_xlim(-0.03, 3.6)
-    axes.set_ylim(len(STEPS) + 0.6, -0.05)
+    axes.set_ylim(len(steps) + 0.6, -0.05)
 
 
 def _box(
@@ -112,7 +89,7 @@ def _box(
     step: Step,
     corner: tuple[float, float],
     size: tuple[float, float],
-    labelled: set[Kind],
+    labelled: set[StepKind],
 ) -> None:
     """The stage's name in a box; the first of each kind has the entry of the legend."""
     colour, line = STYLES[step.kind]
@@ -125,12 +102,12 @@ def _box(
             linestyle=line,
             linewidth=1.6,
             label=None if step.kind in labelled else step.kind,
-            gid=f"stage-{step.stage}",
+            gid=f"stage-{step.command}",
         )
     )
     labelled.add(step.kind)
     x, y = (start + length / 2 for start, length in zip(corner, size, strict=True))
-    axes.text(x, y, step.stage, ha="center", va="center", fontsize=9, fontweight="bold")
+    axes.text(x, y, step.command, ha="center", va="center", fontsize=9, fontweight="bold")
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -148,7 +148,7 @@ def provenance(report: Report) -> Iterator[Block]:
     """Where all this comes from."""
     yield Figure(
         title="The pipeline",
-        draw=pipeline,
+        draw=partial(pipeline, report.pipeline),
         label="The stages of the pipeline, and what each hands on to the next",
         caption=(
             "Each stage reads the store and writes to it. The paper's method ends with the search; "

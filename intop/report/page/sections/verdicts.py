@@ -283,7 +283,7 @@ def latency(one: Findings) -> Iterator[Block]:
             f"{default.percentile_ms(99):.1f} ms against {tuned.percentile_ms(99):.1f} ms"
         ),
         caption=(
-            "Latency of all answered requests of the judging trials, put together. Both axes are "
+            "Latency of all requests of the judging trials, put together. Both axes are "
             "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
             "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
             "changed."
@@ -295,7 +295,7 @@ def latency(one: Findings) -> Iterator[Block]:
     )
     yield named(one, side_table(one.verdict))
     yield Paragraph(
-        "Latencies are of all answered requests put together, so P99 is not quite the mean "
+        "Latencies are of all requests put together, so P99 is not quite the mean "
         f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
         "the pairs, each interval for itself. The verdict is on P99 alone, in which a request "
         "that failed counts as one that took the whole time-out."
@@ -307,7 +307,7 @@ def _percentile_table(
 ) -> Table:
     return Table(
         name=table_name(one, "percentiles"),
-        title=f"Latency by percentile, of {default.total} and {tuned.total} answered requests",
+        title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
         origin="measured",
         columns=(
             Column("percentile", "text"),

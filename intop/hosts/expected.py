@@ -1,0 +1,52 @@
+"""What answers to static paths have to be: as they were before the first trial."""
+
+from collections.abc import Sequence
+
+from intop.domain.fetched import Fetched
+from intop.domain.workload import Clients, Workload
+from intop.hosts.fetch import fetch
+from intop.hosts.rig import Rig, load_directory
+
+
+def expected_answers(rig: Rig, workload: Workload, paths: Sequence[str]) -> dict[str, str]:
+    """Ask for each path, and put what came on the load generators, for the engine to check.
+
+    Returns the file's name in the folder of the scripts, by the name of each class of clients that
+    is checked: those that GET static paths. A path is asked for twice. What differs is made for
+    each request, and is not checked; what is no success shows as an error anyway.
+
+    Raises what `fetch` does.
+    """
+    if workload.name != "slt" or workload.check == "status":
+        return {}
+    files: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for number, clients in enumerate(workload.clients):
+        if clients.method == "GET":
+            names[clients.name] = f"expected-{number}.txt"
+            files[names[clients.name]] = "".join(_lines(rig, workload, clients, paths))
+    for generator in rig.load_generators:
+        generator.put(load_directory(generator), files)
+    return names
+
+
+def _lines(rig: Rig, workload: Workload, clients: Clients, paths: Sequence[str]) -> list[str]:
+    first, again = (
+        fetch(
+            rig.load_generator,
+            load_directory(rig.load_generator),
+            rig.cluster.url,
+            paths,
+            headers=clients.headers,
+        )
+        for _ in range(2)
+    )
+    return [
+        f"{one.path} {one.bytes} {one.check if workload.check == 'content' else '-'}\n"
+        for one, other in zip(first, again, strict=True)
+        if _is_same(one, other)
+    ]
+
+
+def _is_same(one: Fetched, other: Fetched) -> bool:
+    return not one.problem and (one.bytes, one.check) == (other.bytes, other.check)

@@ -1,0 +1,111 @@
+"""A workload as the streams that it is sent in, and their results put together.
+
+There is one stream for each class of clients on each load generator. Streams of a constant rate lie
+evenly between each other, and Poisson streams add up to a Poisson stream, so the sum of them is the
+load that one generator would send.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from intop.domain.cluster import Cluster
+from intop.domain.histogram import Histogram
+from intop.domain.workload import Workload
+from intop.hosts.load.types import Load, LoadResult
+
+Stream = tuple[int, Load]
+"""A load generator's number, from 0 on, and what it sends."""
+
+
+def streams(
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    seed: int = 0,
+    prune_above_ms: float | None = None,
+    expected: Mapping[str, str] = {},
+) -> tuple[Stream, ...]:
+    """What each of the cluster's load generators sends.
+
+    Connections are shared out as evenly as whole numbers go, at least one to each stream. By the
+    name of a class of clients, `expected` names the file that says what its answers have to be.
+    """
+    generators = len(cluster.load_generators)
+    places = [(c, g) for c in range(len(workload.clients)) for g in range(generators)]
+    found: list[Stream] = []
+    for number, (which, generator) in enumerate(places):
+        clients = workload.clients[which]
+        connections = clients.connections or round(workload.connections * clients.share)
+        mine = (connections + generators - 1 - generator) // generators
+        found.append(
+            (
+                generator,
+                Load(
+                    script=workload.name,
+                    url=cluster.url,
+                    rate_rps=workload.rate_rps * clients.share / generators,
+                    connections=max(1, mine),
+                    threads=workload.threads,
+                    duration_s=workload.counted_s,
+                    warmup_s=workload.warmup_s,
+                    seed=(seed + number) % 2**32,
+                    timeout_s=workload.timeout_s,
+                    dynamic_path=cluster.dynamic_path,
+                    arrivals=workload.arrivals,
+                    clients=clients,
+                    stream=number,
+                    streams=len(places),
+                    expected_file=expected.get(clients.name, ""),
+                    prune_above_ms=prune_above_ms,
+                    prune_count=_prune_count(workload),
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _prune_count(workload: Workload) -> int:
+    """How many requests may be late without P99 being certainly so: 1 % of all.
+
+    By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
+    """
+    return math.floor(0.01 * workload.rate_rps * workload.counted_s)
+
+
+def starting_at(stream: Stream, start_at: float) -> Stream:
+    """The same stream, which begins at a time of its generator's own clock, in s."""
+    generator, load = stream
+    return generator, replace(load, start_at=start_at)
+
+
+def merged(results: Sequence[LoadResult]) -> LoadResult:
+    """The results of all streams as that of one load. Histograms add up exactly.
+
+    Times are those of the longest stream, lateness is that of the latest.
+    """
+    first, *others = results
+    if not others:
+        return first
+    errors: Counter[str] = Counter()
+    for result in results:
+        errors.update(result.errors)
+    cpu = [r.cpu_s for r in results if r.cpu_s is not None]
+    lags = [r.lag_ms for r in results if r.lag_ms is not None]
+    steps = [r.clock_step_s for r in results if r.clock_step_s is not None]
+    stopped = [r.stopped_after_s for r in results if r.stopped_after_s is not None]
+    return LoadResult(
+        requests=sum(r.requests for r in results),
+        duration_s=max(r.duration_s for r in results),
+        run_s=max(r.run_s for r in results),
+        bytes=sum(r.bytes for r in results),
+        errors=dict(errors),
+        histogram=Histogram.merge(*(r.histogram for r in results)),
+        achieved_rps=math.fsum(r.achieved_rps for r in results),
+        cpu_s=math.fsum(cpu) if len(cpu) == len(results) else None,
+        stopped_after_s=min(stopped, default=None),
+        lag_ms=max(lags, default=None),
+        clock_step_s=max(steps, key=abs, default=None),
+        uncounted=sum(r.uncounted for r in results),
+    )

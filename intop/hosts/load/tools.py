@@ -1,0 +1,164 @@
+"""Which load generators a host has, and which of them a load is sent with."""
+
+import hashlib
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import urlsplit, urlunsplit
+
+from intop.domain.workload import LoadToolChoice
+from intop.errors import LoadOutputError
+from intop.hosts.load import engine, wrk2
+from intop.hosts.load.output import tail
+from intop.hosts.load.types import Load, LoadResult, LoadTool
+
+FIND_TOOL = r"""
+for name in wrk2 wrk luajit; do
+    path=$(command -v "$name") || continue
+    printf 'tool %s\n' "$path"
+    "$path" -v </dev/null 2>&1 | sed 's/^/| /'
+done
+:
+"""
+"""POSIX sh: a line `tool PATH` for each candidate, then its version and help after `| `."""
+
+PACKAGE = "On Debian and Ubuntu: apt-get install luajit; on Fedora: dnf install luajit"
+"""What to do where there is no load generator."""
+
+
+def identify(path: str, said: str) -> LoadTool | None:
+    """The tool at `path` from what it prints for `-v`; None if it is neither.
+
+    wrk2's build is called `wrk` too and gives a version of wrk; only its -R tells them apart.
+    """
+    if found := re.search(r"^LuaJIT (\S{1,100}) ", said, re.MULTILINE):
+        return LoadTool(name="engine", path=path, version=f"LuaJIT {found[1]}")
+    version = re.search(r"^wrk (\S{1,100}) \[", said, re.MULTILINE)
+    if version is None or not re.search(r"^[ \t]*-R\b", said, re.MULTILINE):
+        return None
+    return LoadTool(name="wrk2", path=path, version=version[1])
+
+
+def parse_found(text: str) -> tuple[LoadTool, ...]:
+    """The tools among those that `FIND_TOOL` printed, wrk2 before the engine."""
+    parts = re.split(r"^tool ", text, flags=re.MULTILINE)[1:]
+    tools = [tool for part in parts if (tool := _found(part))]
+    return tuple(sorted(tools, key=lambda tool: tool.name != "wrk2"))
+
+
+def _found(part: str) -> LoadTool | None:
+    path, *lines = part.split("\n")
+    if not (path.startswith("/") and path.isprintable()):
+        return None
+    return identify(path, "\n".join(line.removeprefix("| ") for line in lines))
+
+
+def choose(
+    tools: Sequence[LoadTool], loads: Sequence[Load], wanted: LoadToolChoice
+) -> LoadTool | str:
+    """The tool that sends these loads, or why there is none.
+
+    By itself wrk2 is chosen where it can send all of them, since the method is built on it.
+    """
+    by_name = {tool.name: tool for tool in tools}
+    lacking = next((why for load in loads if (why := wrk2.why_not(load))), "")
+    if wanted != "engine" and "wrk2" in by_name and not lacking:
+        return by_name["wrk2"]
+    if wanted == "wrk2":
+        why = f"wrk2 can't send {lacking}" if "wrk2" in by_name else "has no wrk2 on its PATH"
+        return f'{why}, and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
+    if "engine" in by_name:
+        return by_name["engine"]
+    also = "no wrk2"
+    if "wrk2" in by_name:
+        also = f"its wrk2 can't send {lacking}" if lacking else 'the study has load_tool = "engine"'
+    return f"has no luajit on its PATH, which runs intop's load generator, and {also}. {PACKAGE}"
+
+
+def _module(tool: LoadTool) -> ModuleType:
+    return wrk2 if tool.name == "wrk2" else engine
+
+
+def planned_run_s(tool: LoadTool, load: Load) -> int:
+    """Seconds of the whole run at most, rounded up."""
+    seconds: float = _module(tool).planned_run_s(load)
+    return math.ceil(seconds)
+
+
+def threads_of(tool: LoadTool, load: Load) -> int:
+    """How many threads the load runs in."""
+    return load.threads if tool.name == "wrk2" else 1
+
+
+def command(tool: LoadTool, load: Load, directory: str) -> str:
+    """The shell command that runs the load in the directory of the uploaded scripts.
+
+    After the load the shell says what CPU time it took (`times`), which needs no process. Without
+    the script wrk2 would run its default request, hence the `cat` first: it ends the command with
+    a message that names the missing file.
+    """
+    load = replace(load, url=_with_port(load.url))
+    run = shlex.join(_module(tool).words(tool, load))
+    needed = f"{load.script}.lua"
+    return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"
+
+
+def _with_port(url: str) -> str:
+    """The URL with its port said: else wrk2 looks `http` up in /etc/services, which the smallest
+    systems don't have.
+    """
+    parts = urlsplit(url)
+    if parts.port is not None:
+        return url
+    port = 443 if parts.scheme == "https" else 80
+    return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{port}"))
+
+
+def parse_output(text: str, tool: LoadTool, load: Load) -> LoadResult:
+    """What the run measured, from all that the tool printed to stdout.
+
+    LoadOutputError, with the last lines of the output, if the JSON line is missing, broken, or of
+    another script, or if wrk2 was not calibrated.
+    """
+    try:
+        result: LoadResult = _module(tool).parse(text, load)
+    except ValueError as error:
+        raise LoadOutputError(f"{tool.path}: {error}; last lines:\n{tail(text)}") from error
+    return result if result.cpu_s is not None else replace(result, cpu_s=_cpu_s(text))
+
+
+_TIMES = re.compile(
+    r"^(\d{1,9})m(\d{1,2})[.,](\d{1,9})s (\d{1,9})m(\d{1,2})[.,](\d{1,9})s$",
+    re.MULTILINE | re.ASCII,
+)
+"""A line of the shell's `times`, user and system; some shells print the language's comma."""
+
+
+def _cpu_s(text: str) -> float | None:
+    """The CPU time of the shell's children, its last line; None when there is no such line."""
+    said = _TIMES.findall(text)
+    if not said:
+        return None
+    user_min, user, user_part, system_min, system, system_part = said[-1]
+    minutes = 60 * (int(user_min) + int(system_min))
+    return minutes + float(f"{user}.{user_part}") + float(f"{system}.{system_part}")
+
+
+def script_fingerprint(directory: Path, script: str) -> str:
+    """First 16 hex digits of the SHA-256 over a request script and all that it is sent by.
+
+    Loads of different scripts must not be compared, so this goes with each trial. OSError if one
+    is missing.
+    """
+    digest = hashlib.sha256()
+    requests = {"slt.lua", "dlt.lua"} - {f"{script}.lua"}
+    (directory / f"{script}.lua").stat()
+    for path in sorted(directory.glob("*.lua")):
+        if path.name not in requests:
+            content = path.read_bytes()
+            digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""TCP sockets of a host, as `ss` lists them, and which of them the load comes in by."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from intop.domain.cluster import Cluster
+from intop.hosts.answers import lines
+from intop.hosts.host import Host, output
+
+LISTENING = "PATH=$PATH:/sbin:/usr/sbin; ss -Htlnp 2>/dev/null || echo unseen"
+"""All listening TCP sockets with their programs: those of all users for root only."""
+
+_PROGRAM = re.compile(r'\("([^"]*)",pid=')
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Sock:
+    """A TCP socket as `ss` prints it: `local` and `peer` are ADDRESS:PORT.
+
+    `programs` have it open, by the kernel's names for them; none where that was not asked for, or
+    may not be known.
+    """
+
+    state: str
+    local: str
+    peer: str
+    inode: str = ""
+    programs: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What tells a connection from all others, whatever state it is in."""
+        return self.local, self.peer
+
+
+def parse_sockets(listed: Sequence[str]) -> tuple[Sock, ...]:
+    """Sockets from the lines that `ss` prints without a header; what is no socket is left out."""
+    found = []
+    for line in listed:
+        words = line.split()
+        if len(words) >= 5 and words[1].isdigit() and words[2].isdigit():
+            inode = next((w.removeprefix("ino:") for w in words if w.startswith("ino:")), "")
+            local, peer = (_plain(word) for word in words[3:5])
+            programs = tuple(dict.fromkeys(_PROGRAM.findall(line)))
+            found.append(Sock(words[0], local, peer, inode, programs))
+    return tuple(found)
+
+
+def _plain(end: str) -> str:
+    """Without brackets, and in IPv4's form where an IPv6 socket carries it."""
+    address, _, port = end.rpartition(":")
+    return f"{address.strip('[]').removeprefix('::ffff:')}:{port}"
+
+
+def port_of(cluster: Cluster) -> int:
+    """The port of the cluster's URL."""
+    url = urlsplit(cluster.url)
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def load_sockets(cluster: Cluster, sockets: Iterable[Sock]) -> list[Sock]:
+    """The load balancer's sockets that listen on the URL's port.
+
+    One that only the host itself can reach is none, unless the URL is such an address.
+    """
+    is_own = (urlsplit(cluster.url).hostname or "").startswith(LOOPBACK)
+    return [
+        s
+        for s in sockets
+        if s.state == "LISTEN"
+        and s.local.endswith(f":{port_of(cluster)}")
+        and (is_own or not s.local.startswith(LOOPBACK))
+    ]
+
+
+def listening(host: Host, cluster: Cluster) -> list[Sock] | None:
+    """The load balancer's sockets that listen on the URL's port, in the network namespace of our
+    commands, which is the one whose keys are set. None where `ss` can't list them.
+
+    Raises CommandError and UnreachableError as `output` does.
+    """
+    listed = lines(output(host, LISTENING))
+    return None if "unseen" in listed else load_sockets(cluster, parse_sockets(listed))
+
+
+def nobody_listens(cluster: Cluster) -> str:
+    """What to say of a load balancer without such a socket."""
+    return (
+        f"nothing listens on port {port_of(cluster)} in the network namespace whose keys are set. "
+        "Start nginx there. If it runs in a container, tuned keys don't act on it: give the "
+        "container the host's network (docker run --network host), or let intop reach the "
+        "container's namespace as load_balancer"
+    )

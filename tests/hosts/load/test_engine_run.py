@@ -1,0 +1,452 @@
+"""The engine against real servers: nginx, and one that does everything wrong."""
+
+import os
+import shutil
+import signal
+import ssl
+import statistics
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import ran
+from crooked_server import BODY, CrookedServer, crooked_server
+from intop.domain.histogram import Histogram
+from intop.domain.workload import Clients
+from intop.hosts.load.streams import merged
+from intop.hosts.load.tools import FIND_TOOL, command, parse_found, parse_output, planned_run_s
+from intop.hosts.load.types import Load, LoadResult, LoadTool
+
+LUA = Path(__file__).parents[3] / "lua"
+
+
+@pytest.fixture
+def server() -> Iterator[CrookedServer]:
+    with crooked_server() as started:
+        yield started
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    shutil.copytree(LUA, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def engine() -> LoadTool:
+    """The engine of this machine. A missing one fails the test."""
+    found = parse_found(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    return next(tool for tool in found if tool.name == "engine")
+
+
+def load(server: CrookedServer, path: str = "/ok", **changes: Any) -> Load:
+    """200 requests/s for a second, to one path, with a number that makes each of them unique."""
+    values: dict[str, Any] = {"script": "dlt", "url": server.url, "dynamic_path": path}
+    values |= {"rate_rps": 200, "connections": 16, "threads": 2, "duration_s": 1, "seed": 7}
+    return Load(**(values | changes))
+
+
+def started(its_load: Load, directory: Path, *more: str) -> subprocess.Popen[str]:
+    text = command(engine(), its_load, str(directory))
+    words = ["sh", "-c", text.replace("engine.lua", " ".join(["engine.lua", *more]), 1)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process: subprocess.Popen[str], its_load: Load) -> LoadResult:
+    out, problem = process.communicate(timeout=planned_run_s(engine(), its_load) + 60)
+    assert ("", 0) == (problem, process.returncode)
+    return parse_output(out, engine(), its_load)
+
+
+def run(its_load: Load, directory: Path, *more: str) -> LoadResult:
+    return finished(started(its_load, directory, *more), its_load)
+
+
+def share_above(histogram: Histogram, ms: float) -> float:
+    return sum(n for value, n in histogram.pairs() if value > ms * 1000) / histogram.total
+
+
+# What is sent ------------------------------------------------------------------------------------
+
+
+def test_requests_are_sent_at_constant_slots_whatever_the_answers_take(
+    server: CrookedServer, directory: Path
+) -> None:
+    result = run(load(server, "/ok?ms=30"), directory)
+    assert (200, {}) == (result.requests, result.errors)
+    assert pytest.approx(200, abs=12) == result.achieved_rps  # those of the last 30 ms come late
+    begun = sorted(one.at for one in server.asked)
+    gaps = [after - before for before, after in pairwise(begun)]
+    assert pytest.approx(0.005, abs=0.0015) == statistics.median(gaps)
+    assert 30 <= result.histogram.percentile_ms(1)
+    assert len({one.path for one in server.asked}) == 200
+
+
+def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory: Path) -> None:
+    its_load = load(server, rate_rps=500, duration_s=4, arrivals="poisson")
+    result = run(its_load, directory)
+    assert pytest.approx(2000, abs=5 * 2000**0.5) == result.requests
+    again = run(replace(its_load, seed=8), directory)
+    assert again.requests != result.requests
+    begun = sorted(one.at for one in server.asked[: result.requests])
+    gaps = [after - before for before, after in pairwise(begun)]
+    # A constant rate has 1 here, an exponential distribution ln 2. The machine's own pauses, after
+    # which requests come in bunches, make it less.
+    assert 0.5 < statistics.median(gaps) / statistics.mean(gaps) < 0.8
+
+
+@pytest.mark.parametrize("requests", [1, 5])
+def test_a_connection_carries_so_many_requests_and_the_server_closes_it(
+    requests: int, server: CrookedServer, directory: Path
+) -> None:
+    result = run(load(server, clients=Clients(requests_per_connection=requests)), directory)
+    assert {} == result.errors
+    carried = [len(asked) for asked in server.of_connection().values()]
+    assert {requests} == set(carried[:-16])
+    lasts = [asked[-1] for asked in server.of_connection().values() if len(asked) == requests]
+    assert all(one.headers["connection"] == "close" for one in lasts)
+    assert 200 // requests == pytest.approx(len(carried), abs=16)
+
+
+def test_geometric_lifetimes_have_their_mean(server: CrookedServer, directory: Path) -> None:
+    clients = Clients(requests_per_connection=4, lifetimes="geometric")
+    result = run(load(server, rate_rps=500, duration_s=2, clients=clients), directory)
+    assert {} == result.errors
+    carried = [len(asked) for asked in server.of_connection().values()]
+    # 250 connections or so; the standard deviation of a lifetime is 3.5.
+    assert 3.2 < statistics.mean(carried) < 4.9
+    assert {1, 2, 3, 4} < set(carried)
+    assert max(carried) > 8
+
+
+def test_a_connection_is_idle_for_the_think_time(server: CrookedServer, directory: Path) -> None:
+    clients = Clients(think_ms=100)
+    run(load(server, rate_rps=50, clients=clients), directory)
+    for asked in server.of_connection().values():
+        for before, after in pairwise(asked):
+            assert after.at - before.ended_at > 0.098
+
+
+def test_connections_that_think_are_missed(server: CrookedServer, directory: Path) -> None:
+    # 4 connections that rest for 100 ms carry 40 requests a second.
+    result = run(load(server, connections=4, clients=Clients(think_ms=100)), directory)
+    assert 30 < result.achieved_rps < 50
+    assert share_above(result.histogram, 200) > 0.5
+
+
+def test_slow_readers_take_their_time(server: CrookedServer, directory: Path) -> None:
+    # 200 KB at 400 KB/s.
+    its_load = load(server, "/large", rate_rps=5, clients=Clients(read_kb_per_s=400))
+    result = run(its_load, directory)
+    assert {} == result.errors
+    assert 400 < result.histogram.percentile_ms(10)
+    assert result.histogram.max_ms < 2000
+
+
+def test_requests_have_headers_method_and_body(server: CrookedServer, directory: Path) -> None:
+    headers = ("Accept-Encoding: gzip, br", "Host: shop.example")
+    clients = Clients(method="POST", body_bytes=100_000, headers=headers)
+    result = run(load(server, rate_rps=20, clients=clients), directory)
+    assert {} == result.errors
+    assert {("POST", b"x" * 100_000)} == {(one.method, one.body) for one in server.asked}
+    found = {(a.headers["accept-encoding"], a.headers["host"]) for a in server.asked}
+    assert {("gzip, br", "shop.example")} == found
+
+
+def test_connections_come_from_the_source_address(server: CrookedServer, directory: Path) -> None:
+    run(load(server, rate_rps=20, clients=Clients(source="127.0.0.77")), directory)
+    assert {"127.0.0.77"} == {one.peer for one in server.asked}
+
+
+def test_a_warm_up_is_sent_on_the_same_connections_and_not_counted(
+    server: CrookedServer, directory: Path
+) -> None:
+    result = run(load(server, warmup_s=1), directory)
+    assert 200 == result.requests
+    assert 400 == len(server.asked)
+    assert 16 == len(server.of_connection())
+    assert pytest.approx(2, abs=0.5) == result.run_s
+
+
+def test_slt_asks_for_all_paths_alike(server: CrookedServer, directory: Path) -> None:
+    (directory / "paths.txt").write_text("/ok\n/chunked\n/nothing\n/ok?x=1\n")
+    result = run(load(server, script="slt", rate_rps=400), directory)
+    assert (400, {}) == (result.requests, result.errors)
+    counts = [sum(a.path == path for a in server.asked) for path in ("/ok", "/chunked", "/nothing")]
+    assert all(60 < count < 140 for count in counts)
+
+
+# TLS ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tls") / "server.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-batch"]
+    subprocess.run([*words, "-subj", "/CN=t", "-keyout", file, "-out", file], check=True,
+                   capture_output=True)  # fmt: skip
+    made = subprocess.run([*words, "-subj", "/CN=t", "-keyout", f"{file}.key", "-out", file],
+                          check=True, capture_output=True)  # fmt: skip
+    assert made.returncode == 0
+    file.write_text(Path(f"{file}.key").read_text() + file.read_text())
+    return file
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_tls_sessions_are_resumed_or_not(resume: bool, certificate: Path, directory: Path) -> None:
+    with crooked_server(certificate) as server:
+        clients = Clients(requests_per_connection=2, tls_resume=resume)
+        result = run(load(server, rate_rps=60, connections=4, clients=clients), directory)
+        assert (60, {}) == (result.requests, result.errors)
+        assert 30 == pytest.approx(len(server.resumed), abs=4)
+        # Each of the four has to begin without one.
+        assert len(server.resumed) - 4 == sum(server.resumed) if resume else not any(server.resumed)
+
+
+def test_a_server_that_ignores_a_handshake_answers_nothing(
+    server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, url=server.url.replace("http", "https"), timeout_s=1)
+    result = run(its_load, directory)
+    assert {"timeout", "pending"} >= set(result.errors)
+    assert 200 == sum(result.errors.values())
+
+
+def test_a_handshake_is_in_the_latency(certificate: Path, directory: Path) -> None:
+    assert ssl.HAS_TLSv1_3
+    with crooked_server(certificate) as server:
+        kept = run(load(server, rate_rps=40, connections=1, warmup_s=1), directory)
+        new = run(
+            load(server, rate_rps=40, connections=1, clients=Clients(requests_per_connection=1)),
+            directory,
+        )
+    assert new.histogram.percentile_ms(50) > 1.5 * kept.histogram.percentile_ms(50)
+
+
+# What counts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/closes",
+        "/says-close",
+        "/old",
+        "/until-close",
+        "/chunked",
+        "/bytewise",
+        "/continue",
+        "/nothing",
+    ],
+)
+def test_every_kind_of_answer_is_understood(
+    path: str, server: CrookedServer, directory: Path
+) -> None:
+    result = run(load(server, path), directory)
+    assert (200, {}) == (result.requests, result.errors)
+    assert result.histogram.percentile_ms(99) < 900
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/error", "status"),
+        ("/cut", "closed"),
+        ("/garbage", "malformed"),
+        ("/too-much", "malformed"),
+        ("/endless-head", "malformed"),
+        ("/hangs", "timeout"),
+        ("/half-hangs", "timeout"),
+    ],
+)
+def test_what_failed_counts_as_the_timeout_at_least(
+    path: str, kind: str, server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, path, rate_rps=50, connections=50, timeout_s=0.8)
+    result = run(its_load, directory)
+    assert {kind: 50} == result.errors
+    assert 50 == result.requests
+    assert 800 <= result.histogram.percentile_ms(1)
+    assert 0 == result.achieved_rps
+
+
+def test_a_reset_connection_is_an_error(server: CrookedServer, directory: Path) -> None:
+    result = run(load(server, "/resets", rate_rps=50), directory)
+    assert 50 == sum(result.errors.values())
+    assert {"read", "closed"} >= set(result.errors)
+
+
+def test_where_nobody_listens_every_request_is_refused(directory: Path) -> None:
+    with crooked_server() as server:
+        its_load = load(server)
+    result = run(its_load, directory)
+    assert {"refused": 200} == result.errors
+    assert 10_000 <= result.histogram.percentile_ms(0)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"/ok {len(BODY)} {zlib.crc32(BODY)}", {}),
+        (f"/ok {len(BODY)} -", {}),
+        ("/ok - -", {}),
+        (f"/ok {len(BODY) + 1} -", {"content": 50}),
+        (f"/ok {len(BODY)} {zlib.crc32(BODY) ^ 1}", {"content": 50}),
+    ],
+)
+def test_answers_have_to_be_what_is_expected(
+    line: str, expected: dict[str, int], server: CrookedServer, directory: Path
+) -> None:
+    (directory / "paths.txt").write_text("/ok\n")
+    (directory / "expected").write_text(line + "\n")
+    result = run(load(server, script="slt", rate_rps=50, expected_file="expected"), directory)
+    assert expected == result.errors
+
+
+def test_a_stall_over_the_end_is_seen_in_full(server: CrookedServer, directory: Path) -> None:
+    # From 1.5 s on nothing is answered, until long after the end.
+    its_load = load(server, duration_s=2, timeout_s=5)
+    process = started(its_load, directory)
+    stall_from_now_on(server, after_s=1.5)
+    result = finished(process, its_load)
+    assert 400 == result.requests
+    # A quarter was due in the stall, and all of it waited for the second of the drain, too.
+    assert pytest.approx(100, abs=30) == result.errors["pending"]
+    assert pytest.approx(0.25, abs=0.08) == share_above(result.histogram, 900)
+    assert 1300 < result.histogram.percentile_ms(99) < 1800
+
+
+def stall_from_now_on(server: CrookedServer, *, after_s: float, for_s: float = 60) -> None:
+    """After some time from the first request on, no request is answered."""
+    while not server.asked:
+        time.sleep(0.01)
+    time.sleep(after_s)
+    server.stalled_until = time.monotonic() + for_s
+
+
+def test_a_stall_in_the_middle_is_met_by_all_that_were_due(
+    server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, rate_rps=500, duration_s=4)
+    process = started(its_load, directory)
+    stall_from_now_on(server, after_s=1, for_s=0.4)
+    result = finished(process, its_load)
+    assert {} == result.errors
+    # Latencies are uniform from 0 to 400 ms in a tenth of the time: 7.5 % are above 100.
+    assert pytest.approx(0.075, abs=0.015) == share_above(result.histogram, 100)
+    assert pytest.approx(400, abs=60) == result.histogram.max_ms
+
+
+def test_hanging_requests_are_counted_and_take_their_connections_with_them(
+    server: CrookedServer, directory: Path
+) -> None:
+    server.hang_every = 20
+    result = run(load(server, connections=64, timeout_s=0.5), directory)
+    assert 200 == result.requests
+    assert pytest.approx(10, abs=2) == result.errors["timeout"]
+    assert 500 <= result.histogram.percentile_ms(99)
+
+
+def test_a_run_that_is_certainly_too_late_is_stopped(
+    server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, "/ok?ms=400", duration_s=20, prune_above_ms=100, prune_count=40)
+    result = run(its_load, directory)
+    assert result.stopped_after_s is not None
+    assert result.stopped_after_s < 5
+    assert result.requests < 2000
+    assert 100 < result.histogram.percentile_ms(99)
+
+
+def test_a_healthy_run_is_not_stopped(server: CrookedServer, directory: Path) -> None:
+    result = run(load(server, prune_above_ms=900, prune_count=2), directory)
+    assert None is result.stopped_after_s
+
+
+# The generator itself ----------------------------------------------------------------------------
+
+
+def test_a_generator_that_was_paused_says_how_late_it_was(
+    server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, duration_s=2)
+    process = started(its_load, directory)
+    while not server.asked:
+        time.sleep(0.01)
+    (generator,) = ran("pgrep", "-P", str(process.pid), check=True).stdout.split()
+    os.kill(int(generator), signal.SIGSTOP)
+    time.sleep(0.5)
+    os.kill(int(generator), signal.SIGCONT)
+    result = finished(process, its_load)
+    assert result.lag_ms is not None
+    assert 300 < result.lag_ms < 1500
+    # Its own lateness is in the latencies: nothing is hidden.
+    assert 300 < result.histogram.percentile_ms(99)
+
+
+def test_without_a_pause_it_is_hardly_late(server: CrookedServer, directory: Path) -> None:
+    result = run(load(server, duration_s=2), directory)
+    assert result.lag_ms is not None
+    assert result.lag_ms < 100
+    assert result.cpu_s is not None
+    assert 0 < result.cpu_s < 1.5
+    assert result.clock_step_s is not None
+    assert abs(result.clock_step_s) < 0.05
+
+
+def test_old_kernels_wait_by_a_timerfd(server: CrookedServer, directory: Path) -> None:
+    result = run(load(server, duration_s=2), directory, "--timerfd")
+    assert (400, {}) == (result.requests, result.errors)
+    assert result.lag_ms is not None
+    assert result.lag_ms < 100
+
+
+def test_streams_that_begin_together_lie_evenly_between_each_other(
+    server: CrookedServer, directory: Path
+) -> None:
+    begin = time.time() + 2
+    loads = [
+        load(server, rate_rps=50, stream=stream, streams=4, start_at=begin) for stream in range(4)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda one: run(one, directory), loads))
+    whole = merged(results)
+    assert (200, {}) == (whole.requests, whole.errors)
+    assert 200 == len({one.path for one in server.asked})
+    begun = sorted(one.at for one in server.asked)
+    gaps = [after - before for before, after in pairwise(begun)]
+    assert pytest.approx(0.005, abs=0.002) == statistics.median(gaps)
+    assert pytest.approx(1, abs=0.2) == begun[-1] - begun[0]
+
+
+def test_a_start_that_has_passed_is_refused(server: CrookedServer, directory: Path) -> None:
+    process = started(load(server, start_at=time.time() - 5), directory)
+    _, problem = process.communicate(timeout=60)
+    assert 2 == process.returncode
+    assert "--start-at has passed by" in problem
+    assert [] == server.asked
+
+
+def test_many_connections_at_once(server: CrookedServer, directory: Path) -> None:
+    its_load = load(server, "/ok?ms=500", rate_rps=400, connections=600)
+    result = run(its_load, directory)
+    assert (400, {}) == (result.requests, result.errors)
+    assert 190 < len(server.of_connection())
+
+
+def test_each_path_is_fetched_once(server: CrookedServer, directory: Path) -> None:
+    (directory / "paths.txt").write_text("/ok\n/error\n/large\n")
+    words = ["luajit", "engine.lua", "--fetch", "--url", server.url, "--seed", "1"]
+    said = ran(*words, "--paths", "paths.txt", cwd=directory)
+    assert ("", 0) == (said.stderr, said.returncode)
+    assert ["/ok", "/error", "/large"] == [one.path for one in server.asked]
+    assert [f'"crc32":{zlib.crc32(body)}' in line
+            for body, line in zip((BODY, b"no", BODY * 20), said.stdout.splitlines(), strict=True)
+            ] == [True] * 3  # fmt: skip
