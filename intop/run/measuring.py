@@ -66,11 +66,15 @@ def is_settled(task: Task, trial: Trial | None) -> bool:
     """Whether a planned trial needs no further attempt.
 
     It needs one when it was disturbed and has attempts left, and when the default failed: nothing
-    can do without that.
+    can do without that, but for a sweep over rates, which looks for where it fails.
     """
     if trial is None or _is_due_again(task, trial):
         return False
-    return trial.status != "failed" or not trial.configuration.is_default
+    return trial.status != "failed" or not _has_to_work(trial)
+
+
+def _has_to_work(trial: Trial) -> bool:
+    return trial.configuration.is_default and trial.planned.rate_rps is None
 
 
 def _is_due_again(task: Task, trial: Trial) -> bool:
@@ -108,7 +112,7 @@ def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) 
     if trial.status != "failed":
         return
     task = stage.task
-    if trial.configuration.is_default:
+    if _has_to_work(trial):
         raise BaselineError(
             f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
             f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
@@ -126,6 +130,8 @@ def _described(trial: Trial) -> str:
     default = "default" if trial.configuration.is_default else trial.configuration.digest
     # An arm of an explanation is named after all of its keys.
     who = shorten(trial.planned.arm, ARM_WIDTH, placeholder=" ...") or default
+    if trial.planned.rate_rps is not None:
+        who += f" at {trial.planned.rate_rps:g} requests/s"
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"
