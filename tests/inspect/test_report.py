@@ -60,7 +60,8 @@ def test_what_is_not_there_yet_is_named_with_its_command(tmp_path: Path) -> None
     x86, arm = found.findings
     assert x86.ranking is not None
     assert x86.verdict is None
-    assert ["refine", "train", "search", "verify"] == [m.stage for m in x86.missing]
+    # Not all of the design is measured yet; an ablation may turn out not to be wanted.
+    assert ["collect", "refine", "train", "search", "verify"] == [m.stage for m in x86.missing]
     assert "intop screen --arch arm --workload slt" == arm.missing[0].command
     assert found.compared is None
     assert "Only x86 was measured" in found.not_compared

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.domain.training import Ceiling
+from intop.inspect.pipeline import steps
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.drawing import Drawing, drawn
 from intop.report.figures.errors import errors
@@ -145,7 +147,7 @@ def words(drawn_svg: str) -> list[str]:
         ),
         (lambda: search_time("x86 and arm", SEARCHES), {"arm slt", "0.50 s", "120 s"}),
         (
-            pipeline,
+            partial(pipeline, steps()),
             {"screen", "explain", "winners", "measured, not in the paper"},
         ),
     ],
