@@ -281,7 +281,7 @@ def one_sided(effect: Effect) -> Testbeds:
 def row(number: int, found: Found) -> str:
     v = found.verdict
     interval = f"{v.ratio_low:.2f} to {v.ratio_high:.2f}"
-    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.outcome, f"{found.seconds:.0f}"]
+    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.p99_outcome, f"{found.seconds:.0f}"]
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -291,7 +291,7 @@ def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[
     count, ratios = len(verdicts), [v.ratio for v in verdicts]
     p99 = geometric_mean([v.default_p99_ms for v in verdicts])
     spread = stdev(map(math.log, ratios))
-    outcomes = {name: sum(v.outcome == name for v in verdicts) for name in ("gain", "worse")}
+    outcomes = {name: sum(v.p99_outcome == name for v in verdicts) for name in ("gain", "worse")}
     rows = [
         ("verdicts", f"{count}", ""),
         ("pairs, mean", f"{sum(v.pairs for v in verdicts) / count:.1f}", ""),

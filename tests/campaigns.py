@@ -93,7 +93,7 @@ def with_labels(connection: sqlite3.Connection) -> None:
     """A store as an intop wrote it that had labels, and no pruned trials."""
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
-    for column in ("round", "series", "step", "reason", "duration_s"):
+    for column in ("round", "series", "step", "reason", "duration_s", "rate_rps"):
         connection.execute(f"alter table planned drop column {column}")
     connection.execute(
         "update result set document = replace(document, '\"arm\":', '\"side\":') "

@@ -14,15 +14,17 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.explanation import Contribution
+from intop.domain.guardrails import Guardrail
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Importance, Ranking
+from intop.domain.rate_sweep import AtRate, RateSweep, SideAtRate
 from intop.domain.search import Convergence, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import RatioInterval
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
-from intop.domain.verdict import Pairwise, SideBySide, Verdict
+from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.hosts.host import Completed
 from intop.learn.samples import Samples
 
@@ -318,11 +320,11 @@ PROVENANCE = Provenance(
 
 SIDES = SideBySide(
     latencies_ms={
-        "P50": Pairwise(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
-        "P90": Pairwise(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
-        "P99": Pairwise(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
-        "P99.9": Pairwise(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
-        "max": Pairwise(default=500.0, tuned=800.0),
+        "P50": PairwiseLatency(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
+        "P90": PairwiseLatency(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
+        "P99": PairwiseLatency(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
+        "P99.9": PairwiseLatency(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
+        "max": PairwiseLatency(default=500.0, tuned=800.0),
     },
     requests=Pairwise(default=3000, tuned=2990),
     achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=RatioInterval(1.0, 0.99, 1.01)),
@@ -346,6 +348,63 @@ VERDICT = Verdict(
     planned_rounds=8,
     looks=1,
     sides=SIDES,
+)
+
+CPU = Guardrail(
+    quantity="CPU",
+    unit="points",
+    worse="higher",
+    default=20.0,
+    tuned=22.0,
+    effect=2.0,
+    low=1.0,
+    high=3.0,
+    margin=5.0,
+)
+UNCLEAR_CPU = replace(CPU, tuned=24.0, effect=4.0, low=0.5, high=8.0)
+BROKEN_CPU = replace(CPU, tuned=32.0, effect=12.0, low=9.0, high=15.0)
+P50 = Guardrail(
+    quantity="P50",
+    unit="times",
+    worse="higher",
+    default=2.0,
+    tuned=2.1,
+    effect=1.05,
+    low=1.0,
+    high=1.1,
+    margin=1.1,
+)
+DOUBTED = replace(VERDICT, guardrails=(P50, UNCLEAR_CPU))
+COSTLY = replace(VERDICT, guardrails=(P50, BROKEN_CPU))
+"""The verdict that a guardrail puts in doubt, and the one that it makes no gain."""
+
+AT_ONCE, AT_HALF = (
+    AtRate(
+        rate_rps=rate,
+        times=times,
+        pairs=5,
+        default=SideAtRate(p99_ms=40.0, achieved_rps=rate, trials=5, overloaded=0, failed=0),
+        tuned=SideAtRate(p99_ms=20.0, achieved_rps=rate, trials=5, overloaded=0, failed=0),
+        ratio=RatioInterval(2.0, 1.5, 2.5),
+        fewest_requests=2000,
+    )
+    for rate, times in ((100.0, 1.0), (50.0, 0.5))
+)
+TOO_MUCH = replace(
+    AT_ONCE,
+    rate_rps=150.0,
+    times=1.5,
+    pairs=3,
+    tuned=SideAtRate(p99_ms=900.0, achieved_rps=120.0, trials=5, overloaded=2, failed=1),
+    ratio=RatioInterval(0.05, 0.01, 0.2),
+    fewest_requests=600,
+)
+SWEEP = RateSweep(
+    configuration=VERDICT.configuration,
+    against="",
+    rates=(AT_HALF, AT_ONCE, TOO_MUCH),
+    rounds=5,
+    level=0.95,
 )
 
 ORIGIN = Origin(

@@ -533,6 +533,7 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
         (["contest", "nosuch"], "there is no baseline nosuch; there are kernel-6.1, openeuler"),
         (["contest", "--default", "tuned"], "tuned is no entrant of this contest"),
         (["verify", "--default", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
+        (["verify", "--rates", "0"], "--rates: 0 is not in 0.1 to 10 times the rate"),
     ],
 )
 def test_an_unknown_baseline_is_2_and_names_what_there_is(
@@ -557,7 +558,7 @@ def test_a_folder_of_figures_that_cant_be_made_is_2(study: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ratio_low", "code", "told"),
-    [(2.2, 1, "ERROR  lab t-cli is not up"), (0.9, 3, "x86: no significant gain: keep the defaul")],
+    [(2.2, 1, "ERROR  lab t-cli is not up"), (0.9, 3, "x86: no gain: keep the defaults")],
 )
 def test_plan_says_by_its_exit_code_what_there_is_to_do(
     study: Path, ratio_low: float, code: int, told: str

@@ -10,6 +10,7 @@ from intop.config.location import default_path
 from intop.config.study import Study, host_address, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
+from intop.domain.guardrails import NO_GUARDRAILS, Guardrails
 from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
@@ -56,6 +57,10 @@ name = "second"
 HEAD = GOOD[: GOOD.index("[cluster.x86]")]
 REPLICA = '[[cluster.x86]]\nlab = "{}"\nlink = {{ rate_mbit = 300 }}\n\n'
 REPLICAS = HEAD + REPLICA.format("one") + REPLICA.format("two")
+
+
+MUST = "input should be"
+AT_LEAST = f"{MUST} greater than or equal to"
 
 
 def study(tmp_path: Path, text: str) -> Study:
@@ -173,6 +178,51 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     }  # fmt: skip
     assert defaults == {name: getattr(found.budget, name) for name in defaults}
     assert ("*",) == found.wanted
+
+
+def with_guardrails(lines: str) -> str:
+    return edited("[workload.slt]", f"[guardrails]\n{lines}\n[workload.slt]")
+
+
+def test_guardrails_have_defaults_and_can_be_moved_or_switched_off(tmp_path: Path) -> None:
+    found = study(tmp_path, GOOD).guardrails
+    assert Guardrails() == found
+    assert (1.1, 0.99, 0.1, 5.0, 1.1, 64.0, 1.1) == tuple(vars(found).values())
+    text = with_guardrails("p50_times = 1.5\nrate_times = false\nmemory_mib = 0")
+    changed = {"p50_times": 1.5, "rate_times": None, "memory_mib": 0.0}
+    assert replace(Guardrails(), **changed) == study(tmp_path, text).guardrails
+    names = Guardrails.__dataclass_fields__
+    off = with_guardrails("\n".join(f"{name} = false" for name in names))
+    assert NO_GUARDRAILS == study(tmp_path, off).guardrails
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("p50_times = 0.9", f"6: guardrails.p50_times: {AT_LEAST} 1 (got 0.9)"),
+        ("p50_times = true", "6: guardrails.p50_times: must be a number, or false to switch it"),
+        ('cpu_times = "10 %"', "6: guardrails.cpu_times: input should be a valid number"),
+        ("rate_times = 1.1", "6: guardrails.rate_times: input should be less than or equal to 1"),
+        ("rate_times = 0", "6: guardrails.rate_times: input should be greater than 0"),
+        ("cpu_points = -1", f"6: guardrails.cpu_points: {AT_LEAST} 0"),
+        ("error_points = 101", "6: guardrails.error_points: input should be less than or equal"),
+        ("memory_mib = -1", f"6: guardrails.memory_mib: {AT_LEAST} 0"),
+        ("memory_points = 1", "6: guardrails.memory_points: extra inputs are not permitted"),
+    ],
+)
+def test_a_mistake_in_the_guardrails_has_its_place(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, with_guardrails(line))
+    assert found.startswith(f"study.toml:{expected}")
+
+
+def test_the_example_says_the_guardrails_that_there_are(tmp_path: Path) -> None:
+    text = (CONFIGS / "cluster.example.toml").read_text()
+    _, _, shown = text.partition("# [guardrails]\n")
+    lines = [line.removeprefix("# ") for line in shown.splitlines()]
+    assert Guardrails() == study(tmp_path, with_guardrails("\n".join(lines))).guardrails
+    assert all(f"\n# {name} = " in text for name in Guardrails.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(
@@ -503,8 +553,6 @@ study.toml:34: cluster.arm.backends.1.colour: extra inputs are not permitted (go
 NAME, STORE, SLT, SUDO = 'name = "mine"', 'store = "mine.db"', "[workload.slt]", "sudo = true"
 DURATION, LAB, LINK = "duration_s = 2", 'lab = "one"', "link = { rate_mbit = 300 }"
 URL, FIRST = 'url = "http://10.0.0.2"', 'hostname = "b1.example"'
-MUST = "input should be"
-AT_LEAST = f"{MUST} greater than or equal to"
 NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
 
 

@@ -91,7 +91,7 @@ def test_what_nobody_of_us_wrote_is_named(
 
 PLACES = {
     "trial": "status histogram errors metrics conditions detail seconds attempt",
-    "planned": "configuration arm round series step reason duration_s",
+    "planned": "configuration arm round series step reason duration_s rate_rps",
     "result": "document",
     "campaign": "started_at",
 }

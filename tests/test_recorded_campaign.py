@@ -32,6 +32,8 @@ from intop.store.kinds import KINDS
 DATA = Path(__file__).parent / "data" / "campaign"
 LEFT_OUT = {"seconds", "fingerprint"}
 """Another run takes another time, and other code has another fingerprint."""
+TAKES = {"P50": 20, "P90": 100, "P99": 1000, "P99.9": 10_000}
+"""Requests without which ten would not be slower."""
 
 
 class Recorded:
@@ -120,7 +122,7 @@ def by_index(trials: list[Trial]) -> list[Trial]:
 def decisions(task: Task) -> dict[str, Any]:
     """All results, without the times that they took."""
     stored = {name: task.store.get(task.subject, kind) for kind, name in KINDS.items()}
-    found = {name: plain(asdict(one)) for name, one in stored.items() if one is not None}
+    found = {name: as_told(plain(asdict(one))) for name, one in stored.items() if one is not None}
     # These are in the order in which processes and replicas finished.
     if "searches" in found:
         found["searches"]["finished"].sort(key=lambda one: (one["fold"], one["fitted"]["family"]))
@@ -135,6 +137,24 @@ def plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(map(str, value))
     return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def as_told(value: Any) -> Any:
+    """Without what an intop of that time told of too few requests, and did not count."""
+    if isinstance(value, list):
+        return [as_told(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    told = {k: as_told(v) for k, v in value.items() if k != "fewest_requests"}
+    for name, needed in TAKES.items() if "latencies_ms" in told else ():
+        latency = told["latencies_ms"][name]
+        few = [told["requests"][side] < needed for side in ("default", "tuned")]
+        for side, too_few in zip(("default", "tuned"), few, strict=True):
+            if too_few:
+                latency[side] = None
+        if any(few) and name != "P99":
+            latency["ratio"] = None
+    return told
 
 
 def about(value: Any) -> Any:

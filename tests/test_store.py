@@ -28,16 +28,16 @@ from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Search
 from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
 from intop.domain.trial import RECORDED_LATER, PlannedTrial, Trial
-from intop.domain.verdict import Verdict
+from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from samples import FACTS, METRICS, MODELS, VERDICT
+from samples import COSTLY, FACTS, METRICS, MODELS, SIDES, SWEEP, VERDICT
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
-    PlannedTrial(index=0, role="baseline", configuration=DEFAULT),
+    PlannedTrial(index=0, role="baseline", configuration=DEFAULT, rate_rps=75.5),
     PlannedTrial(index=1, role="design", configuration=TUNED, arm="candidate 1", round=1),
     PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),
 ]
@@ -339,7 +339,16 @@ RESTARTED = replace(
     convergences=(replace(SEARCH.convergences[0], algorithm="swarm", predictions=400, restarts=1),),
     winners=(replace(SEARCH.candidates[0], model="rf"),),
 )
-RESULTS = [PILOT, VERDICT, RANKING, JUDGED_TRAINING, RESTARTED, SEARCHES, PROBE]
+FEW = replace(
+    VERDICT,
+    sides=replace(
+        SIDES,
+        latencies_ms={"P99.9": PairwiseLatency(default=None, tuned=None)},
+        fewest_requests=300,
+    ),
+    guardrails=COSTLY.guardrails,
+)
+RESULTS = [PILOT, VERDICT, FEW, SWEEP, RANKING, JUDGED_TRAINING, RESTARTED, SEARCHES, PROBE]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
@@ -355,6 +364,16 @@ def test_a_verdict_keeps_its_sides_and_what_models_were_worth(store: Store) -> N
     subject = begun(store)
     store.put(subject, JUDGED)
     assert JUDGED == store.get(subject, Verdict)
+
+
+def test_a_verdict_of_an_intop_without_guardrails_can_be_read(store: Store, path: Path) -> None:
+    subject = begun(store)
+    store.put(subject, FEW)
+    removed = "json_remove(document, '$.guardrails', '$.sides.fewest_requests')"
+    sql(path, f"update result set document = {removed}")
+    found = store.get(subject, Verdict)
+    assert found is not None
+    assert ((), None, "gain") == (found.guardrails, found.sides.fewest_requests, found.outcome)
 
 
 def test_a_result_that_lacks_something_is_named_with_its_campaign(store: Store, path: Path) -> None:
@@ -539,6 +558,7 @@ def before_0005(path: Path, *trials: Trial) -> None:
     """A store that an intop wrote which had no failures in histograms."""
     with opened(str(path)) as store:
         kept(store, *trials)
+    sql(path, "alter table planned drop column rate_rps")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
 
 
@@ -627,6 +647,18 @@ def test_what_was_stopped_before_its_end_is_pruned_and_the_rest_stays_overloaded
         ]
 
 
+def test_plans_of_before_have_no_rate_of_their_own(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "judge", PLAN)
+    sql(path, "alter table planned drop column rate_rps")
+    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+    with opened(str(path)) as store:
+        assert [replace(p, rate_rps=None) for p in PLAN] == store.plan(subject, "judge")
+        store.write_plan(subject, "rates", PLAN)
+        assert PLAN == store.plan(subject, "rates")
+
+
 def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
     with opened(str(path)):
         pass
@@ -644,7 +676,8 @@ def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
 def test_every_result_that_is_stored_has_a_name(path: Path) -> None:
     assert len(KINDS) == len(set(KINDS.values()))
     migration = import_module("intop.store.migrations.versions.v0002_kinds_of_results")
-    assert {name.lower() for name in migration.KINDS} == set(KINDS.values())
+    later = {"rate_sweep"}
+    assert {name.lower() for name in migration.KINDS} == set(KINDS.values()) - later
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:

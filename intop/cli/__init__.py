@@ -50,7 +50,7 @@ from intop.version import __version__
         "intop collect --arch arm                        one stage, one architecture",
         "intop compare x86 arm",
     )
-    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no significant gain, "
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 no gain, "
     "4 drift of what was applied, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="intop")

@@ -10,6 +10,7 @@ import click
 from intop.cli import dry_run
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
+    costs_option,
     dry_run_option,
     roll_out_options,
     stage_options,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 )
 @stage_options
 @winner_option
+@costs_option
 @roll_out_options
 @click.option(
     "--accept-no-loss",
@@ -53,8 +55,9 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     anything is in the way on any host, none is touched (exit code 1).
 
     The first load balancer of an architecture is the canary. On each the values are measured
-    against the default, and stay only if that is a gain; else the host is given back and the
-    roll-out stops (exit code 3). They last until a reboot, or for good with --persist.
+    against the default, and stay only if that is a gain that breaks no guardrail; else the host is
+    given back and the roll-out stops (exit code 3). They last until a reboot, or for good with
+    --persist.
     """
     from intop.deploy.apply import check, roll_out
     from intop.report import rollout as report

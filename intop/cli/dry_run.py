@@ -33,6 +33,20 @@ def of_tune(new: bool, resume: bool, **options: Any) -> None:
         _measuring(stages(), new=new, **options)
 
 
+def of_verify(rates: str | None, rate_rounds: int | None, **options: Any) -> None:
+    """In place of verify: finalists and pairs, and the winner and the default at each rate."""
+    from intop.cli.verify import asked_times
+    from intop.stages.rates import rounds_of
+
+    with interruptible(UNTOUCHED):
+        times = asked_times(rates, rate_rounds)
+        if not times:
+            _measuring(("pick", "judge"), **options)
+            return
+        rounds = rate_rounds or rounds_of(study_of(options["config"]).budget.judge_pairs)
+        _measuring(("pick", "judge", "rates"), own_trials=2 * len(times) * rounds, **options)
+
+
 def of_contest(names: tuple[str, ...], **options: Any) -> None:
     """In place of contest: the named baselines or all, the host's own values, and the winner."""
     with interruptible(UNTOUCHED):

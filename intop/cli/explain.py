@@ -28,4 +28,6 @@ def command(**options: Any) -> None:
     from intop.stages.explain import explain as stage
 
     found = run_stage(stage, text, **options)
-    exit_by([one if isinstance(one, Verdict) else one.verdict for one in found])
+    exit_by(
+        {title: one if isinstance(one, Verdict) else one.verdict for title, one in found.items()}
+    )

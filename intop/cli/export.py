@@ -9,7 +9,14 @@ import click
 
 from intop.atomic import write_atomically
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import arch_option, config_option, subcommand, winner_option, workload_option
+from intop.cli.options import (
+    arch_option,
+    config_option,
+    costs_option,
+    subcommand,
+    winner_option,
+    workload_option,
+)
 from intop.cli.output import check_is_file, print_result, say, writing
 from intop.cli.running import stored_context
 from intop.errors import UsageError
@@ -68,6 +75,7 @@ TABLES = (CSV, PARQUET)
     help="With csv and parquet: trials of this stage only; may be said several times.",
 )
 @winner_option
+@costs_option
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
 def command(
     config: Path | None,
@@ -78,20 +86,23 @@ def command(
     include: str | None,
     stages: tuple[str, ...],
     winner: bool,
+    accept_costs: bool,
     force: bool,
 ) -> None:
     """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs, or all trials.
 
     It comes with its provenance, and with the measured contribution of each key. No host is
-    reached: only the store is read. Where no verdict is a gain there is nothing to write: keep the
-    defaults (exit code 3).
+    reached: only the store is read. Where no verdict is a gain, or it breaks a guardrail, there is
+    nothing to write: keep the defaults (exit code 3).
 
     csv and parquet have the trials, whatever the verdict. A file FILE.schema.json beside them says
     what the columns are, and `intop train --data FILE` makes the campaign's models again by it.
     """
     if form in TABLES:
-        if include is not None or winner:
-            raise UsageError(f"--include and --winner don't go with --format {form}")
+        if include is not None or winner or accept_costs:
+            raise UsageError(
+                f"--include, --winner and --accept-costs don't go with --format {form}"
+            )
         _export_trials(config, arch, workload, form, output, stages, force=force)
         return
     if stages:
@@ -101,10 +112,13 @@ def command(
     if include is not None and form != TUNED:
         raise UsageError("--include is for --format tuned: leave it out")
     with stored_context(config, arch, workload) as context:
-        deployment = sole_deployment(context, whole=winner)
+        deployment = sole_deployment(context, whole=winner, accept_costs=accept_costs)
     if deployment is None:
-        say("no significant gain: keep the defaults. There is nothing to export")
+        say("no gain: keep the defaults. There is nothing to export")
         sys.exit(NO_GAIN)
+    for told in (deployment.verdict.costs, deployment.verdict.doubts):
+        if told:
+            say(f"{deployment.title}: {told}")
     text = _text(deployment, form, include)
     if output is None:
         print_result(text.rstrip("\n"))

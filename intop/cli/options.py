@@ -127,6 +127,15 @@ def winner_option(command: F) -> F:
     )(command)
 
 
+def costs_option(command: F) -> F:
+    """--accept-costs, as `accept_costs`."""
+    return click.option(
+        "--accept-costs",
+        is_flag=True,
+        help="Also what lowers P99 and breaks a guardrail of the file ([guardrails]).",
+    )(command)
+
+
 def roll_out_options(command: F) -> F:
     """--persist, as `persist`, and --rounds, as `rounds`: what a plan says of its roll-out."""
     persist = click.option(

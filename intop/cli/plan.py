@@ -10,6 +10,7 @@ import click
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.hosts import host_options, named_hosts
 from intop.cli.options import (
+    costs_option,
     json_option,
     roll_out_options,
     subcommand,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @host_options
 @workload_option
 @winner_option
+@costs_option
 @roll_out_options
 @json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
@@ -53,6 +55,7 @@ def command(
     workload: str | None,
     words: Sequence[str],
     winner: bool,
+    accept_costs: bool,
     persist: bool,
     rounds: int | None,
     as_json: bool,
@@ -66,8 +69,9 @@ def command(
     else sets the key when the host boots (sysctl.d, sysctl.conf, TuneD), who wins, what to do.
     Nothing is written on any host; one whose session has been silent for its lease, and whose
     watchdog is dead, restores itself when it is asked. intop apply carries out the plan of --output
-    as it is, and refuses it when a host has changed since. The exit code is 3 where there is no
-    gain: keep the defaults; 1 when a host can't be asked.
+    as it is, and refuses it when a host has changed since. Guardrails that are unclear are noted,
+    and so it is when the winner was not measured at other rates. The exit code is 3 where there is
+    no gain, or one that breaks a guardrail: keep the defaults; 1 when a host can't be asked.
     """
     from intop.config.plan_file import write_plan
     from intop.deploy.plan import plan as stage
@@ -82,7 +86,14 @@ def command(
         return connecting(hosts) if hosts else connect_to(study, archs)
 
     with stored_context(config, arch, workload, connect=connect) as context:
-        found = stage(context, whole=winner, persist=persist, rounds=rounds, hosts=hosts)
+        found = stage(
+            context,
+            whole=winner,
+            persist=persist,
+            rounds=rounds,
+            hosts=hosts,
+            accept_costs=accept_costs,
+        )
     if as_markdown:
         print_result(markdown(sections(found)))
     else:

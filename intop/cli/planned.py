@@ -23,6 +23,7 @@ def planned(
     arch: str | None,
     workload: str | None,
     winner: bool,
+    accept_costs: bool,
     persist: bool,
     rounds: int | None,
     writes: bool = False,
@@ -37,13 +38,20 @@ def planned(
 
     if path is None:
         with stored_context(config, arch, workload, connect=connect_to, writes=writes) as context:
-            found = plan(context, whole=winner, persist=persist, rounds=rounds)
+            found = plan(
+                context,
+                whole=winner,
+                persist=persist,
+                rounds=rounds,
+                accept_costs=accept_costs,
+            )
             yield context, found
         return
     said = {
         "--arch": arch,
         "--workload": workload,
         "--winner": winner,
+        "--accept-costs": accept_costs,
         "--persist": persist,
         "--rounds": rounds,
     }

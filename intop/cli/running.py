@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,8 +148,10 @@ def run_stage(
     figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
     drawn: "Callable[[Task], object] | None" = None,
-) -> list[Any]:
+) -> dict[str, Any]:
     """Run one stage for all that was asked for and is ready, and print what it found.
+
+    Returns it by title, such as `x86 slt`.
 
     What is not ready is named on stderr, with the commands that are missing. Raises
     ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store, and
@@ -199,10 +201,13 @@ def run_stage(
         say_figures(folder, figure_format, shown | together)
     for line in lacking:
         say(f"left out: {line}")
-    return list(found.values())
+    return found
 
 
-def exit_by(verdicts: "list[Verdict]") -> None:
-    """Exit with 3 when not one verdict is a gain."""
-    if not any(v.outcome == "gain" for v in verdicts):
+def exit_by(verdicts: "Mapping[str, Verdict]") -> None:
+    """Say which gains are in doubt. Exit with 3 when not one verdict, by title, is a gain."""
+    for title, verdict in verdicts.items():
+        if verdict.outcome == "gain, but":
+            say(f"{title}: gain, but {verdict.doubts}. More rounds may tell (judge_pairs)")
+    if not any(verdict.is_gain for verdict in verdicts.values()):
         sys.exit(NO_GAIN)

@@ -70,7 +70,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
                     print_result(f"    {smallest(one.explanation)}")
             print_result("")
             _show_comparison(context)
-    exit_by([one.verdict for one in found])
+    exit_by({f"{one.arch} {one.workload}": one.verdict for one in found})
 
 
 def _show_comparison(context: "Context") -> None:

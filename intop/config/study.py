@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
@@ -27,6 +27,7 @@ from intop.domain.cluster import (
     native_arch,
     other_arch,
 )
+from intop.domain.guardrails import Guardrails
 from intop.domain.parameter import Risk
 from intop.domain.training import Objective
 from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
@@ -61,6 +62,13 @@ def _local_path(text: str) -> str:
     return text
 
 
+def _unless_off(value: object) -> object:
+    """None for false, which switches something off. Raises ValueError for true."""
+    if value is True:
+        raise ValueError("must be a number, or false to switch it off")
+    return None if value is False else value
+
+
 LocalPath = Annotated[str, AfterValidator(_local_path)]
 HostName = Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]*$")]
 """Of a host, and what we call it: in messages, file names and columns of tables."""
@@ -76,8 +84,8 @@ class Study:
     embedded one is a LabSpec until it is up. Architectures in `optional` are done without where
     they can't be brought up. Parameters of a higher risk than `max_risk` are
     left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
-    `objective` is what models learn; a verdict is always on P99. With `warm_start` a refinement
-    learns from earlier campaigns, too. `load_tool` sends the load.
+    `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
+    `warm_start` a refinement learns from earlier campaigns, too. `load_tool` sends the load.
     """
 
     name: str
@@ -89,6 +97,7 @@ class Study:
     clusters: Mapping[str, Replicas]
     workloads: Mapping[WorkloadName, Workload]
     budget: Budget
+    guardrails: Guardrails = field(default_factory=Guardrails)
     optional: frozenset[str] = frozenset()
     wanted: tuple[str, ...] = ("*",)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
@@ -248,6 +257,23 @@ class _BudgetModel(Model):
         return self
 
 
+Times = Annotated[Annotated[float, Field(ge=1, le=100)] | None, BeforeValidator(_unless_off)]
+RateTimes = Annotated[Annotated[float, Field(gt=0, le=1)] | None, BeforeValidator(_unless_off)]
+Points = Annotated[Annotated[float, Field(ge=0, le=100)] | None, BeforeValidator(_unless_off)]
+Mebibytes = Annotated[Annotated[float, Field(ge=0)] | None, BeforeValidator(_unless_off)]
+"""Margins of guardrails; none where false switches it off."""
+
+
+class _GuardrailsModel(Model):
+    p50_times: Times = 1.1
+    rate_times: RateTimes = 0.99
+    error_points: Points = 0.1
+    cpu_points: Points = 5.0
+    cpu_times: Times = 1.1
+    memory_mib: Mebibytes = 64.0
+    memory_times: Times = 1.1
+
+
 class _StudyModel(Model):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
     store: LocalPath = "intop.db"
@@ -264,6 +290,7 @@ class _StudyModel(Model):
 class _FileModel(Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
+    guardrails: _GuardrailsModel = _GuardrailsModel()
     workload: dict[WorkloadName, WorkloadModel] = Field(min_length=1)
     cluster: dict[
         Literal["x86", "arm", "native", "other"],
@@ -301,6 +328,7 @@ def load_study(path: Path) -> Study:
             if name in found.workload
         },
         budget=Budget(**found.budget.model_dump()),
+        guardrails=Guardrails(**found.guardrails.model_dump()),
         optional=optional,
         wanted=found.study.parameters,
         baselines=baselines,

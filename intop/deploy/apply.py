@@ -43,8 +43,9 @@ def check(plans: Iterable[Plan]) -> None:
 def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> Rollout:
     """Measure and apply on one host after the other, as long as each shows a gain.
 
-    With `accept_no_loss` it is enough that none is worse. A host that shows too little is given
-    back as it was, and those after it are left alone. Raises what `check` does, and what measuring
+    With `accept_no_loss` it is enough that none is worse. A host that shows too little, or breaks a
+    guardrail where the plan does not accept that, is given back as it was, and those after it are
+    left alone. Raises what `check` does, and what measuring
     and `GuardedHost.keep` do; what was applied by then stays.
     """
     check([plan])
@@ -85,7 +86,7 @@ def _on_host(
         stage = RollOut(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
         found = execute(stage, on=(ready,))
-        if not _is_enough(found, accept_no_loss):
+        if not _is_enough(found, accept_no_loss, plan.accept_costs):
             ready.give_nginx_its_own()
             outcome = HostRollout(host=name, outcome="stopped", verdict=found)
         else:
@@ -114,6 +115,7 @@ class RollOut(Stage[Verdict]):
     of_its_own = True
     is_apart = True
     ends_by_overload = False  # what is deployed may be what such a host needs
+    is_listed = False
 
     def __init__(
         self, testbed: ClusterTestbed, configuration: Configuration, rounds: int, decided: int
@@ -146,8 +148,11 @@ class RollOut(Stage[Verdict]):
         return found
 
 
-def _is_enough(found: Verdict, accept_no_loss: bool) -> bool:
-    return found.outcome == "gain" or (accept_no_loss and found.outcome != "worse")
+def _is_enough(found: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
+    if found.broken and not accept_costs:
+        return False
+    by_p99 = found.p99_outcome
+    return by_p99 == "gain" or (accept_no_loss and by_p99 != "worse")
 
 
 def _persistent_path(plan: Plan, number: int) -> str:

@@ -5,18 +5,23 @@ from collections.abc import Mapping
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
+from intop.report.verdict import sentence
 from intop.run import prerequisites
 from intop.run.context import Context, Task
 from intop.stages.collected import required_space
 
 
-def deployments(context: Context, *, whole: bool = False) -> dict[str, Deployment | None]:
+def deployments(
+    context: Context, *, whole: bool = False, accept_costs: bool = False
+) -> dict[str, Deployment | None]:
     """What to deploy on each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
-    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner.
+    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
+    that breaks a guardrail is none, and said so, but with `accept_costs`.
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
     has one, UsageError where several workloads of the context have a gain (a host can have one
     configuration only), or where the study has changed since, and lacks a key.
@@ -25,7 +30,7 @@ def deployments(context: Context, *, whole: bool = False) -> dict[str, Deploymen
     missing: list[ResultMissingError] = []
     for arch in context.archs:
         try:
-            found[arch] = _of_arch(context, arch, whole=whole)
+            found[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
         except ResultMissingError as error:
             missing.append(error)
     if not found:
@@ -44,14 +49,22 @@ def task_of(context: Context, deployment: Deployment) -> Task:
     )
 
 
-def _of_arch(context: Context, arch: str, *, whole: bool) -> Deployment | None:
+def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) -> Deployment | None:
     tasks = [task for task in context.subjects() if task.subject.arch == arch]
     verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]
     known = [(task, verdict) for task, verdict in verdicts if verdict is not None]
     if not known:
         line = prerequisites.command_line(context.study, ["tune"], arch)
         raise ResultMissingError(f"{arch}: no verdict yet: {line}")
-    gains = [(task, verdict) for task, verdict in known if verdict.outcome == "gain"]
+    gains: list[tuple[Task, Verdict]] = []
+    for task, verdict in known:
+        costs = verdict.outcome == "no gain: it costs"
+        if verdict.is_gain or (costs and accept_costs):
+            gains.append((task, verdict))
+        elif costs:
+            context.progress.say(
+                f"{task.title}: {sentence(verdict)}. To deploy it all the same: --accept-costs"
+            )
     if len(gains) > 1:
         names = [task.workload.name for task, _ in gains]
         raise UsageError(
@@ -67,6 +80,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         found = None
     smallest = found if not whole and found and not found.obstacle else None
     campaign = task.subject.campaign
+    rates = task.store.get(task.subject, RateSweep)
     return Deployment(
         study=campaign.study,
         campaign=campaign.id,
@@ -78,6 +92,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         kept=smallest.kept if smallest else None,
         instead=found.obstacle if found and not whole else "",
         changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
+        rates=rates if rates and rates.configuration == verdict.configuration else None,
     )
 
 

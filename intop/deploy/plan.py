@@ -30,14 +30,16 @@ def plan(
     persist: bool = False,
     rounds: int | None = None,
     hosts: Sequence[HostAddress] = (),
+    accept_costs: bool = False,
 ) -> dict[str, Plan | None]:
     """The plan of each architecture that has a verdict; None: keep the defaults.
 
-    `hosts` stand in place of the study's, for review. A host that can't be asked has its error in
-    its place. Raises what `deployments` does, and UsageError where it is not clear what `hosts`
-    are to get, or for values that no file can have.
+    With `accept_costs` a broken guardrail is accepted, now and on each host. `hosts` stand in place
+    of the study's, for review. A host that can't be asked has its error in its place. Raises what
+    `deployments` does, and UsageError where it is not clear what `hosts` are to get, or for values
+    that no file can have.
     """
-    found = deployments(context, whole=whole)
+    found = deployments(context, whole=whole, accept_costs=accept_costs)
     gains = [arch for arch, deployment in found.items() if deployment is not None]
     if hosts and len(gains) > 1:
         raise UsageError(
@@ -61,6 +63,7 @@ def plan(
             rounds=rounds or context.study.budget.judge_pairs,
             persist=persist,
             for_review=bool(hosts),
+            accept_costs=accept_costs,
         )
     return plans
 
@@ -113,7 +116,14 @@ def _made_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
         archs=chosen_archs(context.study, arch),
         workloads=chosen_workloads(context.study, then.deployment.workload),
     )
-    return plan(narrow, whole=whole, persist=then.persist, rounds=then.rounds)[arch]
+    again = plan(
+        narrow,
+        whole=whole,
+        persist=then.persist,
+        rounds=then.rounds,
+        accept_costs=then.accept_costs,
+    )
+    return again[arch]
 
 
 def _named(

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Literal
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import USABLE, Status, TrialRole
 from intop.domain.verdict import Verdict
@@ -128,7 +129,8 @@ class SubjectStatus:
     """One architecture under one workload. `trial_s` is what a trial takes, all replicas together.
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
-    durations and the constants of `run/effort.py`. `verdict` stands once there is one.
+    durations and the constants of `run/effort.py`. `verdict` stands once there is one, `rates` once
+    its winner was measured at other rates.
     """
 
     arch: str
@@ -138,6 +140,7 @@ class SubjectStatus:
     measured_in: int | None
     best: Best | None
     verdict: Verdict | None
+    rates: RateSweep | None = None
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.parameter import Risk
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.verdict import Verdict
 
 Origin = Literal["smallest set", "winner"]
@@ -38,6 +39,7 @@ class Deployment:
     comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
     the smallest set has, None for the winner itself. `changes`, the strongest first. `instead` says
     why the winner leaves in place of its smallest set, and is "" where nobody asked for that.
+    `rates` is what the whole winner was worth at other rates, None where that was not measured.
     """
 
     study: str
@@ -50,6 +52,7 @@ class Deployment:
     kept: Kept | None
     changes: tuple[Change, ...]
     instead: str = ""
+    rates: RateSweep | None = None
 
     @property
     def title(self) -> str:

@@ -148,11 +148,13 @@ class Explanation:
     def obstacle(self) -> str:
         """Why the smallest set is not what leaves the campaign; "" where it is.
 
-        Its own verdict has to be a gain, and it has to keep the share that is wanted. The only
-        larger set that was judged in the same way is the whole winner.
+        Its own verdict has to be a gain within the guardrails, and it has to keep the share that is
+        wanted. The only larger set that was judged in the same way is the whole winner.
         """
-        if self.verdict.outcome != "gain":
-            return f"by itself it is no gain ({self.verdict.outcome})"
+        if self.verdict.p99_outcome != "gain":
+            return f"by itself it is no gain ({self.verdict.p99_outcome})"
+        if self.verdict.broken:
+            return f"by itself it costs more than is accepted: {self.verdict.costs}"
         return "" if self.kept.is_enough else f"it keeps less than {KEPT:.0%} of the gain"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
 from intop.domain.stats import MeanInterval, RatioInterval
-from intop.domain.verdict import _outcome
+from intop.domain.verdict import outcome_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Contestant:
             return f"same as {self.same_as}"
         if self.ratio is None:
             return "failed" if self.failures else "not measured"
-        return _outcome(self.ratio.low, self.ratio.high, self.failures)
+        return outcome_of(self.ratio.low, self.ratio.high, self.failures)
 
 
 @dataclass(frozen=True, kw_only=True)

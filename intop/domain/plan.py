@@ -107,7 +107,8 @@ class Plan:
 
     On each it is measured against the host's own values in up to `rounds` rounds; what stays,
     lasts until a reboot, or for good where it is to `persist`. A plan `for_review` is of hosts that
-    the study doesn't have: nothing can be measured there, so it can't be applied.
+    the study doesn't have: nothing can be measured there, so it can't be applied. Who made it may
+    `accept_costs`: then a broken guardrail keeps nothing from being applied.
     """
 
     deployment: Deployment
@@ -115,6 +116,7 @@ class Plan:
     rounds: int
     persist: bool = False
     for_review: bool = False
+    accept_costs: bool = False
 
     @property
     def problems(self) -> tuple[str, ...]:

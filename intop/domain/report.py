@@ -14,6 +14,7 @@ from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Ranking
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
@@ -122,6 +123,7 @@ class Findings:
     search: Search | None
     verdict: Verdict | None
     judged: Judged | None
+    rates: RateSweep | None
     explanation: Explanation | None
     deployment: Deployment | None
     undeployable: str

@@ -1,16 +1,20 @@
-"""The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU."""
+"""The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU, guardrails."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import Literal
 
+from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import Histogram
-from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.percentiles import PERCENTS, told_ms
+from intop.domain.stats import RatioInterval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
-from intop.domain.verdict import Pairwise, SideBySide
+from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide
 
-PERCENTS = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
+LOWEST_MS, LOWEST_RPS = 0.001, 0.001
+"""In place of nothing, which has no ratio: no latency is less than 1 us."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +38,12 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
     """Both sides of some pairs of usable trials, in the order of the pairs.
 
     The trials of a side have the same rate and duration, so their histograms add up to the
-    distribution of its requests. Ratios are of single trials, since it is those that vary
-    independently; each interval holds for itself at `level`. Raises ValueError for fewer than two
-    pairs.
+    distribution of its requests, of which no percentile is told that too few requests are behind.
+    Ratios are of single trials, since it is those that vary independently; each interval holds for
+    itself at `level`. Raises ValueError for fewer than two pairs.
     """
-    before, after = merged(_histograms(default)), merged(_histograms(tuned))
+    sides = _histograms(default), _histograms(tuned)
+    before, after = map(merged, sides)
 
     def ratio(of: Callable[[Trial], float]) -> RatioInterval | None:
         values = [of(t) for t in default], [of(t) for t in tuned]
@@ -49,22 +54,119 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
             default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
         )
 
-    told = {
-        name: Pairwise(
-            default=before.percentile_ms(percent),
-            tuned=after.percentile_ms(percent),
-            ratio=ratio(partial(_percentile_ms, percent)),
+    def latency(percent: float) -> PairwiseLatency:
+        both = told_ms(before, percent), told_ms(after, percent)
+        # The judged P99 rests on rounds, not on a side's requests.
+        shown = percent == PERCENTS["P99"] or None not in both
+        return PairwiseLatency(
+            default=both[0],
+            tuned=both[1],
+            ratio=ratio(partial(_percentile_ms, percent)) if shown else None,
         )
-        for name, percent in PERCENTS.items()
-    }
-    told["max"] = Pairwise(default=before.max_ms, tuned=after.max_ms)
+
+    told = {name: latency(percent) for name, percent in PERCENTS.items()}
+    told["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
     return SideBySide(
         latencies_ms=told,
         requests=Pairwise(default=before.total, tuned=after.total),
         achieved_rps=means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
         balancer_cpu=means(lambda t: t.balancer.cpu),
+        fewest_requests=min(histogram.total for side in sides for histogram in side),
     )
+
+
+def check_guardrails(
+    default: Sequence[Trial], tuned: Sequence[Trial], margins: Guardrails, *, level: float
+) -> tuple[Guardrail, ...]:
+    """What the pairs say of each guardrail that is not switched off.
+
+    Effects are of single trials, paired by round, with Student's interval: of the logarithm for
+    P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
+    Raises ValueError for fewer than two pairs.
+    """
+
+    def values(of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
+        return [of(t) for t in default], [of(t) for t in tuned]
+
+    def times(
+        quantity: Quantity,
+        worse: Literal["higher", "lower"],
+        of: Callable[[Trial], float],
+        margin: float | None,
+    ) -> Iterator[Guardrail]:
+        if margin is None:
+            return
+        before, after = values(of)
+        found = paired_ratio(after, before, level=level)
+        yield Guardrail(
+            quantity=quantity,
+            unit="times",
+            worse=worse,
+            default=geometric_mean(before),
+            tuned=geometric_mean(after),
+            effect=found.ratio,
+            low=found.low,
+            high=found.high,
+            margin=margin,
+        )
+
+    def more(
+        quantity: Quantity, unit: Unit, of: Callable[[Trial], float], margin: float | None
+    ) -> Iterator[Guardrail]:
+        if margin is None:
+            return
+        before, after = values(of)
+        found = paired_difference(after, before, level=level)
+        yield Guardrail(
+            quantity=quantity,
+            unit=unit,
+            worse="higher",
+            default=fmean(before),
+            tuned=fmean(after),
+            effect=found.difference,
+            low=found.low,
+            high=found.high,
+            margin=margin,
+        )
+
+    cpu, memory = (fmean(map(of, default)) for of in (_cpu_percent, _memory_mib))
+    p50_ms = partial(_percentile_ms, PERCENTS["P50"])
+    return (
+        *times("P50", "higher", lambda t: max(p50_ms(t), LOWEST_MS), margins.p50_times),
+        *times("rate", "lower", lambda t: max(t.achieved_rps, LOWEST_RPS), margins.rate_times),
+        *more("error share", "points", _error_percent, margins.error_points),
+        *more("CPU", "points", _cpu_percent, _either(margins.cpu_points, margins.cpu_times, cpu)),
+        *more(
+            "memory",
+            "MiB",
+            _memory_growth_mib,
+            _either(margins.memory_mib, margins.memory_times, memory),
+        ),
+    )
+
+
+def _either(more: float | None, times: float | None, base: float) -> float | None:
+    """The larger of two margins: so much more, or so many times the base; None where both are."""
+    known = [more] if more is not None else []
+    known += [(times - 1) * base] if times is not None else []
+    return max(known, default=None)
+
+
+def _error_percent(trial: Trial) -> float:
+    return 100 * error_share([trial])
+
+
+def _cpu_percent(trial: Trial) -> float:
+    return 100 * trial.balancer.cpu
+
+
+def _memory_mib(trial: Trial) -> float:
+    return trial.balancer.memory_mib
+
+
+def _memory_growth_mib(trial: Trial) -> float:
+    return trial.balancer.memory_mib - trial.balancer.memory_before_mib
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:

@@ -67,16 +67,34 @@ def geometric_interval(values: Sequence[float], *, level: float) -> MeanInterval
 
     It takes the values as independent. Raises ValueError for fewer than two.
     """
+    mean, half = _student([math.log(v) for v in values], level)
+    return MeanInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def paired_difference(
+    minuends: Sequence[float], subtrahends: Sequence[float], *, level: float
+) -> DifferenceInterval:
+    """The mean of minuend - subtrahend over pairs, with a Student t interval.
+
+    For what may be zero, and so has no logarithm; else as `paired_ratio`. Raises ValueError with
+    fewer than two pairs, or lists of different lengths.
+    """
+    if len(minuends) != len(subtrahends):
+        raise ValueError(f"{len(minuends)} values against {len(subtrahends)}")
+    mean, half = _student([a - b for a, b in zip(minuends, subtrahends, strict=True)], level)
+    return DifferenceInterval(mean, mean - half, mean + half)
+
+
+def _student(values: Sequence[float], level: float) -> tuple[float, float]:
+    """The mean, and half the length of Student's t interval about it."""
     from scipy import stats
 
-    logs = [math.log(v) for v in values]
-    count = len(logs)
+    count = len(values)
     if count < 2:
         raise ValueError(f"an interval needs two values or more, got {count}")
-    mean = math.fsum(logs) / count
-    spread = math.fsum((x - mean) ** 2 for x in logs) / (count - 1)
-    half = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(spread / count)
-    return MeanInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    mean = math.fsum(values) / count
+    spread = math.fsum((x - mean) ** 2 for x in values) / (count - 1)
+    return mean, float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(spread / count)
 
 
 def unpaired_ratio(

@@ -56,6 +56,9 @@ def provenance(deployment: Deployment) -> Iterator[str]:
         f"{deployment.campaign} of {deployment.started_at}."
     )
     yield f"Measured in {verdict.pairs} interleaved pairs of trials: {verdict.gain}."
+    for what, told in (("It costs", verdict.costs), ("In doubt", verdict.doubts)):
+        if told:
+            yield f"{what}: {told}."
     if deployment.kept is not None:
         yield (
             f"In the same {deployment.kept.rounds} rounds the whole winner made P99 "

@@ -85,7 +85,7 @@ class PlannedTrial:
     Where arms are measured in rounds, `arm` names what is measured in this `round` (from 1 on); a
     stage that is measured again has a further `series`. In a refinement `step` (from 1 on) is the
     one that proposed the trial, and `reason` says why: promise, uncertainty or replicate. In a
-    pilot `duration_s` is how long the load lasts.
+    pilot `duration_s` is how long the load lasts, and in a sweep over rates `rate_rps` is its rate.
     """
 
     index: int
@@ -97,6 +97,7 @@ class PlannedTrial:
     step: int | None = None
     reason: str = ""
     duration_s: int | None = None
+    rate_rps: float | None = None
 
     @property
     def block(self) -> Block | None:

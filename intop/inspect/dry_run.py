@@ -26,7 +26,8 @@ class Request:
     """What is asked for: these stages, of a new campaign or of the latest.
 
     `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
-    of a stage that is measured when it is asked for, which is planned anew with `again`.
+    of a stage that is measured when it is asked for, which is planned anew with `again`; or its
+    `own_trials` are known.
     """
 
     stages: tuple[str, ...]
@@ -35,6 +36,7 @@ class Request:
     samples: int | None = None
     rounds: int | None = None
     arms: int = 0
+    own_trials: int | None = None
 
 
 def of_tune() -> tuple[str, ...]:
@@ -139,7 +141,7 @@ def _by_itself(
     """One that is under way goes on; one that is through is measured again where that is said."""
     if stage is not None and (stage.left or not request.again):
         return stage
-    trials = request.arms * study.budget.judge_pairs
+    trials = request.own_trials or request.arms * study.budget.judge_pairs
     left_s = None if subject.trial_s is None else trials * subject.trial_s
     return StageStatus(
         name=name,

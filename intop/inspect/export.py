@@ -6,13 +6,17 @@ from intop.errors import UsageError
 from intop.run.context import Context
 
 
-def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | None:
+def sole_deployment(
+    context: Context, *, whole: bool = False, accept_costs: bool = False
+) -> Deployment | None:
     """What there is to deploy in the context; None: keep the defaults. Reads only the store.
+
+    `whole` and `accept_costs` as in `deployments`.
 
     Raises UsageError where several architectures have a gain, ResultMissingError where none has a
     verdict.
     """
-    found = deployments(context, whole=whole)
+    found = deployments(context, whole=whole, accept_costs=accept_costs)
     gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
     if len(gains) > 1:
         raise UsageError(
@@ -20,5 +24,5 @@ def sole_deployment(context: Context, *, whole: bool = False) -> Deployment | No
             f"--arch {next(iter(gains))}"
         )
     for arch in found.keys() - gains.keys():
-        context.progress.say(f"{arch}: no significant gain: keep the defaults there")
+        context.progress.say(f"{arch}: no gain: keep the defaults there")
     return next(iter(gains.values()), None)

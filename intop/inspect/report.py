@@ -13,6 +13,7 @@ from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Refined
 from intop.domain.report import (
     Findings,
@@ -102,6 +103,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         search=get(subject, Search),
         verdict=verdict,
         judged=_judged(compared, verdict),
+        rates=_rates(task, verdict),
         explanation=explanation,
         deployment=deployment,
         undeployable=undeployable,
@@ -132,9 +134,16 @@ def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
     )
 
 
+def _rates(task: Task, verdict: Verdict | None) -> RateSweep | None:
+    """What the winner was worth at other rates, where it was this one."""
+    found = task.store.get(task.subject, RateSweep)
+    is_of_it = found and verdict and found.configuration == verdict.configuration
+    return found if is_of_it else None
+
+
 def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
     """What would be deployed, or why it can't be told."""
-    if verdict is None:
+    if verdict is None or not verdict.is_gain:
         return None, ""
     arch = task.subject.arch
     alone = replace(task.context, archs=(arch,), workloads=(task.workload,))

@@ -21,6 +21,7 @@ from intop.domain.campaign_status import (
     pace_s,
 )
 from intop.domain.pilot import Pilot
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Decisions, Refined
 from intop.domain.training import Training
 from intop.domain.workload import Workload
@@ -94,6 +95,7 @@ class _Known:
     measured: Sequence[tuple[int, Sequence[Place]]] = ()
     refined: Refined | None = None
     decisions: Decisions | None = None
+    rates: RateSweep | None = None
 
     @classmethod
     def of(
@@ -130,6 +132,7 @@ class _Known:
             measured=[(campaign.id, found.stored), *before],
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
+            rates=store.get(subject, RateSweep),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -157,6 +160,7 @@ class _Known:
             measured_in=measured_in,
             best=self._best(),
             verdict=self.prospect.verdict,
+            rates=self.rates,
         )
 
     def _pace(self) -> tuple[float | None, int | None]:
@@ -189,7 +193,7 @@ class _Known:
                 state = "left out"
             found.append(self._stage(stage, state, trial))
         for stage in registry.stages():
-            if stage.of_its_own and not stage.is_apart and (places := self._of(stage)):
+            if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
                 state = "done" if self.prospect.is_measured(places) else "begun"
                 found.append(self._stage(stage, state, trial))
         return tuple(found)

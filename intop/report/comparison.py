@@ -151,7 +151,7 @@ def _verdict(side: Side) -> str:
     if side.verdict is None:
         return "not verified"
     failures = side.verdict.failures
-    return side.verdict.outcome + (f", {failures} tuned trials failed" if failures else "")
+    return side.verdict.short + (f", {failures} tuned trials failed" if failures else "")
 
 
 def _forced(found: Compared) -> list[Section]:
@@ -360,8 +360,8 @@ def _refusals(c: Comparison) -> list[str]:
 def _values(c: Comparison) -> Section:
     """The judged configurations beside the defaults."""
     notes = [
-        f"{side.arch}: {'not verified' if side.verdict is None else side.verdict.outcome}"
-        + ("" if side.verdict is None or side.verdict.outcome == "gain" else ": keep the defaults")
+        f"{side.arch}: {'not verified' if side.verdict is None else side.verdict.short}"
+        + ("" if side.verdict is None or side.verdict.is_gain else ": keep the defaults")
         for side in c.sides
     ]
     return tabled(

@@ -10,22 +10,27 @@ from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
 from intop.domain.dry_run import Intended
+from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
+from intop.domain.rate_sweep import AtRate
 from intop.domain.speedups import SpeedUps
 from intop.domain.training import Training
 from intop.domain.trial import Trial
-from intop.domain.verdict import Verdict
+from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
+    AtRate: ("outcome",),
     CampaignStatus: ("left_s",),
     Contestant: ("outcome",),
     Contrast: ("outcome",),
+    Guardrail: ("state",),
     Intended: ("left", "left_s"),
     Plan: ("problems",),
     PlannedKey: ("outcome",),
     RankAgreement: ("chosen_by_both",),
+    SideBySide: ("untold",),
     SpeedUps: ("best",),
     StageStatus: ("left",),
     SubjectStatus: ("left_s",),

@@ -180,7 +180,7 @@ def _speed_ups(found: Sequence[Outcome]) -> Iterable[PaperRow]:
 
     def verdict(one: Outcome) -> str:
         v = one.verdict
-        return f"{interval(v.ratio, v.ratio_low, v.ratio_high)}, {v.outcome}" if v else ""
+        return f"{interval(v.ratio, v.ratio_low, v.ratio_high)}, {v.short}" if v else ""
 
     yield PaperRow(
         figure="speed-up, mean over the models",

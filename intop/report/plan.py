@@ -10,8 +10,9 @@ from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table
 from intop.report.explain import kept_sentence
 from intop.report.numbers import counted
+from intop.report.rates import sentence as rates_sentence
 
-NOTHING = "no significant gain: keep the defaults, there is nothing to deploy"
+NOTHING = "no gain: keep the defaults, there is nothing to deploy"
 COLUMNS = (
     Column("key", "key"),
     Column("now", "before"),
@@ -90,8 +91,29 @@ def _origin(plan: Plan) -> Iterator[str]:
         yield kept_sentence(deployment.kept)
     if deployment.instead:
         yield f"not the smallest set that was found: {deployment.instead}"
+    yield from _doubts(plan)
     if plan.for_review:
         yield "for review only: what is applied is measured first, on a cluster of the study"
+
+
+def _doubts(plan: Plan) -> Iterator[str]:
+    """What P99 does not say of it: guardrails, and other rates."""
+    deployment = plan.deployment
+    verdict = deployment.verdict
+    if verdict.broken:
+        yield f"COSTS  {verdict.costs}: --accept-costs was said"
+    if verdict.unclear:
+        yield f"NOTE  {verdict.doubts}"
+    if not verdict.guardrails:
+        yield "NOTE  the gain is one of P99 alone: no guardrails were looked at"
+    if deployment.rates is None:
+        yield (
+            "NOTE  it was measured at the study's rate only: intop verify --rates 0.5,1,1.5 "
+            "measures the winner at others"
+        )
+        return
+    whole = "" if deployment.origin == "winner" else "the whole winner "
+    yield f"{whole}{rates_sentence(deployment.rates)}"
 
 
 def worth(change: Change, origin: Origin) -> str:

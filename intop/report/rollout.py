@@ -10,6 +10,7 @@ from intop.report.document.model import Verbatim
 from intop.report.verdict import sentence
 
 KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
+COSTS = "--accept-costs goes on although a guardrail is broken"
 
 
 def done(rollouts: Sequence[Rollout]) -> list[Verbatim]:
@@ -41,7 +42,9 @@ def _host_line(host: HostRollout) -> str:
 def _stopped(rollout: Rollout) -> str:
     *earlier, last = rollout.hosts
     which = "the canary" if not earlier else last.host
-    told = [f"the roll-out stops, since {which} shows too little"]
+    costs = last.verdict is not None and last.verdict.broken
+    why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
+    told = [f"the roll-out stops, since {which} {why}"]
     if rollout.untouched:
         told.append(f"not touched: {', '.join(rollout.untouched)}")
     if earlier:

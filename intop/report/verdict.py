@@ -1,14 +1,17 @@
 """A verdict as a document: a sentence, and the two sides beside each other."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
 
+from intop.domain.guardrails import Guardrail, Quantity
+from intop.domain.percentiles import BEHIND, PERCENTS, requests_for
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.verdict import Pairwise, SideBySide, Verdict
-from intop.report.document.columns import Column, numbers, span
+from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
+from intop.report.document.columns import Column, numbers, span, texts
 from intop.report.document.model import Block, Notes, Section, Table, widened
-from intop.report.numbers import counted
+from intop.report.numbers import counted, interval, number, percent
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
@@ -28,7 +31,9 @@ def verdict(title: str, found: Verdict) -> Section:
         )
     lines += [f"{key} = {value}" for key, value in found.configuration.values.items()]
     written = Notes(tuple(f"  {line}" for line in lines))
-    blocks: list[Block] = [written, _drawn(found), _notes(found.sides)]
+    blocks: list[Block] = [written, _drawn(found)]
+    blocks += [guardrail_table(found)] if found.guardrails else []
+    blocks.append(Notes(tuple(_notes(found))))
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
         blocks += [model_table(found.models), Notes(notes)]
@@ -38,19 +43,26 @@ def verdict(title: str, found: Verdict) -> Section:
 def sentence(found: Verdict) -> str:
     """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
-    Against a baseline it names that one.
+    Against a baseline it names that one. It says which guardrails are unclear or broken.
     """
     than = f" than with {found.against}" if found.against else ""
-    interval = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
+    within = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
     if found.failures:
         return f"worse: trials of the tuned side that failed: {found.failures}"
-    if found.outcome == "gain":
-        return f"gain: {found.gain}"
-    if found.outcome == "worse":
-        return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {interval})"
+    match found.outcome:
+        case "gain":
+            return f"gain: {found.gain}"
+        case "gain, but":
+            return f"gain, but {found.doubts}: {found.gain}"
+        case "no gain: it costs":
+            return f"{found.short}: {found.costs}, though {found.gain}"
+        case "worse":
+            return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {within})"
+    besides = f"; besides, {found.costs}" if found.broken else ""
+    told = "no significant gain, keep the defaults"
     if found.against:
-        return f"no significant gain over {found.against} (ratio {found.ratio:.2f}, {interval})"
-    return f"no significant gain, keep the defaults (ratio {found.ratio:.2f}, {interval})"
+        told = f"no significant gain over {found.against}"
+    return f"{told} (ratio {found.ratio:.2f}, {within}){besides}"
 
 
 LUCK = (
@@ -107,7 +119,7 @@ def model_table(found: SpeedUps) -> Table:
 def side_table(found: Verdict) -> Table:
     """What both sides did: latencies by percentile and other quantities."""
     sides = found.sides
-    lines: list[tuple[str, Pairwise, float]] = [
+    lines: list[tuple[str, Pairwise | PairwiseLatency, float]] = [
         *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
         ("requests/s achieved", sides.achieved_rps, 1.0),
         ("failed requests in %", sides.error_share, 100.0),
@@ -123,10 +135,55 @@ def side_table(found: Verdict) -> Table:
             Column(f"ratio ({found.level:.0%} interval)", "span"),
         ),
         rows=tuple(
-            (name, scale * both.default, scale * both.tuned, span(both.ratio))
+            (name, _scaled(both.default, scale), _scaled(both.tuned, scale), span(both.ratio))
             for name, both, scale in lines
         ),
     )
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else scale * value
+
+
+MEANT: dict[Quantity, str] = {
+    "P50": "P50 in ms",
+    "rate": "requests/s achieved",
+    "error share": "failed requests in %",
+    "CPU": "balancer's CPU in %",
+    "memory": "growth of the balancer's memory in MiB",
+}
+"""What the guardrails are about, with units."""
+
+
+def guardrail_table(found: Verdict) -> Table:
+    """A row for each guardrail: its effect, what is accepted, and whether it is kept."""
+    return Table(
+        name="guardrails",
+        title="Guardrails of the verdict",
+        origin="measured",
+        columns=(
+            Column("guardrail", "text"),
+            *numbers(found.reference, "tuned"),
+            Column(f"tuned against {found.reference} ({percent(found.level)} interval)", "text"),
+            *texts("accepted", "state"),
+        ),
+        rows=tuple(
+            (MEANT[one.quantity], one.default, one.tuned, _effect(one), _accepted(one), one.state)
+            for one in found.guardrails
+        ),
+    )
+
+
+def _effect(one: Guardrail) -> str:
+    """Such as: 1.04 (0.98 to 1.10) times, +2.10 (-0.30 to +4.50) points."""
+    sign = "" if one.unit == "times" else "+"
+    return f"{interval(one.effect, one.low, one.high, sign)} {one.unit}"
+
+
+def _accepted(one: Guardrail) -> str:
+    bound = "at most" if one.worse == "higher" else "at least"
+    sign = "" if one.unit == "times" else "+"
+    return f"{bound} {number(one.margin, sign)} {one.unit}"
 
 
 def _drawn(found: Verdict) -> Table:
@@ -138,16 +195,37 @@ def _drawn(found: Verdict) -> Table:
     return widened(table, Column(marks, "text"), chain(drawn, rest))
 
 
-def _notes(sides: SideBySide) -> Notes:
-    counts = sides.requests
+def _notes(found: Verdict) -> Iterator[str]:
+    counts = found.sides.requests
     latencies = f"Latencies of all requests ({counts.default:.0f} and {counts.tuned:.0f})"
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
-    return Notes(
-        (
-            f"{latencies}, drawn from {_Scale.of(sides)}.",
-            f"{ratios}, each interval for itself.",
-            "The verdict is on P99 alone.",
+    yield f"{latencies}, drawn from {_Scale.of(found.sides)}."
+    yield f"{ratios}, each interval for itself."
+    yield from latency_notes(found.sides)
+    yield judged_by(found)
+
+
+def latency_notes(sides: SideBySide) -> Iterator[str]:
+    """Which percentiles are not told, and how few requests a single trial's P99 rests on."""
+    if sides.untold:
+        why = "; ".join(f"{name} {takes}" for name, takes in sides.untold.items())
+        yield f"A percentile with fewer than {BEHIND} slower requests is not told (-): {why}."
+    fewest = sides.fewest_requests
+    if fewest is not None and fewest < (enough := requests_for(PERCENTS["P99"])):
+        yield (
+            f"A single trial has as few as {counted(fewest, 'request')}, and {enough:,} would put "
+            f"{BEHIND} behind its P99: how much it scatters for that, the interval over the rounds "
+            f"says."
         )
+
+
+def judged_by(found: Verdict) -> str:
+    """What the verdict rests on."""
+    if not found.guardrails:
+        return "The verdict is on P99 alone, without guardrails."
+    return (
+        "The verdict is on P99, within the guardrails: kept is what the interval excludes being "
+        "worse than is accepted, broken what is all beyond that, unclear what is neither."
     )
 
 
@@ -165,15 +243,18 @@ class _Scale:
     @classmethod
     def of(cls, sides: SideBySide) -> "_Scale":
         """From the lowest to the highest latency that is drawn."""
-        drawn = [value for one in sides.latencies_ms.values() for value in (one.default, one.tuned)]
+        both = (value for one in sides.latencies_ms.values() for value in (one.default, one.tuned))
+        drawn = [value for value in both if value is not None]
         # A latency is whole µs, and may be none at all.
         return cls(max(0.001, min(drawn)), max(0.001, *drawn))
 
     def __str__(self) -> str:
         return f"{self.lowest:.1f} to {self.highest:.1f} ms"
 
-    def drawn(self, latency: Pairwise) -> str:
-        """Both marks, and the way between them."""
+    def drawn(self, latency: PairwiseLatency) -> str:
+        """Both marks, and the way between them; nothing where one is not told."""
+        if latency.default is None or latency.tuned is None:
+            return ""
         default, tuned = self._place(latency.default), self._place(latency.tuned)
         if default == tuned:
             return " " * default + BOTH_MARK

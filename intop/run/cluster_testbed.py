@@ -87,6 +87,9 @@ class ClusterTestbed:
         if planned.duration_s is not None:
             workload = replace(workload, duration_s=planned.duration_s)
             conditions = replace(conditions, duration_s=planned.duration_s)
+        if planned.rate_rps is not None:
+            workload = replace(workload, rate_rps=planned.rate_rps)
+            conditions = replace(conditions, rate_rps=planned.rate_rps)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""

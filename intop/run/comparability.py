@@ -85,6 +85,7 @@ def differences(
     trials = task.store.trials(task.subject)
     if not trials:
         return []
+    trials = [t for t in trials if t.planned.rate_rps is None] or trials
     last = next((t for t in reversed(trials) if not registry.stage(t.stage).prepares), trials[-1])
     if task.tries_durations or registry.stage(last.stage).prepares:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)

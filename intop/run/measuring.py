@@ -74,13 +74,18 @@ def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]
 
     It needs one when it was disturbed and has attempts left, and when it is a default that ended
     the stage: one that failed, or the last of those that were overloaded. Nothing can do without a
-    default, and what ended the stage is a cluster that somebody has mended since.
+    default, but for a sweep over rates, which looks for where it fails; and what ended the stage is
+    a cluster that somebody has mended since.
     """
     if trial is None or _is_due_again(stage.task, trial):
         return False
-    if trial.status == "failed" and trial.configuration.is_default:
+    if trial.status == "failed" and _has_to_work(trial):
         return False
     return doubted(stage, trial, made) is None
+
+
+def _has_to_work(trial: Trial) -> bool:
+    return trial.configuration.is_default and trial.planned.rate_rps is None
 
 
 def _is_due_again(task: Task, trial: Trial) -> bool:
@@ -116,7 +121,7 @@ def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) 
     if trial.status != "failed":
         return
     task = stage.task
-    if trial.configuration.is_default:
+    if _has_to_work(trial):
         raise BaselineError(
             f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
             f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
@@ -134,6 +139,8 @@ def _described(trial: Trial) -> str:
     default = "default" if trial.configuration.is_default else trial.configuration.digest
     # An arm of an explanation is named after all of its keys.
     who = shorten(trial.planned.arm, ARM_WIDTH, placeholder=" ...") or default
+    if trial.planned.rate_rps is not None:
+        who += f" at {trial.planned.rate_rps:g} requests/s"
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"

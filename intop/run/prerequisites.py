@@ -122,11 +122,15 @@ def _chain(
 def _need(command: str) -> str:
     """The command whose result another one needs, "" where it needs none.
 
-    `screen` is no need: without it all keys are varied.
+    `screen` is no need: without it all keys are varied. Nor is what a stage of its own needs.
     """
-    of_it = [stage for stage in registry.stages() if stage.command == command]
-    needs = {registry.stage(need).command for stage in of_it for need in stage.needs}
-    return next(iter(needs - {command}), "") if not any(s.of_its_own for s in of_it) else ""
+    needs = {
+        registry.stage(need).command
+        for stage in registry.stages()
+        if stage.command == command and not stage.of_its_own
+        for need in stage.needs
+    }
+    return next(iter(needs - {command}), "")
 
 
 def _measuring() -> set[str]:
@@ -137,7 +141,9 @@ def _is_there(task: Task, command: str) -> bool:
     """Whether a command has left what the next one needs."""
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
     return all(
-        s.is_done(prospect) for s in registry.stages() if s.command == command and not s.prepares
+        s.is_done(prospect)
+        for s in registry.stages()
+        if s.command == command and not (s.prepares or s.of_its_own)
     )
 
 

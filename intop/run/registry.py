@@ -17,6 +17,7 @@ STAGES: dict[str, str] = {
     "search": "intop.stages.search:GlobalSearch",
     "pick": "intop.stages.verify:Pick",
     "judge": "intop.stages.verify:Judge",
+    "rates": "intop.stages.rates:AtRates",
     "explain": "intop.stages.explain:Explain",
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",

@@ -103,6 +103,8 @@ class Stage(ABC, Generic[R]):
     """Whether it comes before there is one duration for all trials."""
     is_apart: ClassVar[bool] = False
     """Whether its trials say nothing of the campaign's cluster as such."""
+    is_listed: ClassVar[bool] = True
+    """Whether `status` has it among the campaign's stages, once it is begun."""
     explores: ClassVar[bool] = False
     """Whether its trials look for good configurations. The bad ones are pruned."""
     ends_by_failures: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from intop.config.study import Study
 from intop.domain.baseline import NONE_REFUSED, Baseline, Fitted, Refusals, fitted
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.errors import ResultMissingError, UsageError
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
@@ -28,6 +29,17 @@ def fit(task: Task, baseline: Baseline) -> Fitted:
         raise ResultMissingError(f"{task.title}: the host was not looked at yet")
     former = task.context.study.catalogue.former
     return fitted(baseline, probed, _refusals(task), former)
+
+
+def base_of(task: Task, against: str) -> Configuration:
+    """What a verdict's default applied, by the name that it is `against`; "" for the host's own.
+
+    Raises what `chosen_baselines` and `fit` do.
+    """
+    if not against:
+        return DEFAULT
+    (baseline,) = chosen_baselines(task.context.study, (against,))
+    return fit(task, baseline).configuration
 
 
 def try_out(task: Task, testbed: Testbed, baselines: Iterable[Baseline]) -> None:

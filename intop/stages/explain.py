@@ -19,7 +19,7 @@ from intop.domain.ablation import (
     ablate,
 )
 from intop.domain.baseline import HOST
-from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.configuration import Configuration
 from intop.domain.explanation import (
     WANTED_KEYS,
     Contribution,
@@ -40,7 +40,7 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
-from intop.stages.baselines import chosen_baselines, fit
+from intop.stages.baselines import base_of
 from intop.stages.blocks import Arms, blocks, p99_by_round
 from intop.stages.collected import required_space
 from intop.stages.partial_dependence import curves
@@ -72,7 +72,7 @@ class Explain(Stage[Explanation]):
     def __init__(self, task: Task, verdict: Verdict) -> None:
         super().__init__(timed(task))
         self.verdict = verdict
-        base = _base(task, verdict)
+        base = base_of(task, verdict.against)
         self.winner = Winner.of(required_space(task), verdict.configuration, base)
         if not self.winner.names:
             raise IntopError(
@@ -85,7 +85,8 @@ class Explain(Stage[Explanation]):
         verdict = required_verdict(task)
         # It takes as long as all before, and who waits wants to know now.
         task.context.progress.say(
-            f"{task.title}: gain: {verdict.gain}; next are the fewest changes that keep it"
+            f"{task.title}: {verdict.short}: {verdict.gain}; next are the fewest changes that keep "
+            f"it"
         )
         return cls(task, verdict)
 
@@ -172,7 +173,7 @@ class Explain(Stage[Explanation]):
 
     @classmethod
     def is_idle(cls, prospect: Prospect) -> bool:
-        return prospect.verdict is not None and prospect.verdict.outcome != "gain"
+        return prospect.verdict is not None and not prospect.verdict.is_gain
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
@@ -191,7 +192,7 @@ def explain(task: Task) -> Explanation | Verdict:
     ResultMissingError before there is a verdict, and what `Explain` and `execute` do.
     """
     verdict = required_verdict(task)
-    return execute(Explain(task, verdict)) if verdict.outcome == "gain" else verdict
+    return execute(Explain(task, verdict)) if verdict.is_gain else verdict
 
 
 def required_verdict(task: Task) -> Verdict:
@@ -279,14 +280,6 @@ class Winner:
     def arms(self, sets: Sequence[Changes]) -> Arms:
         """What is measured, by name."""
         return {self.arm(one): self.made(one) for one in sets}
-
-
-def _base(task: Task, verdict: Verdict) -> Configuration:
-    """What the verdict's default applied."""
-    if not verdict.against:
-        return DEFAULT
-    (baseline,) = chosen_baselines(task.context.study, (verdict.against,))
-    return fit(task, baseline).configuration
 
 
 # Finding the set ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from intop.domain.campaign_status import Bound
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.looks import Look, looks
 from intop.domain.search import Search
-from intop.domain.sides import Latencies, latencies, side_by_side
+from intop.domain.sides import Latencies, check_guardrails, latencies, side_by_side
 from intop.domain.speedups import SpeedUps, speed_ups
 from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
@@ -157,6 +157,9 @@ class Judgement:
             planned_rounds=schedule[-1].rounds,
             looks=len(schedule),
             sides=side_by_side(default, tuned, level=look.level),
+            guardrails=check_guardrails(
+                default, tuned, self.task.context.study.guardrails, level=look.level
+            ),
         )
 
     def say_if_early(self, verdict: Verdict) -> None:
@@ -183,7 +186,7 @@ class Judgement:
 
     def _is_clear(self, trials: Sequence[Trial]) -> bool:
         default, _ = self._pairs(trials)
-        return len(default) >= 2 and self.verdict(trials).outcome in ("gain", "worse")
+        return len(default) >= 2 and self.verdict(trials).is_clear
 
     def _pairs(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
         arms = usable_by_round(trials)
@@ -193,8 +196,9 @@ class Judgement:
 class Judge(Stage[Verdict]):
     """The best finalist against the default in fresh pairs, until the verdict is clear.
 
-    The pairs are fresh: a finalist that was only lucky when it was picked has to be lucky again.
-    `against` names the baseline that stands for the default, if not the host's own values do.
+    A gain is clear when all guardrails are kept, or one is broken. The pairs are fresh: a finalist
+    that was only lucky when it was picked has to be lucky again. `against` names the baseline that
+    stands for the default, if not the host's own values do.
     """
 
     name = "judge"

@@ -10,6 +10,7 @@ from intop.domain.pareto import Front
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
+from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Decisions, Refined
 from intop.domain.rollout import Rollout
 from intop.domain.search import Search
@@ -28,6 +29,7 @@ KINDS: Mapping[type, str] = {
     Pilot: "pilot",
     Probe: "probe",
     Ranking: "ranking",
+    RateSweep: "rate_sweep",
     Refined: "refined",
     Refusals: "refusals",
     Rollout: "rollout",

@@ -16,7 +16,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
 
-COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s")
+COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s", "rate_rps")
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 
 AS_THEY_ARE = (

@@ -138,9 +138,24 @@ def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
     assert "x86 slt: 12 trials left" in out  # the host's own values, a baseline, a winner
 
 
+def test_a_verdict_at_other_rates_has_the_trials_of_all_of_them(study: Path, call: Call) -> None:
+    def stages(*words: str) -> dict[str, int]:
+        asked = ("verify", *words, "--dry-run", "--json", "-c", study)
+        (one,) = json.loads(call(*asked)[1])["intended"]
+        return {stage["name"]: stage["left"] for stage in one["stages"]}
+
+    assert {"pick", "judge"} == stages().keys()
+    # Half of the ten pairs of the verdict, twice at each rate.
+    assert 2 * 3 * 5 == stages("--rates", "0.5,1,1.5")["rates"]
+    assert 2 * 1 * 4 == stages("--rates", "2", "--rate-rounds", "4")["rates"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["verify", "--rates", "much"], "--rates: 'much' is no list of numbers"),
+        (["verify", "--rates", "20"], "--rates: 20 is not in 0.1 to 10 times the rate"),
+        (["verify", "--rate-rounds", "4"], "--rate-rounds belongs to --rates"),
         (["doctor"], "--dry-run belongs to --write-test"),
         (["rollback", "--yes"], "--yes belongs to --force"),
         (["contest", "nosuch"], "there is no baseline nosuch"),

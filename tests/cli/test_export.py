@@ -15,7 +15,7 @@ from intop.cli import cli
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.store import Subject, opened
-from samples import VERDICT
+from samples import COSTLY, DOUBTED, VERDICT
 
 STUDY = (
     LOAD
@@ -125,6 +125,35 @@ def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
     out, told = capsys.readouterr()
     assert "" == out
     assert "keep the defaults" in told
+
+
+def test_what_costs_too_much_is_3_and_with_a_word_it_is_written_down(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(study, COSTLY)
+    words = ["export", "-c", str(study), "--format", "sysctl"]
+    with pytest.raises(SystemExit) as ended:
+        cli(words, standalone_mode=False)
+    assert 3 == ended.value.code
+    out, told = capsys.readouterr()
+    assert "" == out
+    assert "no gain: it costs CPU" in told
+    assert "--accept-costs" in told
+    cli([*words, "--accept-costs"], standalone_mode=False)
+    out, told = capsys.readouterr()
+    costs = "CPU is higher by 12 points (9 to 15; accepted: 5)"
+    assert f"# It costs: {costs}.\n" in out
+    assert f"x86 slt: {costs}\n" in told
+
+
+def test_what_is_in_doubt_is_written_and_said(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(study, DOUBTED)
+    cli(["export", "-c", str(study), "--format", "sysctl"], standalone_mode=False)
+    out, told = capsys.readouterr()
+    assert "# In doubt: CPU may be higher by up to 8 points.\n" in out
+    assert "x86 slt: CPU may be higher by up to 8 points\n" in told
 
 
 def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:

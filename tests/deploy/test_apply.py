@@ -17,11 +17,11 @@ from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, planned_key
-from intop.domain.trial import PlannedTrial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.run.cluster_testbed import ClusterTestbed
-from samples import DEPLOYMENT, VERDICT
+from samples import DEPLOYMENT, HOSTS, METRICS, VERDICT
 
 NAMES = ("one", "two", "three")
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
@@ -45,6 +45,7 @@ class Fleet:
     testbed: FakeTestbed
     gains: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(NAMES, 3.0))
     left: dict[str, tuple[Mapping[str, str], Any]] = field(default_factory=dict)
+    cpu: Mapping[str, float] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     snapshots: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -65,6 +66,16 @@ class Fleet:
             return round(20_000 * noise / gain)
 
         made = replace(self.testbed, name=name, latency=latency, measured=[])
+        trial = made.trial
+
+        def busy(planned: PlannedTrial, *rest: Any) -> Trial:
+            found = trial(planned, *rest)
+            if planned.configuration.is_default or name not in self.cpu:
+                return found
+            lb = replace(METRICS, cpu=self.cpu[name])
+            return replace(found, metrics={**HOSTS, "lb": lb})
+
+        made.trial = busy  # type: ignore[method-assign,assignment]
         vars(made).update(
             guard=SimpleNamespace(snapshot=self.snapshots.get(name, OWN)),
             leave=lambda configuration, about, file: self.left.update(
@@ -117,6 +128,32 @@ def test_a_host_without_a_gain_is_given_back_and_stops_it(
 def test_no_loss_can_be_enough_and_a_loss_never_is(fleet: Fleet, gain: float, outcome: str) -> None:
     fleet.gains = dict.fromkeys(NAMES, gain)
     assert ("one", outcome) == fleet.roll_out(accept_no_loss=True)[0]
+
+
+@pytest.mark.parametrize("accept_no_loss", [True, False])
+def test_a_host_that_breaks_a_guardrail_stops_it_unless_that_was_accepted(
+    fleet: Fleet, accept_no_loss: bool
+) -> None:
+    fleet.cpu = {"two": METRICS.cpu + 0.2}
+    found = apply.roll_out(fleet.testbed.task.context, fleet.plan(), accept_no_loss=accept_no_loss)
+    assert [("one", "applied"), ("two", "stopped")] == [(h.host, h.outcome) for h in found.hosts]
+    assert found.hosts[1].verdict is not None
+    assert "no gain: it costs CPU" == found.hosts[1].verdict.short
+    accepted = replace(fleet.plan(), accept_costs=True)
+    assert ("two", "applied") in fleet.roll_out(plan=accepted)
+
+
+@pytest.mark.parametrize(
+    ("accept_no_loss", "accept_costs", "outcome"),
+    [(True, False, "stopped"), (False, True, "stopped"), (True, True, "applied")],
+)
+def test_no_loss_is_not_enough_where_a_guardrail_is_broken(
+    fleet: Fleet, accept_no_loss: bool, accept_costs: bool, outcome: str
+) -> None:
+    fleet.gains = dict.fromkeys(NAMES, 1.0)
+    fleet.cpu = {"one": METRICS.cpu + 0.2}
+    plan = replace(fleet.plan(), accept_costs=accept_costs)
+    assert ("one", outcome) == fleet.roll_out(plan=plan, accept_no_loss=accept_no_loss)[0]
 
 
 def test_a_hosts_verdict_is_not_the_campaigns(fleet: Fleet) -> None:
@@ -207,7 +244,9 @@ def test_a_plan_for_review_is_not_applied(fleet: Fleet) -> None:
     assert [] == fleet.events
 
 
-@pytest.mark.parametrize("option", ["--persist", "--winner", "--rounds=4", "--arch=x86"])
+@pytest.mark.parametrize(
+    "option", ["--persist", "--winner", "--accept-costs", "--rounds=4", "--arch=x86"]
+)
 def test_what_a_plan_in_a_file_says_is_not_said_again(option: str) -> None:
     with pytest.raises(
         UsageError, match=r"plan\.json says what is to be done: leave --.* out here"

@@ -39,7 +39,7 @@ from intop.resources import shipped
 from intop.run.comparability import conditions_of
 from intop.run.context import Context
 from namespace_host import LONG, NamespaceHost, namespace_host
-from samples import DEPLOYMENT, VERDICT, trial
+from samples import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT, trial
 
 CATALOGUE = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
 RMEM, SOMAXCONN = (change.key for change in DEPLOYMENT.changes)
@@ -318,6 +318,69 @@ def test_what_has_no_gain_keeps_the_defaults(testbed: FakeTestbed, context: Cont
     assert "left out: arm: no verdict yet" in testbed.told.getvalue()
 
 
+def test_what_costs_too_much_keeps_the_defaults_unless_that_is_accepted(
+    testbed: FakeTestbed, context: Context
+) -> None:
+    judged(testbed, COSTLY)
+    assert {"x86": None} == plan(context)
+    said = testbed.told.getvalue()
+    assert "x86 slt: no gain: it costs CPU: CPU is higher by 12 points" in said
+    assert "To deploy it all the same: --accept-costs" in said
+    named = [address("far")]
+    found = plan(context, hosts=named, accept_costs=True)["x86"]
+    assert found is not None
+    assert (True, COSTLY) == (found.accept_costs, found.deployment.verdict)
+    # What P99 does not show, nobody can accept.
+    judged(testbed, replace(COSTLY, ratio_low=0.9))
+    assert {"x86": None} == plan(context, accept_costs=True)
+    judged(testbed, DOUBTED)
+    found = plan(context, hosts=named)["x86"]
+    assert found is not None
+    assert not found.accept_costs
+
+
+def test_a_saved_plan_that_accepts_costs_is_made_again_so(
+    testbed: FakeTestbed, context: Context
+) -> None:
+    judged(testbed, COSTLY)
+    clusters = {"x86": (LabSpec(name="gone"),)}
+    here = replace(context, study=replace(context.study, clusters=clusters))
+    then = plan(here, accept_costs=True)["x86"]
+    assert then is not None
+    saved = SavedPlan(
+        study=here.study.name,
+        campaign=here.campaign.id,
+        started_at=here.campaign.started_at,
+        made_at="2026-11-22T18:00:00+00:00",
+        whole=False,
+        plans=(then,),
+    )
+    # Only its host is in the way, which can't be asked.
+    with pytest.raises(IntopError, match="lab gone is not up"):
+        plan_again(here, saved)
+    without = replace(saved, plans=(replace(then, accept_costs=False),))
+    with pytest.raises(IntopError, match="its verdict is no gain any more"):
+        plan_again(here, without)
+
+
+def test_what_the_winner_is_worth_at_other_rates_goes_with_it(
+    testbed: FakeTestbed, context: Context
+) -> None:
+    judged(testbed)
+    found = deployments(context)["x86"]
+    assert found is not None
+    assert found.rates is None
+    testbed.task.store.put(testbed.task.subject, SWEEP)
+    found = deployments(context)["x86"]
+    assert found is not None
+    assert SWEEP == found.rates
+    other = replace(SWEEP, configuration=Configuration({SOMAXCONN: "1"}))
+    testbed.task.store.put(testbed.task.subject, other)
+    found = deployments(context)["x86"]
+    assert found is not None
+    assert found.rates is None
+
+
 def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
     testbed: FakeTestbed, context: Context
 ) -> None:
@@ -378,7 +441,8 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
     )
 
     def again(narrow: Context, **asked: object) -> dict[str, Plan | None]:
-        assert {"whole": True, "persist": True, "rounds": 4} == asked
+        expected = {"whole": True, "persist": True, "rounds": 4, "accept_costs": False}
+        assert expected == asked
         assert (("x86",), ["slt"]) == (narrow.archs, [w.name for w in narrow.workloads])
         return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
 
@@ -493,6 +557,13 @@ def test_a_set_that_is_no_gain_by_itself_stays(testbed: FakeTestbed, context: Co
     explained(testbed, verdict=replace(VERDICT, ratio_low=0.9))
     why = "by itself it is no gain (no significant gain)"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
+
+
+def test_a_set_that_costs_too_much_by_itself_stays(testbed: FakeTestbed, context: Context) -> None:
+    explained(testbed, verdict=replace(VERDICT, guardrails=(BROKEN_CPU,)))
+    origin, keys, why = leaving(context)
+    assert ("winner", {RMEM, SOMAXCONN}) == (origin, keys)
+    assert why.startswith("by itself it costs more than is accepted: CPU is higher by 12 points")
 
 
 @pytest.mark.parametrize(("smaller", "origin"), [(1.5, "smallest set"), (0.8, "winner")])

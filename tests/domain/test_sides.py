@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from intop.domain.guardrails import NO_GUARDRAILS, Guardrail, Guardrails
 from intop.domain.histogram import Histogram
-from intop.domain.sides import side_by_side
-from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.sides import check_guardrails, side_by_side
+from intop.domain.stats import RatioInterval, paired_difference, paired_ratio
 from intop.domain.trial import Trial
-from intop.domain.verdict import Pairwise
+from intop.domain.verdict import Pairwise, PairwiseLatency
 from samples import METRICS, trial
 
 
@@ -23,24 +24,59 @@ def quick(us: int) -> Trial:
 
 
 def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
-    default = [made((100, 98), (1000, 2)), made((200, 98), (2000, 2))]
-    tuned = [made((100, 98), (500, 2)), made((100, 98), (500, 2))]
+    default = [made((100, 980), (1000, 20)), made((200, 980), (2000, 20))]
+    tuned = [made((100, 980), (500, 20)), made((100, 980), (500, 20))]
     found = side_by_side(default, tuned, level=0.95)
     assert ["P50", "P90", "P99", "P99.9", "max"] == list(found.latencies_ms)
     p50, p99, highest = (found.latencies_ms[name] for name in ("P50", "P99", "max"))
-    # 200 requests: the 100th is one of 98 + 98 of the two lowest, the 198th and on are the slow.
+    # 2000 requests: the 1000th is one of the two lowest, the 1961st and on are the slow.
     assert (0.2, 0.1) == (p50.default, p50.tuned)
     assert (1.0, 0.5) == (p99.default, p99.tuned)
     assert (2.0, 0.5, None) == (highest.default, highest.tuned, highest.ratio)
     assert paired_ratio([0.1, 0.2], [0.1, 0.1], level=0.95) == p50.ratio
     assert paired_ratio([1, 2], [0.5, 0.5], level=0.95) == p99.ratio
-    assert Pairwise(default=200, tuned=200) == found.requests
+    assert Pairwise(default=2000, tuned=2000) == found.requests
+    assert 1000 == found.fewest_requests
+    # Of 2,000 requests two are slower than P99.9.
+    assert PairwiseLatency(default=None, tuned=None) == found.latencies_ms["P99.9"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "told"),
+    [
+        (9, {"max"}),
+        (10, {"P50", "max"}),
+        (49, {"P50", "max"}),
+        (50, {"P50", "P90", "max"}),
+        (500, {"P50", "P90", "P99", "max"}),
+        (5000, {"P50", "P90", "P99", "P99.9", "max"}),
+    ],
+)
+def test_a_percentile_takes_ten_slower_requests_of_the_side(requests: int, told: set[str]) -> None:
+    side = [made((1000, requests))] * 2
+    found = side_by_side(side, side, level=0.95)
+    assert told == {n for n, both in found.latencies_ms.items() if both.default is not None}
+    assert told == {n for n, both in found.latencies_ms.items() if both.tuned is not None}
+    assert told == found.latencies_ms.keys() - found.untold.keys()
+
+
+def test_each_side_has_requests_of_its_own_and_a_ratio_takes_both() -> None:
+    many, few = [made((1000, 500))] * 2, [made((1000, 499))] * 2
+    found = side_by_side(many, few, level=0.95)
+    p90, p99 = found.latencies_ms["P90"], found.latencies_ms["P99"]
+    assert (1.0, None) == (p99.default, p99.tuned)
+    # It is judged all the same: its interval is over the rounds.
+    assert p99.ratio is not None
+    assert p90.ratio is not None
+    assert found.latencies_ms["P99.9"].ratio is None
+    assert 499 == found.fewest_requests
 
 
 def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
-    # 10 of 110 requests failed, so P99 is the whole timeout of 2 s.
-    default = [made((1000, 100), (2_000_000, 10), errors={"timeout": 10}) for _ in range(2)]
-    tuned = [quick(1000), quick(1000)]
+    # Of 1,100 requests 100 failed, so P99 is the whole timeout of 2 s.
+    failing = made((1000, 1000), (2_000_000, 100), errors={"timeout": 100})
+    default = [failing, failing]
+    tuned = [made((1000, 1000)), made((1000, 1000))]
     found = side_by_side(default, tuned, level=0.95)
     ratio = found.latencies_ms["P99"].ratio
     assert ratio is not None
@@ -48,7 +84,7 @@ def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
     p99 = found.latencies_ms["P99"]
     assert (pytest.approx(2000, rel=0.001), 1.0) == (p99.default, p99.tuned)
     assert (1.0, 1.0) == (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned)
-    assert (pytest.approx(20 / 220), 0.0) == (found.error_share.default, found.error_share.tuned)
+    assert (pytest.approx(200 / 2200), 0.0) == (found.error_share.default, found.error_share.tuned)
 
 
 def test_rate_and_cpu_are_means_over_trials() -> None:
@@ -82,3 +118,107 @@ def test_what_is_zero_has_no_ratio(side: str) -> None:
 def test_one_pair_is_too_few() -> None:
     with pytest.raises(ValueError, match="two values or more"):
         side_by_side([quick(1000)], [quick(1000)], level=0.95)
+
+
+# Guardrails ---------------------------------------------------------------------------------------
+
+
+def busy(cpu: float, grown_mib: float = 0.0, **changes: object) -> Trial:
+    """A trial whose balancer was so busy, and whose memory has grown by so much."""
+    lb = replace(METRICS, cpu=cpu, memory_before_mib=100.0, memory_mib=100.0 + grown_mib)
+    hosts = {"lg": METRICS, "lb": lb, "b1": METRICS}
+    return replace(made((1000, 1000)), metrics=hosts, **changes)  # type: ignore[arg-type]
+
+
+def by_quantity(
+    default: Sequence[Trial], tuned: Sequence[Trial], margins: Guardrails | None = None
+) -> dict[str, Guardrail]:
+    found = check_guardrails(default, tuned, margins or Guardrails(), level=0.95)
+    return {one.quantity: one for one in found}
+
+
+def test_sides_that_are_the_same_keep_all_guardrails() -> None:
+    side = [busy(0.2), busy(0.3)]
+    found = by_quantity(side, side)
+    assert ["P50", "rate", "error share", "CPU", "memory"] == list(found)
+    assert {"kept"} == {one.state for one in found.values()}
+
+
+def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
+    default = [
+        replace(made((1000, 100)), achieved_rps=100.0),
+        replace(made((2000, 100)), achieved_rps=100.0),
+    ]
+    tuned = [
+        replace(made((1500, 100)), achieved_rps=98.0),
+        replace(made((1600, 100)), achieved_rps=99.0),
+    ]
+    found = by_quantity(default, tuned)
+    # Tuned / default: above 1 it is longer.
+    p50 = paired_ratio([1.5, 1.6], [1.0, 2.0], level=0.95)
+    one = found["P50"]
+    assert (p50.ratio, p50.low, p50.high) == pytest.approx((one.effect, one.low, one.high))
+    assert (1.1, "times", "higher") == (one.margin, one.unit, one.worse)
+    rate = paired_ratio([98.0, 99.0], [100.0, 100.0], level=0.95)
+    assert rate.ratio == pytest.approx(found["rate"].effect)
+    assert (0.99, "lower", 100.0) == (
+        found["rate"].margin,
+        found["rate"].worse,
+        pytest.approx(found["rate"].default),
+    )
+
+
+def test_what_may_be_zero_is_a_difference() -> None:
+    default = [busy(0.2, 10.0), busy(0.3, -5.0)]
+    tuned = [busy(0.3, 50.0, errors={"timeout": 10}), busy(0.5, 5.0)]
+    found = by_quantity(default, tuned)
+    cpu = paired_difference([30.0, 50.0], [20.0, 30.0], level=0.95)
+    one = found["CPU"]
+    assert (cpu.difference, cpu.low, cpu.high) == pytest.approx((one.effect, one.low, one.high))
+    assert (25.0, 40.0) == pytest.approx((one.default, one.tuned))
+    assert (25.0, "MiB") == (pytest.approx(found["memory"].effect), found["memory"].unit)
+    errors = found["error share"]
+    assert (0.0, pytest.approx(50 * 10 / 1010)) == (errors.default, errors.tuned)
+
+
+@pytest.mark.parametrize(
+    ("margins", "cpu", "memory"),
+    [
+        # Default: 20 % CPU, and 200 MiB in use at the end.
+        ({}, 5.0, 64.0),
+        ({"cpu_times": 1.5, "memory_times": 2.0}, 10.0, 200.0),
+        ({"cpu_points": None, "memory_mib": None}, 2.0, 20.0),
+        ({"cpu_times": None, "memory_times": None}, 5.0, 64.0),
+        ({"cpu_points": 0.0, "cpu_times": 1.0}, 0.0, 64.0),
+    ],
+)
+def test_of_two_margins_the_larger_one_counts(
+    margins: dict[str, float | None], cpu: float, memory: float
+) -> None:
+    side = [busy(0.2, 100.0), busy(0.2, 100.0)]
+    found = by_quantity(side, side, replace(Guardrails(), **margins))  # type: ignore[arg-type]
+    assert (cpu, memory) == pytest.approx((found["CPU"].margin, found["memory"].margin))
+
+
+@pytest.mark.parametrize(
+    ("off", "quantity"),
+    [
+        (("p50_times",), "P50"),
+        (("rate_times",), "rate"),
+        (("error_points",), "error share"),
+        (("cpu_points", "cpu_times"), "CPU"),
+        (("memory_mib", "memory_times"), "memory"),
+    ],
+)
+def test_each_can_be_switched_off(off: tuple[str, ...], quantity: str) -> None:
+    side = [busy(0.2), busy(0.3)]
+    margins = replace(Guardrails(), **dict.fromkeys(off))
+    assert quantity not in by_quantity(side, side, margins)
+    assert 4 == len(by_quantity(side, side, margins))
+    assert () == check_guardrails(side, side, NO_GUARDRAILS, level=0.95)
+
+
+def test_a_latency_and_a_rate_of_nothing_have_a_ratio() -> None:
+    none = [replace(made((0, 100)), achieved_rps=0.0)] * 2
+    found = by_quantity([quick(1000), quick(1000)], none)
+    assert ("kept", "broken") == (found["P50"].state, found["rate"].state)

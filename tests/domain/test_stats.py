@@ -5,12 +5,14 @@ import pytest
 from scipy import stats
 
 from intop.domain.stats import (
+    DifferenceInterval,
     MeanInterval,
     RatioInterval,
     bonferroni,
     difference,
     geometric_interval,
     geometric_mean,
+    paired_difference,
     paired_ratio,
     unpaired_ratio,
 )
@@ -37,6 +39,21 @@ def test_paired_ratio_by_hand() -> None:
     assert expected.ratio == pytest.approx(found.ratio)
     assert expected.low == pytest.approx(found.low, rel=1e-6)
     assert expected.high == pytest.approx(found.high, rel=1e-6)
+
+
+def test_paired_difference_by_hand() -> None:
+    # Differences 1, 2, 3; mean 2, sd 1, standard error 1/sqrt(3); t(0.975, 2) = 4.302653.
+    found = paired_difference([1.0, 12.0, 103.0], [0.0, 10.0, 100.0], level=0.95)
+    half = 4.302653 / math.sqrt(3)
+    expected = DifferenceInterval(2, 2 - half, 2 + half)
+    assert vars(expected) == pytest.approx(vars(found), rel=1e-6)
+    assert DifferenceInterval(0, 0, 0) == paired_difference([0.0, 0.0], [0.0, 0.0], level=0.95)
+
+
+@pytest.mark.parametrize(("one", "other"), [([1.0], [1.0]), ([1.0, 2.0], [1.0])])
+def test_a_difference_takes_pairs_and_two_of_them(one: list[float], other: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"two values or more|2 values against 1"):
+        paired_difference(one, other, level=0.95)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from intop.errors import ResultMissingError, UsageError
 from intop.inspect.export import sole_deployment
 from intop.run.context import Context
 from intop.store import Subject
-from samples import VERDICT
+from samples import COSTLY, VERDICT
 
 DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
 NO_GAIN = replace(VERDICT, ratio_low=0.9)
@@ -40,7 +40,7 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     found = sole_deployment(both)
     assert found is not None
     assert "arm" == found.arch
-    assert "x86: no significant gain: keep the defaults there" in testbed.told.getvalue()
+    assert "x86: no gain: keep the defaults there" in testbed.told.getvalue()
 
 
 def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:
@@ -56,6 +56,14 @@ def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:
 def test_without_a_gain_there_is_none(both: Context) -> None:
     judge(both, "x86", NO_GAIN)
     assert sole_deployment(both) is None
+
+
+def test_what_costs_too_much_is_exported_where_that_is_accepted(both: Context) -> None:
+    judge(both, "x86", COSTLY)
+    assert sole_deployment(both) is None
+    found = sole_deployment(both, accept_costs=True)
+    assert found is not None
+    assert COSTLY == found.verdict
 
 
 def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:

@@ -1,5 +1,6 @@
 """What a report gathers from a store, without any host."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -8,10 +9,12 @@ import pytest
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
+from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.inspect.report import gather
-from intop.store import opened
-from reported import ONE, OTHER, campaign
+from intop.store import Subject, opened
+from reported import ONE, OTHER, TUNED, campaign
+from samples import BROKEN_CPU, SWEEP
 
 
 def gathered(path: Path, arch: str | None = None) -> Report:
@@ -38,6 +41,34 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     assert "no significant gain" == arm.verdict.outcome
     assert arm.deployment is None
     assert () == (*x86.missing, *arm.missing)
+
+
+def test_rates_are_those_of_the_winner(tmp_path: Path) -> None:
+    path = campaign(tmp_path, archs=("x86",))
+    with opened(str(tmp_path / "made-up.db")) as store:
+        latest = store.latest("made-up")
+        assert latest is not None
+        subject = Subject(campaign=latest, arch="x86", workload="slt")
+        (x86,) = gathered(path, "x86").findings
+        assert x86.rates is None
+        store.put(subject, SWEEP)
+        assert gathered(path, "x86").findings[0].rates is None
+        own = replace(SWEEP, configuration=TUNED)
+        store.put(subject, own)
+        assert own == gathered(path, "x86").findings[0].rates
+
+
+def test_a_gain_that_costs_too_much_is_neither_deployed_nor_explained(tmp_path: Path) -> None:
+    path = campaign(tmp_path, archs=("x86",))
+    with opened(str(tmp_path / "made-up.db")) as store:
+        latest = store.latest("made-up")
+        assert latest is not None
+        subject = Subject(campaign=latest, arch="x86", workload="slt")
+        verdict = store.get(subject, Verdict)
+        assert verdict is not None
+        store.put(subject, replace(verdict, guardrails=(BROKEN_CPU,)))
+    (x86,) = gathered(path, "x86").findings
+    assert (None, "", ()) == (x86.deployment, x86.undeployable, x86.missing)
 
 
 def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:

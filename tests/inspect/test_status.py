@@ -18,9 +18,11 @@ from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
 from intop.errors import IntopError, UsageError
 from intop.inspect.status import campaign_status
+from intop.report import campaign_status as report
+from intop.report.document.model import Verbatim
 from intop.store import opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
-from samples import VERDICT
+from samples import SWEEP, VERDICT
 
 ROOT = Path(__file__).parents[2]
 TRIALS = 60
@@ -144,6 +146,34 @@ def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path
     assert "left out" == stage(found, "explain").state
     assert found.subjects[0].verdict is not None
     assert not found.is_at_work
+
+
+def test_a_sweep_over_rates_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
+    campaign, subject = begun(tmp_path, ["ok"] * 2)
+    assert "rates" not in {one.name for one in status(study).subjects[0].stages}
+    at = [replace(place(n), rate_rps=50.0 * (n + 1), round=1, arm="tuned") for n in range(2)]
+    with opened(study.store) as store:
+        store.put(subject, VERDICT)
+        store.write_plan(subject, "rates", at)
+        one = samples.trial(stage="rates", index=0)
+        store.add(subject, replace(one, planned=at[0]))
+    found = status(study)
+    assert ("begun", 2, 1) == (
+        stage(found, "rates").state,
+        stage(found, "rates").trials,
+        stage(found, "rates").done,
+    )
+    assert found.subjects[0].rates is None
+    with opened(study.store) as store:
+        store.add(subject, replace(one, planned=at[1]))
+        store.put(subject, SWEEP)
+        store.finish(campaign)
+    found = status(study)
+    assert "done" == stage(found, "rates").state
+    assert SWEEP == found.subjects[0].rates
+    (block,) = report.campaign(found)[1:]
+    lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
+    assert "  at other rates: 0.5 times gain, 1 times gain, 1.5 times worse" in lines
 
 
 def test_the_models_best_comes_before_the_lowest(study: Study, tmp_path: Path) -> None:

@@ -57,7 +57,18 @@ def test_from_doctor_to_verdict_for_both_workloads(
         assert (
             one["verdict"]["ratio_low"] <= one["verdict"]["ratio"] <= one["verdict"]["ratio_high"]
         )
-        assert one["verdict"]["outcome"] in ("gain", "worse", "no significant gain")
+        assert one["verdict"]["outcome"] in (
+            "gain",
+            "gain, but",
+            "no gain: it costs",
+            "worse",
+            "no significant gain",
+        )
+        guardrails = {g["quantity"]: g for g in one["verdict"]["guardrails"]}
+        assert {"P50", "rate", "error share", "CPU", "memory"} == guardrails.keys()
+        assert all(g["low"] <= g["effect"] <= g["high"] for g in guardrails.values())
+        # Three pairs of 300 or 150 requests.
+        assert "P99.9" in one["verdict"]["sides"]["untold"]
 
     # Asked again, nothing is measured again, and without a word nothing is mixed.
     _, refusal = study.run("tune", expected=(2,))
@@ -77,6 +88,13 @@ def test_from_doctor_to_verdict_for_both_workloads(
     ):
         assert words in out
 
+    found = study.json("verify", "--workload", "slt", "--rates", "0.5", expected=(0, 3))
+    assert found["x86 slt"] == tuned[0]["verdict"]
+    (half,) = found["x86 slt at other rates"]["rates"]
+    assert (150.0, 4) == (half["rate_rps"], half["default"]["trials"])
+    assert half["default"]["achieved_rps"] == pytest.approx(150, rel=0.1)
+    assert len(study.trials("rates")) == 8
+    # What comes after it has the workload's own rate again.
     names = ("ubuntu-18.04", "openeuler-25.09")
     contest = ("contest", *names, "--workload", "slt", "--rounds", "2")
     contestants = study.json(*contest)["x86 slt"]["contestants"]

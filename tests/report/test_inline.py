@@ -27,15 +27,26 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
-from samples import CONDITIONS, MEASURED, MODELS, PROVENANCE, VERDICT, model_error, training, trial
+from samples import (
+    CONDITIONS,
+    COSTLY,
+    DOUBTED,
+    MEASURED,
+    MODELS,
+    PROVENANCE,
+    VERDICT,
+    model_error,
+    training,
+    trial,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 def requests(*slow_us: int) -> Histogram:
-    """97 quick ones and some slow ones."""
-    return Histogram.from_pairs([(1000, 97), *((us, 1) for us in slow_us)])
+    """970 quick ones, and ten of each slow one."""
+    return Histogram.from_pairs([(1000, 970), *((us, 10) for us in slow_us)])
 
 
 LATENCIES = Latencies(
@@ -130,6 +141,10 @@ def words(drawn_svg: str) -> list[str]:
         ),
         (speedups, {"x86 slt", "3.10 (2.20 to 4.40)", "gain", "worse", "arm slt"}),
         (
+            lambda: speedup("x86", {"x86 slt": DOUBTED, "x86 dlt": COSTLY}),
+            {"gain, but", "no gain: it costs"},
+        ),
+        (
             lambda: architectures("x86 and arm", COMPARED),
             {"x86 slt", "arm slt (emulated)", "100 → 20 ms", "300 ms", "default", "tuned"},
         ),
@@ -152,7 +167,8 @@ def words(drawn_svg: str) -> list[str]:
         ),
     ],
     ids=[
-        *("percentiles", "drift", "speedup", "architectures", "errors", "models", "generations"),
+        *("percentiles", "drift", "speedup", "guardrails", "architectures", "errors", "models"),
+        "generations",
         *("search-time", "pipeline"),
     ],
 )
@@ -213,6 +229,20 @@ def test_every_band_and_line_is_there() -> None:
     assert wanted <= parts(percentiles("x86 slt", LATENCIES))
     one_trial = Latencies(default=LATENCIES.default[:1], tuned=LATENCIES.tuned[:1])
     assert not {"trials-default", "trials-tuned"} & parts(percentiles("x86 slt", one_trial))
+
+
+@pytest.mark.parametrize(
+    ("requests_of_a_side", "told"),
+    [(4, set()), (100, {"P50", "P90"}), (10_000, {"P50", "P90", "P99", "P99.9"})],
+)
+def test_a_percentile_with_fewer_than_ten_slower_requests_is_not_drawn(
+    requests_of_a_side: int, told: set[str]
+) -> None:
+    trials = (Histogram.from_pairs([(1500, requests_of_a_side // 2)]),) * 2
+    seen = set(words(percentiles("x", Latencies(default=trials, tuned=trials)).svg()))
+    assert told == {word for word in seen if re.fullmatch(r"P[\d.]+", word)}
+    assert ("default 1.5 ms" in seen) == ("P99" in told)
+    assert {w for w in seen if w.startswith(("default max", "tuned max"))}
 
 
 def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:

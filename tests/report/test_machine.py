@@ -11,7 +11,7 @@ from intop.domain.ranks import rank_agreement
 from intop.domain.stats import RatioInterval
 from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial
-from intop.domain.verdict import Pairwise, SideBySide, Verdict
+from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS, model_error, ranking, training
 
@@ -61,7 +61,10 @@ def test_a_verdict_has_its_sides_by_name() -> None:
     both = Pairwise(default=2.0, tuned=1.0, ratio=RatioInterval(2.0, 1.5, 2.5))
     one = Pairwise(default=0.0, tuned=0.5)
     sides = SideBySide(
-        latencies_ms={"P50": both},
+        latencies_ms={
+            "P50": PairwiseLatency(default=2.0, tuned=1.0, ratio=both.ratio),
+            "P99.9": PairwiseLatency(default=None, tuned=0.5),
+        },
         requests=both,
         achieved_rps=both,
         error_share=one,
@@ -71,6 +74,32 @@ def test_a_verdict_has_its_sides_by_name() -> None:
     ratio = {"ratio": 2.0, "low": 1.5, "high": 2.5}
     assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
     assert {"default": 0.0, "tuned": 0.5, "ratio": None} == found["error_share"]
+    # What too few requests are behind is null, and has its reason.
+    assert {"default": None, "tuned": 0.5, "ratio": None} == found["latencies_ms"]["P99.9"]
+    assert {"P99.9": "takes 10,000 requests of a side"} == found["untold"]
+
+
+def test_a_verdict_has_its_guardrails_with_their_states() -> None:
+    found = strict(to_json(samples.DOUBTED))
+    assert "gain, but" == found["outcome"]
+    p50, cpu = found["guardrails"]
+    assert ("P50", "kept", "CPU", "unclear") == (
+        p50["quantity"],
+        p50["state"],
+        cpu["quantity"],
+        cpu["state"],
+    )
+    assert (4.0, 0.5, 8.0, 5.0, "points") == tuple(
+        cpu[name] for name in ("effect", "low", "high", "margin", "unit")
+    )
+    assert "no gain: it costs" == strict(to_json(samples.COSTLY))["outcome"]
+
+
+def test_a_sweep_has_the_outcome_of_each_rate() -> None:
+    found = strict(to_json({"x86 slt at other rates": samples.SWEEP}))["x86 slt at other rates"]
+    assert [(0.5, "gain"), (1.0, "gain"), (1.5, "worse")] == [
+        (one["times"], one["outcome"]) for one in found["rates"]
+    ]
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:

@@ -16,7 +16,7 @@ from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
 from intop.report.plan import sections, worth
 from printed import shown
-from samples import DEPLOYMENT
+from samples import COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
@@ -111,8 +111,26 @@ def test_the_hosts_own_value_counts_where_something_is_applied(
 
 
 def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "x86: no significant gain: keep the defaults" in text(capsys, None)
-    assert "## x86: no significant gain: keep the defaults" in as_markdown(sections({"x86": None}))
+    assert "x86: no gain: keep the defaults" in text(capsys, None)
+    assert "## x86: no gain: keep the defaults" in as_markdown(sections({"x86": None}))
+
+
+def test_what_p99_does_not_say_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(text(capsys).split())
+    assert "NOTE the gain is one of P99 alone: no guardrails were looked at" in said
+    assert "NOTE it was measured at the study's rate only: intop verify --rates 0.5,1,1.5" in said
+    whole = replace(DEPLOYMENT, verdict=DOUBTED, rates=SWEEP)
+    said = " ".join(text(capsys, replace(PLAN, deployment=whole)).split())
+    assert "NOTE CPU may be higher by up to 8 points" in said
+    assert "at other rates: 0.5 times gain, 1 times gain, 1.5 times worse" in said
+    for words in ("P99 alone", "study's rate only", "COSTS", "the whole winner at other"):
+        assert words not in said
+    smaller = replace(whole, origin="smallest set")
+    said = " ".join(text(capsys, replace(PLAN, deployment=smaller)).split())
+    assert "the whole winner at other rates: 0.5 times gain" in said
+    costly = replace(DEPLOYMENT, verdict=COSTLY)
+    said = " ".join(text(capsys, replace(PLAN, deployment=costly, accept_costs=True)).split())
+    assert "COSTS CPU is higher by 12 points (9 to 15; accepted: 5): --accept-costs was" in said
 
 
 def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]) -> None:

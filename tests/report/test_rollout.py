@@ -5,7 +5,7 @@ import pytest
 from intop.domain.rollout import HostRollout, Rollout
 from intop.report.rollout import done
 from printed import shown
-from samples import VERDICT
+from samples import COSTLY, VERDICT
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
 
@@ -38,6 +38,15 @@ def test_where_it_stopped_says_who_has_it_and_who_has_not(
     out = shown(capsys, *done([later]))
     assert "since lb2 shows too little; what was applied before stays: lb1" in out
     assert "intop rollback" in out
+
+
+def test_a_host_that_breaks_a_guardrail_says_so_and_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    costs = HostRollout(host="lb1", outcome="stopped", verdict=COSTLY)
+    out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(costs,))]))
+    assert "lb1: NOT applied, it has its values from before: no gain: it costs CPU" in out
+    assert "since the canary breaks a guardrail (--accept-costs goes on although" in out
 
 
 def test_a_host_that_has_it_for_good_is_not_said_to_lose_it(

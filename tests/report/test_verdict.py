@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from intop.domain.verdict import Pairwise
+from intop.domain.verdict import PairwiseLatency
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown
-from samples import MODELS, SIDES, VERDICT
+from samples import BROKEN_CPU, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
@@ -74,7 +74,7 @@ def test_latencies_that_are_all_the_same_or_none_are_drawn_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for value in (0.0, 5.0):
-        same = {name: Pairwise(default=value, tuned=value) for name in SIDES.latencies_ms}
+        same = {name: PairwiseLatency(default=value, tuned=value) for name in SIDES.latencies_ms}
         found = replace(VERDICT, sides=replace(SIDES, latencies_ms=same))
         out = shown(capsys, verdict.verdict("x86 slt", found))
         words = ["P50", "in", "ms", number(value), number(value), "-", verdict.BOTH_MARK]
@@ -130,12 +130,80 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
             {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
             "worse: P99 is 2.00 times higher than with mine (ratio's 95% interval 0.25 to 0.75)",
         ),
+        (
+            {"guardrails": DOUBTED.guardrails},
+            (
+                "gain, but CPU may be higher by up to 8 points: P99 is 3.10 times lower (95% "
+                "interval 2.20 to 4.40)"
+            ),
+        ),
+        (
+            {"guardrails": COSTLY.guardrails},
+            (
+                "no gain: it costs CPU: CPU is higher by 12 points (9 to 15; accepted: 5), though "
+                "P99 is 3.10 times lower (95% interval 2.20 to 4.40)"
+            ),
+        ),
+        (
+            {"guardrails": (BROKEN_CPU,), "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
+            (
+                "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30); "
+                "besides, CPU is higher by 12 points (9 to 15; accepted: 5)"
+            ),
+        ),
         # However fast the rest was.
         ({"failures": 2}, "worse: trials of the tuned side that failed: 2"),
     ],
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
     assert expected == verdict.sentence(replace(VERDICT, **changes))
+
+
+# Guardrails, and what too few requests are behind -------------------------------------------------
+
+
+def test_each_guardrail_has_its_effect_its_margin_and_its_state(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rate = replace(P50, quantity="rate", worse="lower", margin=0.99)
+    found = replace(VERDICT, guardrails=(P50, rate, CPU))
+    out = shown(capsys, verdict.verdict("x86 slt", found))
+    table = out[out.index("guardrail") :]
+    said = " ".join(table.split())
+    assert "P50 in ms 2.00 2.10 1.05 (1.00 to 1.10) times at most 1.10 times kept" in said
+    assert "times at least 0.99 times kept" in said
+    assert "balancer's CPU in % 20.0 22.0 +2.00 (+1.00 to +3.00) points at most +5.00" in said
+    assert "The verdict is on P99, within the guardrails" in said
+    out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
+    assert "The verdict is on P99 alone, without guardrails." in out
+    assert "at most" not in out
+
+
+def test_what_is_not_told_is_a_dash_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    few = {
+        **SIDES.latencies_ms,
+        "P99": replace(SIDES.latencies_ms["P99"], default=None, tuned=100.0),
+        "P99.9": PairwiseLatency(default=None, tuned=None),
+    }
+    found = replace(VERDICT, sides=replace(SIDES, latencies_ms=few))
+    out = shown(capsys, verdict.verdict("x86 slt", found))
+    # The judged ratio stays, and nothing is drawn of what is not told.
+    assert "P99 in ms - 100 3.10 (2.20 to 4.40)" == " ".join(cells(out, "P99 in"))
+    assert "P99.9 in ms - - -" == " ".join(cells(out, "P99.9 in"))
+    said = " ".join(out.split())
+    assert "not told (-): P99 takes 1,000 requests of a side; P99.9 takes 10,000" in said
+    assert "not told" not in shown(capsys, verdict.verdict("x86 slt", VERDICT))
+
+
+@pytest.mark.parametrize(
+    ("fewest", "told"), [(None, False), (999, True), (300, True), (1000, False)]
+)
+def test_a_single_trial_with_few_requests_is_told(
+    capsys: pytest.CaptureFixture[str], fewest: int | None, told: bool
+) -> None:
+    found = replace(VERDICT, sides=replace(SIDES, fewest_requests=fewest))
+    said = " ".join(shown(capsys, verdict.verdict("x86 slt", found)).split())
+    assert told == (f"A single trial has as few as {fewest} requests, and 1,000 would put" in said)
 
 
 # The models' own winners --------------------------------------------------------------------------

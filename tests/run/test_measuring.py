@@ -1,17 +1,18 @@
 """Trials on several replicas at once, with testbeds that say what each comes to."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+import samples
 from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
 from intop.run.cluster_testbed import load_words
-from intop.run.measuring import measure
+from intop.run.measuring import is_settled, measure
 from intop.stages.collect import Collect
 from samples import places
 
@@ -53,6 +54,7 @@ def test_all_arms_of_a_round_are_measured_on_the_same_replica(testbed: FakeTestb
         ({"arm": "tuned", "round": 4, "series": 12}, "12.4", 4),
         ({"step": 2, "reason": "promise"}, "2.7", 7),
         ({"duration_s": 14}, "8", 8),
+        ({"arm": "tuned", "round": 4, "rate_rps": 75.0}, "4", 4),
     ],
 )
 def test_a_campaign_that_has_begun_keeps_its_loads_and_replicas(
@@ -61,6 +63,16 @@ def test_a_campaign_that_has_begun_keeps_its_loads_and_replicas(
     """As they were when a label said where a trial belongs: its words are in the seeds."""
     planned = PlannedTrial(index=7, role="design", configuration=DEFAULT, **coordinates)
     assert (words, turn) == (load_words(planned), planned.turn)
+
+
+@pytest.mark.parametrize(("rate_rps", "settled"), [(None, False), (75.0, True)])
+def test_a_default_that_failed_is_tried_again_but_not_at_another_rate(
+    testbed: FakeTestbed, rate_rps: float | None, settled: bool
+) -> None:
+    planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, rate_rps=rate_rps)
+    failed = replace(samples.trial(status="failed"), planned=planned)
+    assert settled == is_settled(testbed.task, failed)
+    assert not is_settled(testbed.task, replace(failed, status="disturbed"))
 
 
 def test_a_disturbed_trial_is_measured_again_on_the_same_replica(testbed: FakeTestbed) -> None:

@@ -17,8 +17,8 @@ from intop.report.explain import explanation as text
 from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
 from intop.run.campaigns import new
-from intop.stages.explain import explain
-from samples import VERDICT
+from intop.stages.explain import Explain, explain
+from samples import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
 
 DEFAULTS = {
     "net.core.somaxconn": "4096",
@@ -143,6 +143,34 @@ def test_no_gain_is_told_and_nothing_is_measured(
     assert [] == testbed.measured
     show(text("x86 slt", found))
     assert "no gain to explain, nothing was measured" in capsys.readouterr().out
+
+
+def test_a_gain_that_costs_too_much_is_not_explained_and_one_in_doubt_is(
+    won: FakeTestbed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    winner = Configuration(WINNER)
+    begin(won, replace(COSTLY, configuration=winner))
+    found = explain(won.task)
+    assert isinstance(found, Verdict)
+    assert [] == won.measured
+    show(text("x86 slt", found))
+    assert "no gain: it costs CPU: CPU is higher by 12 points" in capsys.readouterr().out
+    begin(won, replace(DOUBTED, configuration=winner))
+    assert NEEDED == sorted(explained(won).keys)
+    Explain.begin(won.task)
+    assert "x86 slt: gain, but CPU is unclear: P99 is 3.10 times lower" in won.told.getvalue()
+
+
+def test_a_smallest_set_that_costs_too_much_is_not_what_leaves(won: FakeTestbed) -> None:
+    found = explained(won)
+    assert "" == found.obstacle
+    costly = replace(found.verdict, guardrails=(BROKEN_CPU,))
+    assert (
+        "by itself it costs more than is accepted: CPU is higher by 12 points (9 to 15; "
+        "accepted: 5)"
+    ) == replace(found, verdict=costly).obstacle
+    doubted = replace(found.verdict, guardrails=(UNCLEAR_CPU,))
+    assert "" == replace(found, verdict=doubted).obstacle
 
 
 def test_without_a_verdict_it_says_what_to_type(testbed: FakeTestbed) -> None:

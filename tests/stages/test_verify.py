@@ -10,10 +10,11 @@ import pytest
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.guardrails import NO_GUARDRAILS
 from intop.domain.probing import Probe
 from intop.domain.search import Candidate, Search
 from intop.domain.stats import paired_ratio
-from intop.domain.trial import PlannedTrial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
@@ -22,7 +23,7 @@ from intop.run.executor import execute
 from intop.stages import collected, verify
 from intop.stages.blocks import blocks
 from intop.stages.sentinels import with_sentinels
-from samples import search
+from samples import HOSTS, METRICS, search
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 
@@ -146,6 +147,60 @@ def test_an_unclear_verdict_takes_all_pairs(testbed: FakeTestbed) -> None:
 def test_one_look_is_the_plain_interval_of_all_pairs(testbed: FakeTestbed) -> None:
     testbed.p99_us[QUICK.digest] = 1_000
     assert 10 == judge(with_budget(testbed, judge_looks=1), "tuned", QUICK).pairs
+
+
+def with_cpu(testbed: FakeTestbed, *tuned: float) -> None:
+    """The tuned arm is five times as quick and uses so much CPU, by round; the default 0.25."""
+    testbed.p99_us[QUICK.digest] = 1_000
+    trial = testbed.trial
+
+    def busy(p: PlannedTrial, *rest: Any) -> Trial:
+        found = trial(p, *rest)
+        if p.configuration.is_default:
+            return found
+        cpu = tuned[((p.round or 1) - 1) % len(tuned)]
+        return replace(found, metrics={**HOSTS, "lb": replace(METRICS, cpu=cpu)})
+
+    testbed.trial = busy  # type: ignore[method-assign,assignment]
+
+
+def test_a_gain_that_may_cost_too_much_takes_all_pairs(testbed: FakeTestbed) -> None:
+    """On average 2.5 points more CPU, and so scattered that 5 are not excluded."""
+    with_cpu(testbed, 0.2, 0.35)
+    verdict = judge(testbed.task, "tuned", QUICK)
+    assert ("gain, but", 10, False) == (verdict.outcome, verdict.pairs, verdict.stopped_early)
+    assert ["CPU"] == [one.quantity for one in verdict.unclear]
+    (cpu,) = verdict.unclear
+    assert (5.0, 2.5) == pytest.approx((cpu.margin, cpu.effect))
+    assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)
+
+
+def test_a_gain_that_costs_too_much_is_none_and_clear(testbed: FakeTestbed) -> None:
+    with_cpu(testbed, 0.4, 0.41)
+    verdict = judge(testbed.task, "tuned", QUICK)
+    assert ("no gain: it costs", "gain", 7) == (
+        verdict.outcome,
+        verdict.p99_outcome,
+        verdict.pairs,
+    )
+    assert ["CPU"] == [one.quantity for one in verdict.broken]
+
+
+def test_the_studys_guardrails_are_those_that_count(testbed: FakeTestbed) -> None:
+    with_cpu(testbed, 0.4, 0.41)
+    context = testbed.task.context
+    for changes, outcome in (
+        ({"cpu_points": 20.0}, "gain"),
+        ({"cpu_points": None, "cpu_times": None}, "gain"),
+        ({"cpu_points": None}, "no gain: it costs"),  # 1.1 times 25 % is 2.5 points more
+    ):
+        margins = replace(context.study.guardrails, **changes)
+        study = replace(context.study, guardrails=margins)
+        task = replace(another_campaign(testbed), context=replace(context, study=study))
+        assert outcome == judge(task, "tuned", QUICK).outcome
+    study = replace(context.study, guardrails=NO_GUARDRAILS)
+    task = replace(another_campaign(testbed), context=replace(context, study=study))
+    assert () == judge(task, "tuned", QUICK).guardrails
 
 
 @pytest.mark.parametrize("clear", [True, False])

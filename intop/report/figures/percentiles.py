@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from intop.domain.histogram import Histogram
+from intop.domain.percentiles import BEHIND, told_ms
 from intop.domain.sides import Latencies, merged
 from intop.report.figures.axes import faint_grid, plain_ticks
 from intop.report.figures.colours import BLUE, INK, ORANGE
@@ -27,8 +28,9 @@ STEPS = 160
 def percentiles(about: str, found: Latencies) -> Drawing:
     """Two lines from P50 to the slowest request, on axes that are both logarithmic.
 
-    To the right, one request in so many is slower: 10, 100, 1,000 ... A band reaches from the
-    lowest to the highest of the single trials. Raises ValueError for a side without requests.
+    To the right, one request in so many is slower: 10, 100, 1,000 ... A line ends where fewer than
+    ten are; the slowest request is a mark. A band reaches from the lowest to the highest of the
+    single trials, as far as those have ten. Raises ValueError for a side without requests.
     """
     # The slowest requests may have taken equally long: one mark is seen behind the other.
     sides = {
@@ -68,17 +70,24 @@ def _line(
 ) -> None:
     places = _places(histogram.total)
     axes.plot(
-        [*places, histogram.total],
-        [*(_at(histogram, place) for place in places), histogram.max_ms],
+        places,
+        [_at(histogram, place) for place in places],
         color=colour,
         linewidth=1.8,
         drawstyle="steps-post",
+        clip_on=False,
+        gid=f"side-{name}",
+    )
+    axes.plot(
+        [histogram.total],
+        [histogram.max_ms],
+        color=colour,
+        linestyle="none",
         marker=mark[0],
         markersize=mark[1],
-        markevery=[-1],
         clip_on=False,
         label=name,
-        gid=f"side-{name}",
+        gid=f"slowest-{name}",
     )
 
 
@@ -102,15 +111,12 @@ def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> No
 
 def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
     """Names and values where the verdict looks, and at the slowest requests."""
-    upper, lower = sorted(whole, key=lambda name: -whole[name].percentile_ms(JUDGED))
-    for name, offset, across, up in (
-        (upper, (-5, 5), "right", "bottom"),
-        (lower, (5, -5), "left", "top"),
-    ):
-        value = whole[name].percentile_ms(JUDGED)
+    told = {name: value for name, h in whole.items() if (value := told_ms(h, JUDGED)) is not None}
+    ways = (((-5, 5), "right", "bottom"), ((5, -5), "left", "top"))
+    for (offset, across, up), name in zip(ways, sorted(told, key=lambda n: -told[n]), strict=False):
         axes.annotate(
-            f"{name} {value:.3g} ms",
-            (min(_slower(JUDGED), whole[name].total), value),
+            f"{name} {told[name]:.3g} ms",
+            (_slower(JUDGED), told[name]),
             offset,
             textcoords="offset points",
             ha=across,
@@ -118,11 +124,11 @@ def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
             fontweight="bold",
         )
     slowest = {name: (histogram.total, histogram.max_ms) for name, histogram in whole.items()}
-    told = {name: f"{name} max {value:.3g} ms" for name, (_, value) in slowest.items()}
+    ends = {name: f"{name} max {value:.3g} ms" for name, (_, value) in slowest.items()}
     highest, other = sorted(slowest, key=lambda name: -slowest[name][1])
     if slowest[highest][1] < APART * slowest[other][1]:
-        told = {highest: f"{told[highest]}, {told[other]}"}
-    for name, words in told.items():
+        ends = {highest: f"{ends[highest]}, {ends[other]}"}
+    for name, words in ends.items():
         axes.annotate(
             words,
             slowest[name],
@@ -138,7 +144,7 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
     axes.set(xscale="log", yscale="log")
     most = max(histogram.total for histogram in whole.values())
     axes.set_xlim(_slower(MARKS[0]), max(most, 2 * _slower(MARKS[0])))
-    shown = [mark for mark in MARKS if _slower(mark) <= most]
+    shown = [mark for mark in MARKS if BEHIND * _slower(mark) <= most]
     axes.set_xticks([_slower(mark) for mark in shown], [f"P{mark:g}" for mark in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -150,9 +156,11 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
 
 
 def _places(total: int) -> list[float]:
-    """Where lines may step, from P50 to the last but one of so many requests."""
-    first = _slower(MARKS[0])
-    return [first * (total / first) ** (n / STEPS) for n in range(STEPS) if total > first]
+    """Where lines may step, from P50 as far as ten of so many requests are slower."""
+    first, last = _slower(MARKS[0]), total / BEHIND
+    if last < first:
+        return []
+    return [first * (last / first) ** (n / STEPS) for n in range(STEPS + 1)]
 
 
 def _at(histogram: Histogram, place: float) -> float:

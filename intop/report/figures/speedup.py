@@ -1,5 +1,6 @@
 """What tuning brought, by architecture and workload, with intervals."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ ROW, NARROW_ROW = 0.34, 0.44
 MEAN, BEST = "mean of the models (when picked)", "best of them (flattered by luck)"
 MARKS = {
     "gain": (BLUE, "o"),
+    "gain, but": (BLUE, "P"),
+    "no gain: it costs": (ORANGE, "v"),
     "no significant gain": (GREY, "s"),
     "worse": (ORANGE, "X"),
     MEAN: (INK, "D"),
@@ -152,7 +155,8 @@ def _dots(
         capsize=2.5,
         label=name,
     )
-    made.lines[0].set_gid(f"dots-{name.partition(' (')[0].replace(' ', '-')}")
+    words = re.findall(r"\w+", name.partition(" (")[0])
+    made.lines[0].set_gid(f"dots-{'-'.join(words)}")
 
 
 def _tell(axes: Axes, words: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
+from samples import COSTLY, DOUBTED, SWEEP
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
@@ -156,6 +157,69 @@ def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:
     for table in ("percentiles", "pairs", "sides"):
         assert "ubuntu-18.04" in " ".join(by_name[f"x86-slt-{table}"])
         assert "default" not in " ".join(by_name[f"x86-slt-{table}"])
+
+
+def with_verdict(found: Report, **changes: object) -> Report:
+    """The report with these changes of the first verdict."""
+    x86 = found.findings[0]
+    assert x86.verdict is not None
+    verdict = replace(x86.verdict, **changes)  # type: ignore[arg-type]
+    deployment = x86.deployment if verdict.is_gain else None
+    changed = replace(x86, verdict=verdict, deployment=deployment)
+    return replace(found, findings=(changed, *found.findings[1:]))
+
+
+def test_guardrails_stand_beside_the_sides(found: Report) -> None:
+    made = with_verdict(found, guardrails=DOUBTED.guardrails)
+    (table,) = (t for t in document(made).tables() if t.name == "x86-slt-guardrails")
+    assert [("P50 in ms", "kept"), ("balancer's CPU in %", "unclear")] == [
+        (row[0], row[-1]) for row in table.rows
+    ]
+    page = html(document(made))
+    assert "Gain, but CPU may be higher by up to 8 points: P99 is 3.0" in page
+    assert "gain, but CPU is unclear" in page  # in the table of verdicts
+    assert "within the guardrails" in page
+    assert "intop apply --arch x86 --workload slt" in page
+    none = with_verdict(found, guardrails=())
+    assert "x86-slt-guardrails" not in columns(none)
+
+
+def test_what_costs_too_much_is_not_to_be_deployed(found: Report) -> None:
+    page = html(document(with_verdict(found, guardrails=COSTLY.guardrails)))
+    assert "No gain: it costs CPU: CPU is higher by 12 points" in page
+    assert "Nothing: keep the defaults. P99 was shown to be lower, at more than was" in page
+    assert "<code>intop plan --accept-costs --arch x86 --workload slt</code>" in page
+    assert "intop apply --arch x86 --workload slt" not in page
+
+
+def test_percentiles_with_too_few_requests_are_not_told(found: Report) -> None:
+    """Five trials of a hundred requests a side."""
+    by_name = {table.name: table for table in document(found).tables()}
+    rows = {row[0]: row[1:] for row in by_name["x86-slt-percentiles"].rows}
+    assert {"P50", "P75", "P90", "P95", "slowest"} == {
+        name for name, values in rows.items() if None not in values
+    }
+    assert {(None, None)} == {rows[name] for name in ("P99", "P99.5", "P99.9", "P99.99")}
+    sides = {str(row[0]): row[1:] for row in by_name["x86-slt-sides"].rows}
+    assert (None, None) == sides["P99 in ms"][:2]
+    assert sides["P99 in ms"][2] is not None
+    page = html(document(found))
+    assert "not told (-): P99 takes 1,000 requests of a side" in page
+    assert "A single trial has as few as 100 requests" in page
+
+
+def test_other_rates_stand_in_a_table_of_their_own(found: Report) -> None:
+    assert "x86-slt-rates" not in columns(found)
+    x86 = replace(found.findings[0], rates=SWEEP)
+    made = replace(found, findings=(x86, *found.findings[1:]))
+    (table,) = (t for t in document(made).tables() if t.name == "x86-slt-rates")
+    assert [("0.5 times", 50.0), ("1 times", 100.0), ("1.5 times", 150.0)] == [
+        row[:2] for row in table.rows
+    ]
+    page = html(document(made))
+    assert "At other rates: 0.5 times gain, 1 times gain, 1.5 times worse." in page
+    assert "tuned: 2 of 5 overloaded, 1 of 5 failed" in page
+    assert "at 1.5 times the rate 600" in page
 
 
 def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:

@@ -7,6 +7,7 @@ from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
 from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
+from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.sides import merged
 from intop.domain.verdict import Verdict
@@ -20,8 +21,19 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
+from intop.report.rates import rate_notes, rate_table
+from intop.report.rates import sentence as rates_sentence
 from intop.report.text import LOADS
-from intop.report.verdict import LUCK, model_table, models_sentence, sentence, side_table
+from intop.report.verdict import (
+    LUCK,
+    guardrail_table,
+    judged_by,
+    latency_notes,
+    model_table,
+    models_sentence,
+    sentence,
+    side_table,
+)
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
@@ -47,7 +59,7 @@ def _finding(one: Findings) -> Block:
         command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
         return Paragraph(f"{lead}: {state}. Make it with", command=command)
     told = [as_sentence(sentence(one.verdict))]
-    if one.verdict.outcome == "gain":
+    if one.verdict.p99_outcome == "gain":
         told.append(
             f"{_default(one.verdict)} has {one.verdict.default_p99_ms:.1f} ms, the winner "
             f"{one.verdict.tuned_p99_ms:.1f} ms, over {one.verdict.pairs} interleaved pairs of "
@@ -97,7 +109,7 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
         verdict.tuned_p99_ms,
         Span(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
         verdict.pairs,
-        f"{verdict.outcome}{failed}",
+        f"{verdict.short}{failed}",
     )
 
 
@@ -114,7 +126,8 @@ def _speedup(report: Report) -> Figure:
         label="Speed-up over the default with intervals, by architecture and workload",
         caption=(
             "How many times lower P99 is than with the default, or the set of values that stood "
-            "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain; "
+            "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain "
+            "of P99, which guardrails may put in doubt or undo; "
             "an interval that holds 1 shows no difference. Mean and best of the models' own "
             "winners are from the rounds in which the winner was picked."
         ),
@@ -183,7 +196,14 @@ def changes(one: Findings) -> Iterator[Block]:
     """The keys to set, the fewest that keep the gain, and how to set them."""
     if one.verdict is None:
         return
-    if one.verdict.outcome != "gain":
+    if one.verdict.outcome == "no gain: it costs":
+        yield Paragraph(
+            f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
+            f"{one.verdict.costs}. Whoever accepts that, deploys it with",
+            command=f"intop plan --accept-costs --arch {one.arch} --workload {one.workload}",
+        )
+        return
+    if not one.verdict.is_gain:
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
         return
     if one.deployment is None:
@@ -279,14 +299,15 @@ def latency(one: Findings) -> Iterator[Block]:
         title="Latency by percentile",
         draw=partial(percentiles, one.title, told),
         label=(
-            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner: P99 "
-            f"{default.percentile_ms(99):.1f} ms against {tuned.percentile_ms(99):.1f} ms"
+            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner"
+            f"{_p99s(default, tuned)}"
         ),
         caption=(
             "Latency of all requests of the judging trials, put together. Both axes are "
             "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
             "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
-            "changed."
+            "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
+            "mark."
         ),
         tables=(
             _percentile_table(one, one.verdict, default, tuned),
@@ -297,14 +318,31 @@ def latency(one: Findings) -> Iterator[Block]:
     yield Paragraph(
         "Latencies are of all requests put together, so P99 is not quite the mean "
         f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
-        "the pairs, each interval for itself. The verdict is on P99 alone, in which a request "
-        "that failed counts as one that took the whole time-out."
+        "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
+        "counts as one that took the whole time-out."
     )
+    yield from map(Paragraph, latency_notes(one.verdict.sides))
+    if one.verdict.guardrails:
+        yield named(one, guardrail_table(one.verdict))
+    yield Paragraph(judged_by(one.verdict))
+    if one.rates is not None:
+        yield Paragraph(as_sentence(rates_sentence(one.rates)))
+        yield named(one, rate_table(one.rates))
+        yield from map(Paragraph, rate_notes(one.rates))
+
+
+def _p99s(default: Histogram, tuned: Histogram) -> str:
+    """Those that the figure shows, in words."""
+    before, after = told_ms(default, 99), told_ms(tuned, 99)
+    if before is None or after is None:
+        return ""
+    return f": P99 {before:.1f} ms against {after:.1f} ms"
 
 
 def _percentile_table(
     one: Findings, verdict: Verdict, default: Histogram, tuned: Histogram
 ) -> Table:
+    told = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
     return Table(
         name=table_name(one, "percentiles"),
         title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
@@ -313,11 +351,13 @@ def _percentile_table(
             Column("percentile", "text"),
             *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
-        rows=tuple(
-            ("slowest" if q == 100 else f"P{q:g}", default.percentile_ms(q), tuned.percentile_ms(q))
-            for q in PERCENTS
-        ),
+        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in told),
     )
+
+
+def _told_ms(side: Histogram, percent: float) -> float | None:
+    """None where too few requests are behind it; the slowest request is no percentile."""
+    return side.max_ms if percent == 100 else told_ms(side, percent)
 
 
 def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:

@@ -1,0 +1,109 @@
+"""`intop verify`: what is printed, on which stream, and with which exit code."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.campaign import measured
+from fakes import FakeTestbed, probe_of
+from intop.cli import running
+from intop.cli.running import exit_by
+from intop.domain.configuration import Configuration
+from intop.domain.search import Candidate
+from intop.domain.verdict import Verdict
+from intop.stages.sentinels import with_sentinels
+from samples import COSTLY, DOUBTED, VERDICT, search
+
+Call = Callable[..., tuple[int, str, str]]
+QUICK = Configuration({"net.core.somaxconn": "64"})
+NO_GAIN = replace(VERDICT, ratio_low=0.9)
+WORSE = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "noticed"),
+    [
+        ([VERDICT], 0, False),
+        ([DOUBTED], 0, True),
+        ([COSTLY], 3, False),
+        ([NO_GAIN], 3, False),
+        ([WORSE, COSTLY], 3, False),
+        ([COSTLY, DOUBTED], 0, True),
+    ],
+)
+def test_a_gain_in_doubt_is_0_with_a_notice_and_one_that_costs_is_3(
+    capsys: pytest.CaptureFixture[str], verdicts: list[Verdict], code: int, noticed: bool
+) -> None:
+    found = {f"x86 {n}": verdict for n, verdict in enumerate(verdicts)}
+    if code:
+        with pytest.raises(SystemExit) as ended:
+            exit_by(found)
+        assert code == ended.value.code
+    else:
+        exit_by(found)
+    out, told = capsys.readouterr()
+    assert "" == out
+    assert noticed == ("gain, but CPU may be higher by up to 8 points" in told)
+
+
+@pytest.fixture
+def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The command, on a task whose trials are made up and whose one candidate is quick."""
+    task = testbed.task
+    configurations = [Configuration({"net.core.somaxconn": str(n)}) for n in (1, 2)]
+    measured(task, "collect", with_sentinels(configurations, 2))
+    found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
+    task.store.put(task.subject, search(candidates=(found,)))
+    probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
+    task.store.put(task.subject, probe)
+    testbed.p99_us[QUICK.digest] = 1_000
+
+    @contextmanager
+    def context(*_: Any, **__: Any) -> Iterator[Any]:
+        yield task.context
+
+    monkeypatch.setattr(running, "stored_context", context)
+    return lambda *words: call("verify", *words)
+
+
+def test_the_winner_is_measured_at_other_rates_after_the_verdict(
+    verify: Call, testbed: FakeTestbed
+) -> None:
+    code, out, _ = verify("--rates", "0.5,1.5")
+    assert 0 == code
+    assert "x86 slt: gain: P99 is 5.0" in out
+    assert "x86 slt: at other rates: 0.5 times gain, 1.5 times gain" in out
+    assert out.index("x86 slt: gain") < out.index("at other rates")
+    plan = testbed.task.store.plan(testbed.task.subject, "rates")
+    assert 2 * 2 * 5 == len(plan)
+    # Asked again, nothing is measured again, and fewer words are about the verdict only.
+    count = len(testbed.measured)
+    assert (0, out) == verify("--rates", "0.5,1.5")[:2]
+    assert "at other rates" not in verify()[1]
+    assert count == len(testbed.measured)
+
+
+def test_json_has_the_sweep_beside_the_verdict(verify: Call) -> None:
+    found = json.loads(verify("--rates", "2", "--rate-rounds", "4", "--json")[1])
+    assert ["x86 slt", "x86 slt at other rates"] == list(found)
+    assert ("gain", "kept") == (
+        found["x86 slt"]["outcome"],
+        found["x86 slt"]["guardrails"][0]["state"],
+    )
+    # A hundred requests in each of seven trials.
+    assert {"P99", "P99.9"} == found["x86 slt"]["sides"]["untold"].keys()
+    assert found["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
+    assert found["x86 slt"]["default_p99_ms"] is not None
+    sweep = found["x86 slt at other rates"]
+    (rate,) = sweep["rates"]
+    assert (300.0, 2.0, "gain", 4) == (
+        rate["rate_rps"],
+        rate["times"],
+        rate["outcome"],
+        sweep["rounds"],
+    )
+    assert ["x86 slt"] == list(json.loads(verify("--json")[1]))

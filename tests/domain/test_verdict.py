@@ -1,0 +1,64 @@
+"""What P99 and the guardrails come to together."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from intop.domain.verdict import PairwiseLatency
+from samples import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
+
+SLOW_P50 = replace(P50, effect=1.5, low=1.4, high=1.6)
+LOSS = {"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
+NOTHING = {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "is_gain", "is_clear"),
+    [
+        ({}, "gain", True, True),
+        ({"guardrails": (P50, CPU)}, "gain", True, True),
+        ({"guardrails": (P50, UNCLEAR_CPU)}, "gain, but", True, False),
+        ({"guardrails": (UNCLEAR_CPU, SLOW_P50)}, "no gain: it costs", False, True),
+        ({"guardrails": (BROKEN_CPU,), "failures": 1}, "worse", False, True),
+        ({"guardrails": (BROKEN_CPU,), **LOSS}, "worse", False, True),
+        ({"guardrails": (BROKEN_CPU,), **NOTHING}, "no significant gain", False, False),
+        ({"guardrails": (CPU,), **NOTHING}, "no significant gain", False, False),
+    ],
+)
+def test_guardrails_only_take_from_a_gain(
+    changes: dict[str, Any], outcome: str, is_gain: bool, is_clear: bool
+) -> None:
+    found = replace(VERDICT, **changes)
+    assert (outcome, is_gain, is_clear) == (found.outcome, found.is_gain, found.is_clear)
+
+
+def test_what_is_broken_and_what_is_unclear_are_named() -> None:
+    found = replace(VERDICT, guardrails=(SLOW_P50, BROKEN_CPU))
+    assert (SLOW_P50, BROKEN_CPU) == found.broken
+    assert "no gain: it costs P50 and CPU" == found.short
+    assert (
+        "P50 is higher by 50 % (40 to 60; accepted: 10); "
+        "CPU is higher by 12 points (9 to 15; accepted: 5)"
+    ) == found.costs
+    assert ("gain, but CPU is unclear", "") == (DOUBTED.short, DOUBTED.costs)
+    unclear = replace(P50, high=1.3)
+    assert (
+        "gain, but P50 and CPU are unclear"
+        == replace(VERDICT, guardrails=(unclear, UNCLEAR_CPU)).short
+    )
+    assert "CPU may be higher by up to 8 points" == DOUBTED.doubts
+    assert ("no gain: it costs CPU", "gain") == (COSTLY.short, COSTLY.p99_outcome)
+
+
+def test_what_is_not_told_has_its_reason() -> None:
+    assert {} == SIDES.untold
+    few = {
+        **SIDES.latencies_ms,
+        "P99": PairwiseLatency(default=None, tuned=100.0),
+        "P99.9": PairwiseLatency(default=None, tuned=None),
+    }
+    assert {
+        "P99": "takes 1,000 requests of a side",
+        "P99.9": "takes 10,000 requests of a side",
+    } == replace(SIDES, latencies_ms=few).untold
