@@ -71,8 +71,10 @@ def test_a_default_that_failed_is_tried_again_but_not_at_another_rate(
 ) -> None:
     planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, rate_rps=rate_rps)
     failed = replace(samples.trial(status="failed"), planned=planned)
-    assert settled == is_settled(testbed.task, failed)
-    assert not is_settled(testbed.task, replace(failed, status="disturbed"))
+    stage = Collect.begin(testbed.task)
+    assert settled == is_settled(stage, failed, {0: failed})
+    disturbed = replace(failed, status="disturbed")
+    assert not is_settled(stage, disturbed, {0: disturbed})
 
 
 def test_a_disturbed_trial_is_measured_again_on_the_same_replica(testbed: FakeTestbed) -> None:

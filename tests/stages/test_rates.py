@@ -163,7 +163,8 @@ def test_trials_at_other_rates_do_not_keep_others_from_being_measured(
 
     testbed.trial = measured  # type: ignore[method-assign,assignment]
     at_rates(task, VERDICT, (0.5,))
-    check_same(task, collected.conditions, probe, probe)
+    name = collected.replica
+    check_same(task, collected.conditions, probe, probe, name)
     other = replace(CONDITIONS, rate_rps=75.0)
     with pytest.raises(IncomparableError, match=r"rate_rps: 150.* against 75"):
-        check_same(task, other, probe, probe)
+        check_same(task, other, probe, probe, name)
