@@ -87,8 +87,8 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
         assert not {m.foreign_program for m in trial.metrics.values()} & OURS
         (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
         assert 0 < load_cpu < study.budget.max_load_cpu
-    # Other tests run beside this one, and may be busy for longer than it is patient. That no program
-    # of ours was blamed was seen above.
+    # Other tests run beside this one, and may be busy for longer than it is patient. That none of
+    # our programs was blamed was seen above.
     others = "other programs used"
     assert all(t.usable or others in t.detail for t in quiet), [t.detail for t in quiet]
 
