@@ -45,7 +45,7 @@ from intop.hosts.load.wrk2 import calibration_s
 from intop.resources import shipped
 
 PERCENTILES = (50.0, 99.0, 99.9)
-SHARE, LIMIT_MS = 0.10, 1.0
+SHARE, LIMIT_MS = 0.05, 0.5
 CONNECTIONS, THREADS = 32, 2
 
 NGINX = """\
@@ -110,7 +110,7 @@ COMPARED = (
     "floor (ms)",
     "wrk2 less floor",
     "difference",
-    "within 10 % or 1 ms",
+    "within 5 % or 0.5 ms",
     "theory (ms)",
     "wrk2 from sent (ms)",
 )
