@@ -45,11 +45,8 @@ def programs_of(namespace: str) -> set[str]:
     return {processes.command_name(int(pid)) for pid in pids}
 
 
-def undisturbed(ready: ClusterTestbed, attempts: int = 40) -> Trial:
-    """A trial that is measured again while it is disturbed: by the machine's other work.
-
-    That may go on for a minute; whoever is flagged for longer, is flagged without a reason.
-    """
+def undisturbed(ready: ClusterTestbed, attempts: int = 8) -> Trial:
+    """A trial that is measured again while it is disturbed, by the machine's other work."""
     for attempt in range(attempts):
         trial = ready.trial(BASELINE, "collect", attempt)
         if trial.status != "disturbed":
