@@ -13,6 +13,8 @@ from benchmarks.recorded import Shot
 from benchmarks.tuners import Race, Schedule
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.training import TREE_MODELS
+from intop.stages.train import Train
 
 OFFER = beds.tables_offer(beds.read(beds.TABLE)).with_budget(
     tuning_trials=1, population=20, generations=5
@@ -58,6 +60,8 @@ class Bed:
 def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
     monkeypatch, tmp_path
 ) -> None:
+    # Those that are searched, without which the others take most of the time.
+    monkeypatch.setattr(Train, "families", TREE_MODELS)
     monkeypatch.setattr(tuners, "EVERYBODYS", (16,))
     monkeypatch.setattr(contenders, "BEGUN", {"p99": ("ours", None), "tpe": ("random", 4)})
     monkeypatch.setattr(tuners, "BEGUN", contenders.BEGUN)

@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "copy" / name)
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
-    pip = [folder / "env/bin/python", "-m", "pip", "install", "--quiet"]
+    pip = [folder / "env/bin/python", "-m", "pip", "install", "--quiet", "--no-compile"]
     subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", folder / "copy"], check=True)
     return folder / "env/bin/intop"
 
