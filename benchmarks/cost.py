@@ -35,7 +35,7 @@ from intop.run.context import Task
 from intop.run.testbed import Testbed
 from intop.store import Store, opened
 
-LIMIT = 0.1
+LIMIT = 0.03
 """Of the counted seconds: what a trial may cost beyond load and settling."""
 PARTS = {
     "apply": "apply a configuration, read it back",
