@@ -36,8 +36,8 @@ def test_the_four_lines_in_their_order(study: Any) -> None:
     assert "x86" not in out
     (line,) = (line for line in told.splitlines() if "x86" in line)
     assert (
-        "left out: x86: nothing is collected yet: intop lab up --arch x86 && "
-        "intop collect --arch x86 && intop train --arch x86"
+        "left out: x86 dlt: nothing is collected yet: intop lab up --arch x86 && "
+        "intop collect --arch x86 --workload dlt && intop train --arch x86 --workload dlt"
     ) == line
 
     out, told = typed(study, "intop search --workload dlt")
@@ -52,9 +52,10 @@ def test_the_four_lines_in_their_order(study: Any) -> None:
     out, told = typed(study, "intop compare x86 arm", expected=(1,))
     assert "" == out
     (line,) = told.splitlines()
-    assert line.startswith("intop: x86: nothing to compare (0 usable trials of the default")
+    assert line.startswith("intop: x86 dlt: nothing to compare (0 usable trials of the default")
     assert line.endswith(
-        ": intop lab up --arch x86 && intop collect --arch x86 && intop compare x86 arm"
+        ": intop lab up --arch x86 && intop collect --arch x86 --workload dlt && "
+        "intop compare x86 arm --workload dlt"
     )
 
     # What that line says, typed.
