@@ -19,13 +19,15 @@
 
 local here = (arg[0]:match("^(.*/)") or "./")
 local arguments = dofile(here .. "arguments.lua")
+local chance = dofile(here .. "chance.lua")
 local histograms = dofile(here .. "histogram.lua")
 local json = dofile(here .. "json.lua")
+local queues = dofile(here .. "queues.lua")
 local system = dofile(here .. "system.lua")
 local http = dofile(here .. "http.lua")
 
 local ffi, bit = require("ffi"), require("bit")
-local C, band, bor, rshift, floor = ffi.C, bit.band, bit.bor, bit.rshift, math.floor
+local C, band, bor, floor = ffi.C, bit.band, bit.bor, math.floor
 local now_us, count, die = system.now_us, histograms.count, arguments.die
 
 local SCHEMA = 2
@@ -170,26 +172,7 @@ end
 
 local next_text
 
--- Chance of our own, so that neither arrivals nor lifetimes depend on what is asked for: xorshift32.
-local word
-local function random_word()
-   word = bit.bxor(word, bit.lshift(word, 13))
-   word = bit.bxor(word, rshift(word, 17))
-   word = bit.bxor(word, bit.lshift(word, 5))
-   return word % 2 ^ 32
-end
-local function seed_chance(seed)
-   word = bit.tobit(seed * 2654435769 + 97 * STREAM + 1)
-   if word == 0 then word = 1 end
-   for _ = 1, 20 do random_word() end
-end
--- Above 0, and at most 1.
-local function chance() return (random_word() + 1) / 2 ^ 32 end
-
-local function lifetime()
-   if not IS_GEOMETRIC or REQUESTS <= 1 or REQUESTS == math.huge then return REQUESTS end
-   return math.ceil(math.log(chance()) / math.log(1 - 1 / REQUESTS))
-end
+local function lifetime() return IS_GEOMETRIC and chance.geometric(REQUESTS) or REQUESTS end
 
 -- What is counted ----------------------------------------------------------------------------------
 
@@ -205,27 +188,7 @@ local counted_from, finish = 0, math.huge
 local LATE_US = options["late-ms"] and options["late-ms"] * 1e3 or math.huge
 local late, late_known = 0, 0 -- of those that are over; with those that wait, at the last look
 
--- Requests that wait for a connection --------------------------------------------------------------
-
-local queue_size, queue_first, queue_count = 4096, 0, 0 -- the size is a power of two
-local queue = ffi.new("double[?]", queue_size) -- when they were due, in that order
-
-local function queue_add(due)
-   if queue_count == queue_size then
-      local larger = ffi.new("double[?]", 2 * queue_size)
-      for k = 0, queue_count - 1 do larger[k] = queue[band(queue_first + k, queue_size - 1)] end
-      queue, queue_first, queue_size = larger, 0, 2 * queue_size
-   end
-   queue[band(queue_first + queue_count, queue_size - 1)] = due
-   queue_count = queue_count + 1
-end
-
-local function queue_take()
-   local due = queue[queue_first]
-   queue_first = band(queue_first + 1, queue_size - 1)
-   queue_count = queue_count - 1
-   return due
-end
+local queue = queues.new() -- when the requests were due that wait for a place, in that order
 
 -- Connections --------------------------------------------------------------------------------------
 
@@ -275,32 +238,7 @@ local function free_put(i)
    free_count = free_count + 1
 end
 
--- Those that wait for a time that is the same for all: so the first to begin is the first to end.
-local function new_pauses()
-   local pauses = { first = 0, count = 0, size = 2 * PLACES }
-   pauses.id, pauses.serial = ffi.new("int32_t[?]", 2 * PLACES), ffi.new("int32_t[?]", 2 * PLACES)
-   pauses.over = ffi.new("double[?]", 2 * PLACES)
-   return pauses
-end
-local thinking, sipping = new_pauses(), new_pauses()
-
-local function pause(pauses, i, serial, over)
-   if pauses.count == pauses.size then -- more than all of them twice: there is a mistake in here
-      die("lost count of its connections")
-   end
-   local at = (pauses.first + pauses.count) % pauses.size
-   pauses.id[at], pauses.serial[at], pauses.over[at] = i, serial, over
-   pauses.count = pauses.count + 1
-end
-
--- The number and the serial of one whose pause is over, nil where there is none.
-local function pause_over(pauses, now)
-   local at = pauses.first
-   if pauses.count == 0 or pauses.over[at] > now then return nil end
-   pauses.first = (at + 1) % pauses.size
-   pauses.count = pauses.count - 1
-   return pauses.id[at], pauses.serial[at]
-end
+local thinking, sipping = queues.new_pauses(), queues.new_pauses()
 
 local function close_connection(i, c)
    if c.ssl ~= nil then
@@ -444,7 +382,7 @@ local function count_answer(i, due, text, a)
       if now - due > LATE_US then late = late + 1 end
    end
    if THINK_US > 0 then
-      pause(thinking, i, 0, now + THINK_US)
+      thinking:add(i, 0, now + THINK_US)
    else
       free_put(i)
    end
@@ -505,7 +443,7 @@ local function read_answer(i, c, has_closed)
          c.sipped = c.sipped + got
          if c.sipped == SIP then
             c.sipped, c.paused = 0, 1
-            return pause(sipping, i, c.serial, now_us() + SIP_US)
+            return sipping:add(i, c.serial, now_us() + SIP_US)
          end
       end
       -- A short read has drained the socket, but a library's buffer or an EOF may remain.
@@ -542,7 +480,7 @@ if protocol == "2" then
    http2.scheme = scheme
    multiplex = assert(loadfile(here .. "multiplex.lua"))({
       http = http, http2 = http2, system = system, tls = tls, tally = tally,
-      pool = POOL, each = EACH, sip = SIP, sip_us = SIP_US,
+      pool = POOL, each = EACH, sip = SIP, sip_us = SIP_US, sipping = sipping,
       lifetime = lifetime, open_socket = open_socket, connect_kind = connect_kind, no_http2 = no_http2,
       answered = count_answer,
       failed = function(place, due, kind)
@@ -555,35 +493,29 @@ end
 -- By the clock -------------------------------------------------------------------------------------
 
 local function end_pauses(now)
-   local i = pause_over(thinking, now)
+   local i = thinking:take(now)
    while i do
       free_put(i)
-      i = pause_over(thinking, now)
+      i = thinking:take(now)
    end
-   if multiplex then return multiplex.end_pauses(now) end
    local serial
-   i, serial = pause_over(sipping, now)
+   i, serial = sipping:take(now)
    while i do
-      local c = connections[i]
-      if c.serial == serial and c.paused == 1 then
-         c.paused = 0
-         read_answer(i, c, c.ended == 1)
+      if multiplex then
+         multiplex.go_on(i, serial)
+      else
+         local c = connections[i]
+         if c.serial == serial and c.paused == 1 then
+            c.paused = 0
+            read_answer(i, c, c.ended == 1)
+         end
       end
-      i, serial = pause_over(sipping, now)
+      i, serial = sipping:take(now)
    end
-end
-
-local function next_pause_over()
-   local over = math.huge
-   if thinking.count > 0 then over = thinking.over[thinking.first] end
-   if sipping.count > 0 then over = math.min(over, sipping.over[sipping.first]) end
-   return multiplex and math.min(over, multiplex.next_pause_over()) or over
 end
 
 local function end_timed_out(now)
-   while queue_count > 0 and now - queue[queue_first] > TIMEOUT_US do
-      count_failure(queue_take(), "timeout", now)
-   end
+   while queue.count > 0 and now - queue:at(0) > TIMEOUT_US do count_failure(queue:take(), "timeout", now) end
    if multiplex then return multiplex.end_timed_out(now, TIMEOUT_US) end
    for i = 0, POOL - 1 do
       local c = connections[i]
@@ -593,7 +525,7 @@ end
 
 -- Of requests that were due and have no answer, the due times.
 local function each_unanswered(visit)
-   for k = 0, queue_count - 1 do visit(queue[band(queue_first + k, queue_size - 1)]) end
+   for k = 0, queue.count - 1 do visit(queue:at(k)) end
    if multiplex then return multiplex.each_unanswered(visit) end
    for i = 0, POOL - 1 do
       local c = connections[i]
@@ -634,7 +566,7 @@ local function set_up()
    for i = 0, POOL - 1 do connections[i].fd = -1 end
    if multiplex then multiplex.prepare() end
    wait = system.waiter(not options.timerfd)
-   seed_chance(options.seed)
+   chance.seed(options.seed, STREAM)
    next_text = options.fetch and fetch_requests() or script_requests()
    if options.expect then read_expected(options.expect) end
    require("jit.opt").start("maxtrace=4000", "maxmcode=8192", "maxrecord=8000")
@@ -661,7 +593,7 @@ local function run()
    local function after(due)
       slot = slot + 1
       if options.fetch then return slot < #fetched and started or math.huge end
-      return is_poisson and due - math.log(chance()) * step or started + slot * step
+      return is_poisson and due - math.log(chance.draw()) * step or started + slot * step
    end
    if is_poisson then next_due = after(started) end
    local cpu_before, clock_before = system.cpu_us(), system.time_of_day_us()
@@ -670,18 +602,18 @@ local function run()
    while true do
       now = now_us()
       while next_due <= now and next_due < finish do
-         queue_add(next_due)
+         queue:add(next_due)
          if next_due >= counted_from then
             due_count = due_count + 1
             count(lags, now - next_due)
-            if queue_count > free_count then queued = queued + 1 end
+            if queue.count > free_count then queued = queued + 1 end
          else
             warmup_due = warmup_due + 1
          end
          next_due = after(next_due)
       end
-      while queue_count > 0 and free_count > 0 do give(free_take(), queue_take()) end
-      if now >= finish and (now >= give_up or queue_count + PLACES - free_count - thinking.count == 0) then break end
+      while queue.count > 0 and free_count > 0 do give(free_take(), queue:take()) end
+      if now >= finish and (now >= give_up or queue.count + PLACES - free_count - thinking:count() == 0) then break end
       if now >= next_check then
          next_check = now + 100000
          end_timed_out(now)
@@ -690,7 +622,7 @@ local function run()
          collectgarbage("step", 0)
       end
       local goal = next_due < finish and next_due or now < finish and finish or give_up
-      local found = wait(math.max(0, math.min(goal, next_check, next_pause_over()) - now_us()))
+      local found = wait(math.max(0, math.min(goal, next_check, thinking:next_over(), sipping:next_over()) - now_us()))
       if found < 0 and ffi.errno() ~= system.EINTR then die("epoll: " .. system.error_text(ffi.errno())) end
       for k = 0, found - 1 do
          local event = system.events[k]
@@ -705,7 +637,7 @@ local function run()
             lingering = lingering - 1
          end
       end
-      if thinking.count + sipping.count > 0 or multiplex then end_pauses(now_us()) end
+      if thinking:count() + sipping:count() > 0 then end_pauses(now_us()) end
    end
    ended = now_us()
    cpu_used, clock_step_us = system.cpu_us() - cpu_before, system.time_of_day_us() - clock_before

@@ -29,9 +29,6 @@ local current = {} -- the session that takes requests, by the number of a connec
 local sessions, free_ids = {}, {} -- by number; numbers of those that are closed
 local greeted = 0 -- sessions on which the server has shown that it speaks HTTP/2
 
--- Slow readers that pause, the first to go on first.
-local pauses, pauses_first, pauses_last = {}, 1, 0
-
 local start_waiting, lost
 
 function M.prepare()
@@ -246,8 +243,7 @@ local function read(s, has_closed)
          s.sipped = s.sipped + got
          if s.sipped >= SIP then
             s.sipped, s.is_paused = 0, true
-            pauses_last = pauses_last + 1
-            pauses[pauses_last] = { session = s, over = now_us() + SIP_US }
+            engine.sipping:add(s.id, s.serial, now_us() + SIP_US)
             return nil
          end
       end
@@ -361,18 +357,12 @@ function M.each_unanswered(visit)
    end
 end
 
-function M.next_pause_over()
-   local first = pauses[pauses_first]
-   return first and first.over or math.huge
-end
-
-function M.end_pauses(now)
-   while M.next_pause_over() <= now do
-      local s = pauses[pauses_first].session
-      pauses[pauses_first], pauses_first = nil, pauses_first + 1
-      s.is_paused = false
-      if s.state == OPEN then take(s, s.has_ended) end
-   end
+-- The pause of a slow reader is over.
+function M.go_on(id, serial)
+   local s = sessions[id]
+   if not s or s.serial ~= serial then return end
+   s.is_paused = false
+   take(s, s.has_ended)
 end
 
 return M
