@@ -48,7 +48,7 @@ class _ClientsModel(Model):
         names = [header.partition(":")[0] for header in self.headers]
         stray = [name for name in names if name.lower() in OF_ONE_CONNECTION]
         if self.http == "2" and stray:
-            raise ValueError(f"HTTP/2 has no header {', '.join(stray)}")
+            raise ValueError(f"headers: HTTP/2 has no {', '.join(stray)}")
         return self
 
 
