@@ -234,11 +234,11 @@ async def _refuses(_: CrookedHttp2, writer: asyncio.StreamWriter, asked: Asked) 
 
 @answers("/leaves-after-5")
 async def _leaves(server: CrookedHttp2, writer: asyncio.StreamWriter, asked: Asked) -> None:
-    """The fifth request of a connection is the last; what comes later is not looked at."""
-    if asked.stream == 9:
-        writer.write(frame(GOAWAY, 0, 0, (9).to_bytes(4) + bytes(4)))
+    """The fifth request of a connection is the last; later ones are not looked at."""
     if asked.stream <= 9:
         await asyncio.sleep(0.03)
+        if asked.stream == 9:
+            writer.write(frame(GOAWAY, 0, 0, (9).to_bytes(4) + bytes(4)))
         await ANSWERS["/ok"](server, writer, asked)
 
 
