@@ -1,4 +1,4 @@
--- intop's load generator: an open loop over HTTP/1.1, one thread, for LuaJIT 2.1 on Linux.
+-- intop's load generator: an open loop over HTTP/1.1 or HTTP/2, one thread, for LuaJIT 2.1 on Linux.
 --
 -- Requests are due at slots that never move. Each goes out on an idle connection of the pool; where
 -- none is idle it waits. A latency counts from when the request was due, so it holds the wait, the
@@ -19,13 +19,15 @@
 
 local here = (arg[0]:match("^(.*/)") or "./")
 local arguments = dofile(here .. "arguments.lua")
+local chance = dofile(here .. "chance.lua")
 local histograms = dofile(here .. "histogram.lua")
 local json = dofile(here .. "json.lua")
+local queues = dofile(here .. "queues.lua")
 local system = dofile(here .. "system.lua")
 local http = dofile(here .. "http.lua")
 
 local ffi, bit = require("ffi"), require("bit")
-local C, band, bor, rshift, floor = ffi.C, bit.band, bit.bor, bit.rshift, math.floor
+local C, band, bor, floor = ffi.C, bit.band, bit.bor, math.floor
 local now_us, count, die = system.now_us, histograms.count, arguments.die
 
 local SCHEMA = 2
@@ -40,6 +42,8 @@ local options, script_args = arguments.parse(arg, {
    warmup = "number", -- seconds before them, on the same connections
    drain = "number", -- seconds after them in which answers are waited for, and nothing is sent
    connections = "count",
+   http = "text", -- 1.1 or 2
+   concurrent = "count", -- requests that a connection of HTTP/2 carries at once
    timeout = "positive", -- seconds from when a request was due
    seed = "seed",
    arrivals = "text", -- constant or poisson
@@ -66,6 +70,9 @@ local arrivals = options.arrivals or "constant"
 if arrivals ~= "constant" and arrivals ~= "poisson" then
    die("--arrivals must be constant or poisson, not '" .. arrivals .. "'")
 end
+local protocol = options.http or "1.1"
+if protocol ~= "1.1" and protocol ~= "2" then die("--http must be 1.1 or 2, not '" .. protocol .. "'") end
+if options.concurrent and protocol ~= "2" then die("--concurrent needs --http 2") end
 if options["late-ms"] or options["late-count"] then arguments.require(options, { "late-ms", "late-count" }) end
 
 local scheme, authority = options.url:match("^(https?)://([^/]+)/?$")
@@ -77,6 +84,8 @@ if not host then die("--url: no host in '" .. options.url .. "'") end
 if port == "" then port = tls and "443" or "80" end
 
 local POOL = options.fetch and 1 or options.connections
+local EACH = protocol == "2" and not options.fetch and options.concurrent or 1
+local PLACES = POOL * EACH -- requests that can be under way at once
 local TIMEOUT_US = (options.timeout or 10) * 1e6
 local STREAM, STREAMS = options.stream or 0, options.streams or 1
 local THINK_US = (options.think or 0) * 1e6
@@ -86,6 +95,7 @@ local REQUESTS, IS_GEOMETRIC = options.requests or math.huge, options.geometric
 local SIP = options.read and math.max(1024, math.min(16384, floor(options.read / 10)))
 local SIP_US = options.read and SIP / options.read * 1e6
 if POOL < 1 then die("--connections must be at least 1") end
+if EACH < 1 then die("--concurrent must be at least 1") end
 if STREAM >= STREAMS then die("--stream must be below --streams") end
 
 -- Requests -----------------------------------------------------------------------------------------
@@ -162,26 +172,7 @@ end
 
 local next_text
 
--- Chance of our own, so that neither arrivals nor lifetimes depend on what is asked for: xorshift32.
-local word
-local function random_word()
-   word = bit.bxor(word, bit.lshift(word, 13))
-   word = bit.bxor(word, rshift(word, 17))
-   word = bit.bxor(word, bit.lshift(word, 5))
-   return word % 2 ^ 32
-end
-local function seed_chance(seed)
-   word = bit.tobit(seed * 2654435769 + 97 * STREAM + 1)
-   if word == 0 then word = 1 end
-   for _ = 1, 20 do random_word() end
-end
--- Above 0, and at most 1.
-local function chance() return (random_word() + 1) / 2 ^ 32 end
-
-local function lifetime()
-   if not IS_GEOMETRIC or REQUESTS <= 1 or REQUESTS == math.huge then return REQUESTS end
-   return math.ceil(math.log(chance()) / math.log(1 - 1 / REQUESTS))
-end
+local function lifetime() return IS_GEOMETRIC and chance.geometric(REQUESTS) or REQUESTS end
 
 -- What is counted ----------------------------------------------------------------------------------
 
@@ -191,32 +182,13 @@ for kind in ([[
    refused reset unreachable ports connect tls write read closed malformed timeout status content
 ]]):gmatch("%S+") do errors[kind] = 0 end
 local due_count, answered, on_time, failed, pending, warmup_due, warmup_failed = 0, 0, 0, 0, 0, 0, 0
-local bytes, opened, resumed, closed_idle, retried, queued, lingering = 0, 0, 0, 0, 0, 0, 0
+local queued, lingering = 0, 0
+local tally = { bytes = 0, opened = 0, resumed = 0, closed_idle = 0, retried = 0 }
 local counted_from, finish = 0, math.huge
 local LATE_US = options["late-ms"] and options["late-ms"] * 1e3 or math.huge
 local late, late_known = 0, 0 -- of those that are over; with those that wait, at the last look
 
--- Requests that wait for a connection --------------------------------------------------------------
-
-local queue_size, queue_first, queue_count = 4096, 0, 0 -- the size is a power of two
-local queue = ffi.new("double[?]", queue_size) -- when they were due, in that order
-
-local function queue_add(due)
-   if queue_count == queue_size then
-      local larger = ffi.new("double[?]", 2 * queue_size)
-      for k = 0, queue_count - 1 do larger[k] = queue[band(queue_first + k, queue_size - 1)] end
-      queue, queue_first, queue_size = larger, 0, 2 * queue_size
-   end
-   queue[band(queue_first + queue_count, queue_size - 1)] = due
-   queue_count = queue_count + 1
-end
-
-local function queue_take()
-   local due = queue[queue_first]
-   queue_first = band(queue_first + 1, queue_size - 1)
-   queue_count = queue_count - 1
-   return due
-end
+local queue = queues.new() -- when the requests were due that wait for a place, in that order
 
 -- Connections --------------------------------------------------------------------------------------
 
@@ -247,50 +219,26 @@ local heads = ffi.new("char[?]", POOL * http.HEAD_SIZE)
 local buffer = http.buffer
 local address, address_size, family, source
 
--- Free ones, open or not: a ring. Put back at its end, they take turns.
-local free, free_first, free_count = ffi.new("int32_t[?]", POOL), 0, POOL
-for i = 0, POOL - 1 do free[i] = i end
+-- Free places for requests: a ring. Put back at its end, they take turns. Over HTTP/1.1 a place is a
+-- connection, open or not; over HTTP/2 it is one of the streams of a connection, see multiplex.lua.
+local free, free_first, free_count = ffi.new("int32_t[?]", PLACES), 0, PLACES
+for i = 0, PLACES - 1 do free[i] = i end
 
 local function free_take()
    local i = free[free_first]
    free_first = free_first + 1
-   if free_first == POOL then free_first = 0 end
+   if free_first == PLACES then free_first = 0 end
    free_count = free_count - 1
    return i
 end
 
 local function free_put(i)
    local at = free_first + free_count
-   free[at >= POOL and at - POOL or at] = i
+   free[at >= PLACES and at - PLACES or at] = i
    free_count = free_count + 1
 end
 
--- Those that wait for a time that is the same for all: so the first to begin is the first to end.
-local function new_pauses()
-   local pauses = { first = 0, count = 0, size = 2 * POOL }
-   pauses.id, pauses.serial = ffi.new("int32_t[?]", 2 * POOL), ffi.new("int32_t[?]", 2 * POOL)
-   pauses.over = ffi.new("double[?]", 2 * POOL)
-   return pauses
-end
-local thinking, sipping = new_pauses(), new_pauses()
-
-local function pause(pauses, i, serial, over)
-   if pauses.count == pauses.size then -- more than all of them twice: there is a mistake in here
-      die("lost count of its connections")
-   end
-   local at = (pauses.first + pauses.count) % pauses.size
-   pauses.id[at], pauses.serial[at], pauses.over[at] = i, serial, over
-   pauses.count = pauses.count + 1
-end
-
--- The number and the serial of one whose pause is over, nil where there is none.
-local function pause_over(pauses, now)
-   local at = pauses.first
-   if pauses.count == 0 or pauses.over[at] > now then return nil end
-   pauses.first = (at + 1) % pauses.size
-   pauses.count = pauses.count - 1
-   return pauses.id[at], pauses.serial[at]
-end
+local thinking, sipping = queues.new_pauses(), queues.new_pauses()
 
 local function close_connection(i, c)
    if c.ssl ~= nil then
@@ -311,7 +259,10 @@ local function close_after_server(i, c, has_closed)
 end
 
 local function count_failure(due, kind, now)
-   if options.fetch then fetched[next_path].problem = kind end
+   if options.fetch then
+      fetched[next_path].problem = kind
+      return
+   end
    if due < counted_from then
       warmup_failed = warmup_failed + 1
       return
@@ -324,13 +275,14 @@ local function count_failure(due, kind, now)
 end
 
 local open
+local multiplex -- the connections over HTTP/2, nil over HTTP/1.1
 
 local function fail(i, c, kind)
    -- The server closed it as the request went out: every client tries again, on a new connection.
    local is_stale = c.served > 0 and c.began == 0 and (kind == "closed" or kind == "read" or kind == "write")
    close_connection(i, c)
    if is_stale then
-      retried = retried + 1
+      tally.retried = tally.retried + 1
       return open(i, c)
    end
    count_failure(c.due, kind, now_us())
@@ -340,7 +292,8 @@ end
 local CONNECT_KINDS = {
    [99] = "ports", [101] = "unreachable", [104] = "reset", [110] = "timeout", [111] = "refused", [113] = "unreachable",
 }
-local function fail_connect(i, c, number) fail(i, c, CONNECT_KINDS[number] or "connect") end
+local function connect_kind(number) return CONNECT_KINDS[number] or "connect" end
+local function fail_connect(i, c, number) fail(i, c, connect_kind(number)) end
 
 local function send_request(i, c)
    local text = c.served + 1 >= c.requests and as_last(texts[i]) or texts[i]
@@ -361,18 +314,21 @@ local function send_request(i, c)
    c.state = sent == length and WAITING or SENDING
 end
 
+local function open_socket() return system.open(address, address_size, family, source, SIP) end
+
 -- A new connection for the request that it has.
 function open(i, c)
    http.begin(c.answer)
    c.written, c.kept, c.began = 0, 0, 0
-   local fd, problem = system.open(address, address_size, family, source, SIP)
+   local fd, problem = open_socket()
    if fd < 0 then return fail_connect(i, c, problem) end
-   opened = opened + 1
-   c.fd, c.state, c.serial, c.requests = fd, CONNECTING, opened % 2 ^ 31, lifetime()
+   tally.opened = tally.opened + 1
+   c.fd, c.state, c.serial, c.requests = fd, CONNECTING, tally.opened % 2 ^ 31, lifetime()
    system.watch(fd, i, c.serial) -- what is ready by now is an event, too
 end
 
 local function give(i, due)
+   if multiplex then return multiplex.give(i, due, next_text()) end
    local c = connections[i]
    c.due = due
    texts[i] = next_text()
@@ -388,7 +344,7 @@ end
 local function handshake(i, c)
    local done = tls.handshake(c.ssl)
    if done == true then
-      if tls.resumed(c.ssl) then resumed = resumed + 1 end
+      if tls.resumed(c.ssl) then tally.resumed = tally.resumed + 1 end
       return send_request(i, c)
    end
    if done then fail(i, c, "tls") end
@@ -404,15 +360,15 @@ end
 -- Answers ------------------------------------------------------------------------------------------
 
 -- What is wrong with a complete answer: the error's kind, nil where nothing is.
-local function wrong(i, a)
+local function wrong(text, a)
    if a.status >= 400 then return "status" end
-   local right = expected[texts[i]]
+   local right = expected[text]
    if right and (right[1] and right[1] ~= a.length or right[2] and right[2] ~= a.check) then return "content" end
 end
 
-local function complete(i, c, has_closed)
-   local now, due, a = now_us(), c.due, c.answer
-   local kind = wrong(i, a)
+-- The answer to the request of a place is whole.
+local function count_answer(i, due, text, a)
+   local now, kind = now_us(), wrong(text, a)
    if options.fetch then
       local one = fetched[next_path]
       one.status, one.length, one.check, one.us = a.status, a.length, a.check, now - since
@@ -425,23 +381,27 @@ local function complete(i, c, has_closed)
       count(latencies, now - due)
       if now - due > LATE_US then late = late + 1 end
    end
+   if THINK_US > 0 then
+      thinking:add(i, 0, now + THINK_US)
+   else
+      free_put(i)
+   end
+end
+
+local function complete(i, c, has_closed)
+   count_answer(i, c.due, texts[i], c.answer)
    c.served = c.served + 1
-   if a.closing == 1 or c.served >= c.requests then
+   if c.answer.closing == 1 or c.served >= c.requests then
       close_after_server(i, c, has_closed)
    else
       c.state = IDLE
-   end
-   if THINK_US > 0 then
-      pause(thinking, i, 0, now + THINK_US)
-   else
-      free_put(i)
    end
 end
 
 -- Nothing or an error where bytes were expected.
 local function no_bytes(i, c, problem)
    if c.state == IDLE then
-      closed_idle = closed_idle + 1
+      tally.closed_idle = tally.closed_idle + 1
       close_connection(i, c)
    elseif problem == "closed" and c.answer.phase == http.UNTIL_CLOSE then
       complete(i, c, true)
@@ -473,7 +433,7 @@ local function read_answer(i, c, has_closed)
       if problem then return no_bytes(i, c, problem) end
       if got == 0 then return end
       if c.state == IDLE then return no_bytes(i, c, "malformed") end -- an answer to nothing
-      bytes, c.began = bytes + got, 1
+      tally.bytes, c.began = tally.bytes + got, 1
       local state, left = http.feed(c.answer, kept + got)
       if state == "complete" then return complete(i, c, has_closed) end
       if state == "malformed" then return fail(i, c, "malformed") end
@@ -483,7 +443,7 @@ local function read_answer(i, c, has_closed)
          c.sipped = c.sipped + got
          if c.sipped == SIP then
             c.sipped, c.paused = 0, 1
-            return pause(sipping, i, c.serial, now_us() + SIP_US)
+            return sipping:add(i, c.serial, now_us() + SIP_US)
          end
       end
       -- A short read has drained the socket, but a library's buffer or an EOF may remain.
@@ -508,37 +468,55 @@ local function handle(i, c, flags)
    end
 end
 
+-- HTTP/2 ------------------------------------------------------------------------------------------
+
+local function no_http2()
+   if options.fetch then return "http2" end
+   die(authority .. " doesn't offer HTTP/2. nginx does with `listen ... http2`, from 1.25.1 on with `http2 on`")
+end
+
+if protocol == "2" then
+   local http2 = assert(loadfile(here .. "http2.lua"))(http, die)
+   http2.scheme = scheme
+   multiplex = assert(loadfile(here .. "multiplex.lua"))({
+      http = http, http2 = http2, system = system, tls = tls, tally = tally,
+      pool = POOL, each = EACH, sip = SIP, sip_us = SIP_US, sipping = sipping,
+      lifetime = lifetime, open_socket = open_socket, connect_kind = connect_kind, no_http2 = no_http2,
+      answered = count_answer,
+      failed = function(place, due, kind)
+         count_failure(due, kind, now_us())
+         free_put(place)
+      end,
+   })
+end
+
 -- By the clock -------------------------------------------------------------------------------------
 
 local function end_pauses(now)
-   local i = pause_over(thinking, now)
+   local i = thinking:take(now)
    while i do
       free_put(i)
-      i = pause_over(thinking, now)
+      i = thinking:take(now)
    end
    local serial
-   i, serial = pause_over(sipping, now)
+   i, serial = sipping:take(now)
    while i do
-      local c = connections[i]
-      if c.serial == serial and c.paused == 1 then
-         c.paused = 0
-         read_answer(i, c, c.ended == 1)
+      if multiplex then
+         multiplex.go_on(i, serial)
+      else
+         local c = connections[i]
+         if c.serial == serial and c.paused == 1 then
+            c.paused = 0
+            read_answer(i, c, c.ended == 1)
+         end
       end
-      i, serial = pause_over(sipping, now)
+      i, serial = sipping:take(now)
    end
-end
-
-local function next_pause_over()
-   local over = math.huge
-   if thinking.count > 0 then over = thinking.over[thinking.first] end
-   if sipping.count > 0 then over = math.min(over, sipping.over[sipping.first]) end
-   return over
 end
 
 local function end_timed_out(now)
-   while queue_count > 0 and now - queue[queue_first] > TIMEOUT_US do
-      count_failure(queue_take(), "timeout", now)
-   end
+   while queue.count > 0 and now - queue:at(0) > TIMEOUT_US do count_failure(queue:take(), "timeout", now) end
+   if multiplex then return multiplex.end_timed_out(now, TIMEOUT_US) end
    for i = 0, POOL - 1 do
       local c = connections[i]
       if c.state ~= CLOSED and c.state ~= IDLE and now - c.due > TIMEOUT_US then fail(i, c, "timeout") end
@@ -547,7 +525,8 @@ end
 
 -- Of requests that were due and have no answer, the due times.
 local function each_unanswered(visit)
-   for k = 0, queue_count - 1 do visit(queue[band(queue_first + k, queue_size - 1)]) end
+   for k = 0, queue.count - 1 do visit(queue:at(k)) end
+   if multiplex then return multiplex.each_unanswered(visit) end
    for i = 0, POOL - 1 do
       local c = connections[i]
       if c.state ~= CLOSED and c.state ~= IDLE then visit(c.due) end
@@ -574,7 +553,7 @@ local function set_up()
    local problem = system.prepare(2 * POOL + 20)
    if problem then die(problem) end
    if tls then
-      problem = tls.prepare(host, options.resume)
+      problem = tls.prepare(host, options.resume, multiplex and "\2h2\8http/1.1")
       if problem then die(problem) end
    end
    address, address_size, family = system.address(host, port)
@@ -585,8 +564,9 @@ local function set_up()
       source = { from, size }
    end
    for i = 0, POOL - 1 do connections[i].fd = -1 end
+   if multiplex then multiplex.prepare() end
    wait = system.waiter(not options.timerfd)
-   seed_chance(options.seed)
+   chance.seed(options.seed, STREAM)
    next_text = options.fetch and fetch_requests() or script_requests()
    if options.expect then read_expected(options.expect) end
    require("jit.opt").start("maxtrace=4000", "maxmcode=8192", "maxrecord=8000")
@@ -613,7 +593,7 @@ local function run()
    local function after(due)
       slot = slot + 1
       if options.fetch then return slot < #fetched and started or math.huge end
-      return is_poisson and due - math.log(chance()) * step or started + slot * step
+      return is_poisson and due - math.log(chance.draw()) * step or started + slot * step
    end
    if is_poisson then next_due = after(started) end
    local cpu_before, clock_before = system.cpu_us(), system.time_of_day_us()
@@ -622,18 +602,18 @@ local function run()
    while true do
       now = now_us()
       while next_due <= now and next_due < finish do
-         queue_add(next_due)
+         queue:add(next_due)
          if next_due >= counted_from then
             due_count = due_count + 1
             count(lags, now - next_due)
-            if queue_count > free_count then queued = queued + 1 end
+            if queue.count > free_count then queued = queued + 1 end
          else
             warmup_due = warmup_due + 1
          end
          next_due = after(next_due)
       end
-      while queue_count > 0 and free_count > 0 do give(free_take(), queue_take()) end
-      if now >= finish and (now >= give_up or queue_count + POOL - free_count - thinking.count == 0) then break end
+      while queue.count > 0 and free_count > 0 do give(free_take(), queue:take()) end
+      if now >= finish and (now >= give_up or queue.count + PLACES - free_count - thinking:count() == 0) then break end
       if now >= next_check then
          next_check = now + 100000
          end_timed_out(now)
@@ -642,12 +622,14 @@ local function run()
          collectgarbage("step", 0)
       end
       local goal = next_due < finish and next_due or now < finish and finish or give_up
-      local found = wait(math.max(0, math.min(goal, next_check, next_pause_over()) - now_us()))
+      local found = wait(math.max(0, math.min(goal, next_check, thinking:next_over(), sipping:next_over()) - now_us()))
       if found < 0 and ffi.errno() ~= system.EINTR then die("epoll: " .. system.error_text(ffi.errno())) end
       for k = 0, found - 1 do
          local event = system.events[k]
          local i = event.id
-         if i >= 0 then
+         if multiplex and i >= 0 then
+            multiplex.handle(i, event.serial, event.events)
+         elseif i >= 0 then
             local c = connections[i]
             if c.serial == event.serial and c.state ~= CLOSED then handle(i, c, event.events) end
          elseif i == LINGERING and band(event.events, GONE) ~= 0 then
@@ -655,7 +637,7 @@ local function run()
             lingering = lingering - 1
          end
       end
-      if thinking.count + sipping.count > 0 then end_pauses(now_us()) end
+      if thinking:count() + sipping:count() > 0 then end_pauses(now_us()) end
    end
    ended = now_us()
    cpu_used, clock_step_us = system.cpu_us() - cpu_before, system.time_of_day_us() - clock_before
@@ -687,8 +669,9 @@ local function print_result()
       counted_us = math.min(ended, finish) - counted_from, run_us = ended - started,
       due = due_count, answered = answered, on_time = on_time, failed = failed, pending = pending,
       late = late_known, stopped = tostring(was_stopped or false),
-      warmup_due = warmup_due, warmup_failed = warmup_failed, bytes = bytes,
-      opened = opened, resumed = resumed, closed_idle = closed_idle, retried = retried, queued = queued,
+      warmup_due = warmup_due, warmup_failed = warmup_failed, bytes = tally.bytes,
+      opened = tally.opened, resumed = tally.resumed, closed_idle = tally.closed_idle, retried = tally.retried,
+      queued = queued,
       errors = json.object(errors), cpu_us = cpu_used, clock_step_us = clock_step_us,
       histogram = json.pairs(histograms.counts(latencies)), lags = json.pairs(histograms.counts(lags)),
    }))

@@ -42,6 +42,7 @@ local function take_body(a, at, count)
    a.length = a.length + count
    if zlib then a.check = tonumber(zlib.crc32(a.check, buffer + at, count)) end
 end
+M.take_body = take_body
 
 local function is_header(at, name) return C.strncasecmp(buffer + at, name, #name) == 0 end
 

@@ -17,6 +17,9 @@ ffi.cdef([[
    int SSL_read(void *ssl, char *data, int length);
    int SSL_write(void *ssl, const char *data, int length);
    int SSL_get_error(void *ssl, int result);
+   int SSL_CTX_set_alpn_protos(void *context, const char *names, unsigned int length);
+   long SSL_CTX_ctrl(void *context, int command, long number, void *);
+   void SSL_get0_alpn_selected(void *ssl, const char **name, unsigned int *length);
    void SSL_set_shutdown(void *ssl, int mode);
    void *SSL_get1_session(void *ssl);
    int SSL_set_session(void *ssl, void *session);
@@ -40,8 +43,9 @@ local function problem(handle, result)
    return "tls"
 end
 
--- Why there is no TLS, nil where there is.
-function M.prepare(server_name, resume)
+-- Why there is no TLS, nil where there is. With `protocols`, each with its length before it, the server
+-- may choose one of them.
+function M.prepare(server_name, resume, protocols)
    for _, library in ipairs({ "libssl.so.3", "libssl.so.1.1" }) do
       local found, loaded = pcall(ffi.load, library)
       if found then ssl = loaded end
@@ -50,6 +54,11 @@ function M.prepare(server_name, resume)
    if not ssl then return "https needs OpenSSL's libssl.so.3 or libssl.so.1.1 (Debian: libssl3)" end
    context = ssl.SSL_CTX_new(ssl.TLS_client_method())
    ssl.SSL_CTX_set_options(context, 0x80ULL) -- SSL_OP_IGNORE_UNEXPECTED_EOF: an EOF, no error
+   if protocols then
+      local SET_MODE, PARTIAL_WRITE, MOVING_WRITE_BUFFER = 33, 1, 2
+      ssl.SSL_CTX_set_alpn_protos(context, protocols, #protocols)
+      ssl.SSL_CTX_ctrl(context, SET_MODE, PARTIAL_WRITE + MOVING_WRITE_BUFFER, nil)
+   end
    name = server_name
    sessions = resume and {} or nil
 end
@@ -74,6 +83,13 @@ function M.handshake(handle)
 end
 
 function M.resumed(handle) return ssl.SSL_session_reused(handle) == 1 end
+
+-- The protocol that the server chose of those that it was offered, "" for none.
+function M.protocol(handle)
+   local chosen, length = ffi.new("const char *[1]"), ffi.new("unsigned int[1]")
+   ssl.SSL_get0_alpn_selected(handle, chosen, length)
+   return chosen[0] ~= nil and ffi.string(chosen[0], length[0]) or ""
+end
 
 -- How many bytes were sent, and the error's kind.
 function M.write(handle, data, length)

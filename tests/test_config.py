@@ -267,6 +267,8 @@ lifetimes = "geometric"
 think_ms = 2.5
 read_kb_per_s = 100
 tls_resume = true
+http = "2"
+streams_per_connection = 10
 headers = ["Accept-Encoding: gzip", "X-Test: a: b"]
 method = "POST"
 body_bytes = 2048
@@ -279,6 +281,8 @@ source = "192.0.2.11"
         think_ms=2.5,
         read_kb_per_s=100,
         tls_resume=True,
+        http="2",
+        streams_per_connection=10,
         headers=("Accept-Encoding: gzip", "X-Test: a: b"),
         method="POST",
         body_bytes=2048,
@@ -622,6 +626,10 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
         ("think_ms = inf", "think_ms: must be a number, not inf"),
         ("read_kb_per_s = 0", f"read_kb_per_s: {AT_LEAST} 1 (got 0)"),
         ('tls_resume = "perhaps"', f"tls_resume: {MUST} a valid boolean"),
+        ('http = "3"', f"http: {MUST} '1.1' or '2' (got '3')"),
+        ("http = 2", f"http: {MUST} '1.1' or '2' (got 2)"),
+        ("streams_per_connection = 0", f"streams_per_connection: {AT_LEAST} 1 (got 0)"),
+        ("streams_per_connection = 1001", "streams_per_connection: input should be less than or"),
         ('headers = ["bad"]', "headers.0: string should match pattern"),
         ('headers = ["A: b", "A : b"]', "headers.1: string should match pattern"),
         ('headers = ["A: b\\r\\nHost: evil"]', "headers.0: has a text with the control character"),
@@ -641,6 +649,21 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
 def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
     (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{line}"))
     assert found.startswith(f"study.toml:10: workload.slt.{expected}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("streams_per_connection = 2", 'streams_per_connection is for http = "2"'),
+        ('http = "2"\nheaders = ["A: b", "Connection: x"]', "headers: HTTP/2 has no Connection"),
+        ('http = "2"\nheaders = ["upgrade: x"]', "headers: HTTP/2 has no upgrade"),
+    ],
+)
+def test_what_does_not_fit_the_version_of_http_is_said(
+    tmp_path: Path, lines: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
+    assert found.startswith(f"study.toml:5: workload.slt: {expected}")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, IPvAnyAddress, model_validator
 
 from intop.config.source import Model
-from intop.domain.workload import Arrivals, Check, Clients, Lifetimes, Workload, WorkloadName
+from intop.domain.workload import Arrivals, Check, Clients, Http, Lifetimes, Workload, WorkloadName
 
 
 def _one_request(path: str) -> str:
@@ -22,6 +22,10 @@ Header = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`
 """One line of a request's head: a name, a colon, a blank, printable ASCII."""
 
 
+OF_ONE_CONNECTION = ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
+"""Headers that make a request over HTTP/2 malformed."""
+
+
 class _ClientsModel(Model):
     """How clients behave; see `Clients`."""
 
@@ -30,10 +34,22 @@ class _ClientsModel(Model):
     think_ms: Annotated[float, Field(ge=0, le=3_600_000)] = 0.0
     read_kb_per_s: Annotated[float, Field(ge=1, le=1e9)] | None = None
     tls_resume: bool = False
+    http: Http = "1.1"
+    streams_per_connection: Annotated[int, Field(ge=1, le=1000)] = 1
     headers: tuple[Header, ...] = ()
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
     body_bytes: Annotated[int, Field(ge=0, le=100_000_000)] = 0
     source: IPvAnyAddress | None = None
+
+    @model_validator(mode="after")
+    def _fits_http(self) -> Self:
+        if self.http != "2" and self.streams_per_connection > 1:
+            raise ValueError('streams_per_connection is for http = "2"')
+        names = [header.partition(":")[0] for header in self.headers]
+        stray = [name for name in names if name.lower() in OF_ONE_CONNECTION]
+        if self.http == "2" and stray:
+            raise ValueError(f"headers: HTTP/2 has no {', '.join(stray)}")
+        return self
 
 
 class _ClassModel(_ClientsModel):

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass
 
+from intop.domain.workload import Http
+
 UNASKED = "unasked"
 """The problem of a path that was not asked for: those before it took all the time there was."""
+
+NO_HTTP2 = "http2"
+"""The problem of a path that was asked for over HTTP/2 from a server that speaks HTTP/1.1 only."""
 
 SENTENCES = {
     "refused": "the connection is refused",
@@ -15,7 +20,8 @@ SENTENCES = {
     "write": "the request can't be sent",
     "read": "the answer can't be read",
     "closed": "the connection is closed before the answer is complete",
-    "malformed": "the answer is not HTTP/1.1",
+    "malformed": "the answer is not HTTP",
+    NO_HTTP2: "the server doesn't offer HTTP/2",
     "timeout": "no answer in time",
     "content": "the answer has another content than expected",
     UNASKED: "not asked for, since the paths before it took too long",
@@ -28,7 +34,7 @@ PROBLEMS = frozenset({"", "status", *SENTENCES})
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """One path, asked for once, with these further `headers` ("Name: value").
+    """One path, asked for once over this `http`, with these further `headers` ("Name: value").
 
     `status` is the answer's; 0 where none came. `bytes` is the length of its body, `check` the
     CRC-32 of that. `seconds` go from when it was asked for (with the connection, where it needed
@@ -43,6 +49,7 @@ class Fetched:
     seconds: float
     problem: str = ""
     headers: tuple[str, ...] = ()
+    http: Http = "1.1"
 
     @property
     def complaint(self) -> str:

@@ -12,6 +12,7 @@ WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
 Arrivals = Literal["constant", "poisson"]
 Lifetimes = Literal["fixed", "geometric"]
 Check = Literal["content", "length", "status"]
+Http = Literal["1.1", "2"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
 """With `auto` wrk2 is taken where the load generator has it and it can send the load."""
 
@@ -24,8 +25,10 @@ class Clients:
     A connection carries `requests_per_connection` requests (with `geometric` lifetimes so many on
     average), and None as many as the server takes; after an answer it stays idle for `think_ms`.
     Each connection reads at most `read_kb_per_s` (KB of 1,024 bytes). With `tls_resume` new
-    connections resume TLS sessions. Each request has the further `headers` ("Name: value"), a
-    `method`, and a body of `body_bytes`. `source` is the address that connections come from.
+    connections resume TLS sessions. With `http` 2 a connection carries up to
+    `streams_per_connection` requests at once: over TLS by ALPN, else by prior knowledge. Each
+    request has the further `headers` ("Name: value"), a `method`, and a body of `body_bytes`.
+    `source` is the address that connections come from.
     """
 
     name: str = ""
@@ -36,6 +39,8 @@ class Clients:
     think_ms: float = 0.0
     read_kb_per_s: float | None = None
     tls_resume: bool = False
+    http: Http = "1.1"
+    streams_per_connection: int = 1
     headers: tuple[str, ...] = ()
     method: str = "GET"
     body_bytes: int = 0

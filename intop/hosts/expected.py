@@ -38,6 +38,7 @@ def _lines(rig: Rig, workload: Workload, clients: Clients, paths: Sequence[str])
             rig.cluster.url,
             paths,
             headers=clients.headers,
+            http=clients.http,
         )
         for _ in range(2)
     )

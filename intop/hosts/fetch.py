@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.domain.fetched import PROBLEMS, UNASKED, Fetched
+from intop.domain.workload import Http
 from intop.errors import LoadOutputError
 from intop.hosts.answers import lines
 from intop.hosts.host import Host, output
@@ -33,13 +34,15 @@ def fetch(
     paths: Sequence[str],
     *,
     headers: Sequence[str] = (),
+    http: Http = "1.1",
     scripts: Path | None = None,
     limit_s: float = LIMIT_S,
 ) -> tuple[Fetched, ...]:
     """Ask for each path once, one after the other, on as few connections as the server allows.
 
     The engine is put into `directory` on the host, from the folder `scripts` here (intop's own).
-    `url` has no path; each request has the further `headers`, "Name: value". After `limit_s` the
+    `url` has no path; each request goes over this `http`, and has the further `headers`, "Name:
+    value". After `limit_s` the
     path at hand has timed out, and those after it are not asked for. Returns an item for each path,
     in their order.
 
@@ -54,6 +57,7 @@ def fetch(
     # A file of paths could be another session's by now. A pipe can be opened by name, and what
     # sshd gives for stdin may be a socket, which can't.
     words += ["--seed", "1", "--timeout", f"{limit_s:g}", "--paths", "/dev/stdin"]
+    words += ["--http", http] if http != "1.1" else []
     words += [word for header in headers for word in ("--header", header)]
     command = f"cd {shlex.quote(directory)} && cat | {shlex.join(words)}"
     text = output(
@@ -68,7 +72,7 @@ def fetch(
         raise LoadOutputError(
             f"{host.address.name}: {ENGINE}: {error}; it printed: {_short(text)}"
         ) from error
-    return tuple(replace(one, headers=tuple(headers)) for one in found)
+    return tuple(replace(one, headers=tuple(headers), http=http) for one in found)
 
 
 def parse_fetched(text: str, paths: Sequence[str]) -> tuple[Fetched, ...]:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.domain.fetched import Fetched
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
@@ -72,7 +73,7 @@ def _paths(found: Diagnosis) -> Table:
         ),
         rows=tuple(
             (
-                " ".join((one.path, *(f"({header})" for header in one.headers))),
+                " ".join((one.path, *(f"({manner})" for manner in _manner(one)))),
                 str(one.status) if one.status else one.problem,
                 one.bytes if one.status else None,
                 1000 * one.seconds if one.status else None,
@@ -80,6 +81,13 @@ def _paths(found: Diagnosis) -> Table:
             for one in found.fetched
         ),
     )
+
+
+def _manner(one: Fetched) -> Iterator[str]:
+    """What a plain request over HTTP/1.1 doesn't have."""
+    if one.http != "1.1":
+        yield f"HTTP/{one.http}"
+    yield from one.headers
 
 
 def _size(mib: int | None) -> str:

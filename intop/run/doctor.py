@@ -222,8 +222,8 @@ def _judge_answers(
     directory = f"{host.address.state_dir}/doctor"
     fetched = [
         one
-        for headers, paths in load_paths.asked(workloads, found.cluster).items()
-        for one in fetch(host, directory, url, paths, headers=headers)
+        for (http, headers), paths in load_paths.asked(workloads, found.cluster).items()
+        for one in fetch(host, directory, url, paths, headers=headers, http=http)
     ]
     # Those of the first generator are shown; what is wrong is told of each.
     found.fetched = found.fetched or tuple(fetched)

@@ -4,28 +4,30 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from intop.domain.cluster import Cluster
-from intop.domain.fetched import Fetched
-from intop.domain.workload import Workload
+from intop.domain.fetched import NO_HTTP2, Fetched
+from intop.domain.workload import Http, Workload
 from intop.report.text import few
 
-Headers = tuple[str, ...]
+Manner = tuple[Http, tuple[str, ...]]
+"""How a class of clients asks: the version of HTTP, and its headers."""
 
 
-def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Headers, tuple[str, ...]]:
-    """What the workloads GET, each path once, by the headers of a class of clients.
+def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple[str, ...]]:
+    """What the workloads GET, each path once, by how a class of clients asks.
 
     dlt adds a number to its path, as its load does (lua/dlt.lua). Clients of another method are
     left out: their requests may change something on the server.
     """
-    found: dict[Headers, dict[str, None]] = {}
+    found: dict[Manner, dict[str, None]] = {}
     for workload in workloads:
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path):
             join = "&" if "?" in path else "?"
             numbered = f"{path}{join}r=1" if workload.name == "dlt" else path
             for clients in workload.clients:
                 if clients.method == "GET":
-                    found.setdefault(clients.headers, {})[numbered] = None
-    return {headers: tuple(paths) for headers, paths in found.items()}
+                    manner = (clients.http, clients.headers)
+                    found.setdefault(manner, {})[numbered] = None
+    return {manner: tuple(paths) for manner, paths in found.items()}
 
 
 def problems(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
@@ -34,10 +36,10 @@ def problems(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
     `generator` is the load generator that asked. Wrong are connections that fail, a status of 400
     or more, and empty bodies.
     """
-    alike: dict[tuple[str, Headers], list[Fetched]] = {}
+    alike: dict[tuple[str, Manner], list[Fetched]] = {}
     for one in fetched:
         if one.complaint:
-            alike.setdefault((one.complaint, one.headers), []).append(one)
+            alike.setdefault((one.complaint, (one.http, one.headers)), []).append(one)
     return [
         _line(generator, url, some, f"{complaint}: {_hint(some[0])}")
         for (complaint, _), some in alike.items()
@@ -53,14 +55,21 @@ def warnings(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
 
 def _line(generator: str, url: str, some: Sequence[Fetched], text: str) -> str:
     """Such as: x86-load: /a, /b: answers 404: ... By hand, on that host: curl -i http://lb/a"""
-    headers = [word for header in some[0].headers for word in ("-H", header)]
-    by_hand = shlex.join(["curl", "-i", *headers, f"{url}{some[0].path}"])
+    options = [word for header in some[0].headers for word in ("-H", header)]
+    if some[0].http == "2":
+        options.insert(0, "--http2" if url.startswith("https") else "--http2-prior-knowledge")
+    by_hand = shlex.join(["curl", "-i", *options, f"{url}{some[0].path}"])
     paths = few([one.path for one in some])
     return f"{generator}: {paths}: {text}. By hand, on that host: {by_hand}"
 
 
 def _hint(one: Fetched) -> str:
     """What to do about it."""
+    if one.problem == NO_HTTP2:
+        return (
+            "switch it on in nginx (listen ... http2; from 1.25.1 on http2 on), or leave "
+            'http = "2" out of the study'
+        )
     if one.status >= 500:
         return "look at nginx's error log and at the backends"
     if one.status:

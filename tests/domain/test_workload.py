@@ -53,6 +53,8 @@ def test_what_differs_from_the_usual_traffic_is_said(
         {"think_ms": 3},
         {"read_kb_per_s": 3},
         {"tls_resume": True},
+        {"http": "2"},
+        {"http": "2", "streams_per_connection": 3},
         {"headers": ("A: b",)},
         {"method": "POST"},
         {"body_bytes": 3},

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
-from intop.run.load_paths import asked, problems, warnings
+from intop.run.load_paths import Manner, asked, problems, warnings
 from samples import cluster
 
 SLT = Workload(
@@ -12,6 +12,7 @@ SLT = Workload(
 )
 DLT = replace(SLT, name="dlt")
 URL = "http://lb:81"
+PLAIN: Manner = ("1.1", ())
 PLACE = cluster(url=URL, static_paths=("/a", "/b"), dynamic_path="/dynamic")
 
 
@@ -20,9 +21,9 @@ def fetched(path: str, status: int = 200, length: int = 9, problem: str = "") ->
 
 
 def test_the_paths_are_those_of_all_workloads_each_once() -> None:
-    assert {(): ("/a", "/b", "/dynamic?r=1")} == asked([SLT, DLT, SLT], PLACE)
-    assert {(): ("/dynamic?r=1",)} == asked([DLT], PLACE)
-    assert {(): ("/large",)} == asked([replace(SLT, paths=("/large",))], PLACE)
+    assert {PLAIN: ("/a", "/b", "/dynamic?r=1")} == asked([SLT, DLT, SLT], PLACE)
+    assert {PLAIN: ("/dynamic?r=1",)} == asked([DLT], PLACE)
+    assert {PLAIN: ("/large",)} == asked([replace(SLT, paths=("/large",))], PLACE)
 
 
 def test_each_class_of_clients_asks_with_its_headers_and_none_posts() -> None:
@@ -33,13 +34,19 @@ def test_each_class_of_clients_asks_with_its_headers_and_none_posts() -> None:
         Clients(name="three", share=0.2, method="POST", headers=("Host: c",)),
     )
     both = replace(SLT, clients=clients)
-    assert {headers: ("/a", "/b"), (): ("/a", "/b")} == asked([both], PLACE)
+    assert {("1.1", headers): ("/a", "/b"), PLAIN: ("/a", "/b")} == asked([both], PLACE)
     assert {} == asked([replace(SLT, clients=clients[2:])], PLACE)
+
+
+def test_classes_of_another_http_ask_over_it() -> None:
+    clients = (Clients(name="one", share=0.5), Clients(name="two", share=0.5, http="2"))
+    both = replace(SLT, clients=clients)
+    assert {PLAIN: ("/a", "/b"), ("2", ()): ("/a", "/b")} == asked([both], PLACE)
 
 
 def test_a_page_is_asked_for_with_a_number_as_its_load_does() -> None:
     other = replace(PLACE, dynamic_path="/page?id=7")
-    assert {(): ("/page?id=7&r=1",)} == asked([DLT], other)
+    assert {PLAIN: ("/page?id=7&r=1",)} == asked([DLT], other)
 
 
 def test_good_answers_are_no_problem() -> None:
@@ -72,6 +79,18 @@ def test_what_was_asked_with_headers_can_be_asked_so_by_hand() -> None:
     one, other = problems("lg", URL, [fetched("/a", 404), wrong])
     assert one.endswith(": curl -i http://lb:81/a")
     assert other.endswith(": curl -i -H 'Host: a b' http://lb:81/a")
+
+
+def test_a_server_without_http2_is_told_how_to_have_it() -> None:
+    wrong = [replace(fetched(path, 0, 0, "http2"), http="2") for path in ("/a", "/b")]
+    (line,) = problems("lg", URL, wrong)
+    assert (
+        "lg: /a, /b: the server doesn't offer HTTP/2: switch it on in nginx (listen ... http2; from "
+        '1.25.1 on http2 on), or leave http = "2" out of the study. '
+        "By hand, on that host: curl -i --http2-prior-knowledge http://lb:81/a"
+    ) == line
+    (line,) = problems("lg", "https://lb", wrong)
+    assert line.endswith("curl -i --http2 https://lb/a")
 
 
 def test_redirects_are_a_warning() -> None:

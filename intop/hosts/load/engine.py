@@ -51,6 +51,9 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     if load.prune_above_ms is not None:
         options["late-ms"] = f"{load.prune_above_ms:.3f}"
         options["late-count"] = load.prune_count
+    if clients.http == "2":
+        options["http"] = clients.http
+        options["concurrent"] = clients.streams_per_connection
     if clients.requests_per_connection is not None:
         options["requests"] = f"{clients.requests_per_connection:g}"
     if clients.think_ms:

@@ -29,6 +29,8 @@ def why_not(load: Load) -> str:
     clients = load.clients
     if load.arrivals != "constant":
         return f"{load.arrivals} arrivals"
+    if clients.http != "1.1":
+        return f"HTTP/{clients.http}"
     if clients.requests_per_connection is not None:
         return "requests_per_connection"
     if clients.think_ms or clients.read_kb_per_s is not None:

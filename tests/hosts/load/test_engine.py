@@ -62,6 +62,11 @@ PLAIN = asked()
         ({"clients": Clients(think_ms=250)}, {"--think": "0.25"}),
         ({"clients": Clients(read_kb_per_s=100)}, {"--read": "102400"}),
         ({"clients": Clients(tls_resume=True)}, {"--resume": ""}),
+        ({"clients": Clients(http="2")}, {"--http": "2", "--concurrent": "1"}),
+        (
+            {"clients": Clients(http="2", streams_per_connection=9)},
+            {"--http": "2", "--concurrent": "9"},
+        ),
         ({"clients": Clients(source="127.0.0.2")}, {"--source": "127.0.0.2"}),
         # These are for the streams, which have rates and connections of their own.
         ({"clients": Clients(name="bots", share=0.2, connections=9)}, {}),

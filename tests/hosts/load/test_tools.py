@@ -27,6 +27,7 @@ from intop.hosts.load.types import Load, LoadTool
 from loads import DATA, ENGINE, LUA, SLT, WRK2, edited, executable, load
 
 POISSON = load(arrivals="poisson")
+HTTP2 = load(clients=Clients(http="2"))
 
 # Which tool ---------------------------------------------------------------------------------------
 
@@ -109,6 +110,8 @@ ASKED_FOR = 'and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
         ((ENGINE,), [load()], "auto", ENGINE),
         ((WRK2,), [load()], "auto", WRK2),
         (BOTH, [POISSON], "wrk2", f"{CANT}, {ASKED_FOR}"),
+        (BOTH, [load(), HTTP2], "auto", ENGINE),
+        (BOTH, [HTTP2], "wrk2", f"wrk2 can't send HTTP/2, {ASKED_FOR}"),
         ((ENGINE,), [load()], "wrk2", f"has no wrk2 on its PATH, {ASKED_FOR}"),
         ((), [load()], "wrk2", f"has no wrk2 on its PATH, {ASKED_FOR}"),
         ((), [load()], "auto", f"{NO_LUAJIT} no wrk2. {INSTALL}"),

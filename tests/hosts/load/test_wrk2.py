@@ -63,6 +63,7 @@ def test_planned_run_covers_calibration_and_counted_seconds() -> None:
         ({"clients": Clients(read_kb_per_s=5)}, "read_kb_per_s"),
         ({"clients": Clients(source="127.0.0.2")}, "source"),
         ({"clients": Clients(tls_resume=True)}, "tls_resume"),
+        ({"clients": Clients(http="2")}, "HTTP/2"),
         ({"connections": 33}, "33 connections on 2 threads: it would leave out the remainder"),
         ({"connections": 1}, "1 connections on 2 threads: it would leave out the remainder"),
         ({"rate_rps": 0.4, "connections": 2}, "0.4 requests/s: its rate is a whole number"),
