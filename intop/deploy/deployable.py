@@ -107,6 +107,12 @@ def _changes(
             f"{task.title}: the verdict is about {', '.join(sorted(gone))}, which the study no "
             f"longer tunes. In [study], put parameters, catalogue and max_risk back as they were"
         )
+    for key, value in configuration.values.items():
+        if beyond := parameters[key].beyond(value):
+            raise UsageError(
+                f"{task.title}: the verdict is about {key} = {value}, and {beyond}, a bound beyond "
+                "which a host can be hurt. Nothing of it is deployed: tune again"
+            )
     contributions: Mapping[str, Contribution] = {
         key: c for c in (found.contributions if found else ()) for key in c.keys
     }

@@ -122,7 +122,10 @@ def test_a_folder_that_cannot_be_written_is_found_without_writing(host: Namespac
 
 def test_a_key_that_a_host_does_not_have_is_impossible(host: NamespaceHost) -> None:
     key = "net.core.netdev_max_backlog"
-    changes = (replace(DEPLOYMENT.changes[0], key=key), replace(DEPLOYMENT.changes[0], key="a.b"))
+    changes = (
+        replace(DEPLOYMENT.changes[0], key=key),
+        replace(DEPLOYMENT.changes[0], key="net.core.nosuch"),
+    )
     deployment = replace(NATIVE, changes=changes)
     known, unknown = planned(host, changes=deployment.changes).keys
     assert ("impossible", None) == (known.outcome, known.now)
