@@ -1,7 +1,8 @@
 """What was collected, as models learn from it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from intop.domain.parameter import barred
 from intop.domain.performance import performance
 from intop.domain.probing import Probed
 from intop.domain.replicates import Measured, by_configuration
@@ -36,12 +37,10 @@ def collected_space(task: Task) -> Space:
         raise prerequisites.missing(task, "nothing is collected yet", "collect")
     probed = required_probed(task)
     if gone := sorted(varied - {p.key for p in probed.space.parameters}):
-        reasons = {**task.context.study.catalogue.former, **probed.refused}
-        told = "; ".join(f"{key}: {reasons.get(key, 'not in the catalogue')}" for key in gone)
         raise UsageError(
-            f"{task.title}: this campaign has collected what is not tuned any more ({told}). Put "
-            "parameters, catalogue and max_risk in [study] back as they were, or begin anew: "
-            "intop tune --new"
+            f"{task.title}: this campaign has collected what is not tuned any more "
+            f"({why_gone(task, gone)}). Put parameters, catalogue and max_risk in [study] back as "
+            "they were, or begin anew: intop tune --new"
         )
     return probed.space.restricted(varied)
 
@@ -104,6 +103,15 @@ def required_probed(task: Task) -> Probed:
     if probed is None:
         raise prerequisites.missing(task, "nothing is measured yet", "screen")
     return probed
+
+
+def why_gone(task: Task, keys: Iterable[str]) -> str:
+    """Why keys of a campaign are not in its space by now, in words."""
+    reasons = {**task.context.study.catalogue.former, **required_probed(task).refused}
+    return "; ".join(
+        f"{key}: {reasons.get(key) or barred(key) or 'not in the catalogue'}"
+        for key in sorted(keys)
+    )
 
 
 def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:

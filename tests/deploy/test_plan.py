@@ -313,6 +313,24 @@ def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
         plan(context)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("net.ipv4.ip_local_port_range", "2000 60000", "2000 60000, and 2000 is below 32768"),
+        ("net.core.default_qdisc", "fq", "longer tunes .net.core.default_qdisc: not offered"),
+        ("kernel.pid_max", "400", "longer tunes .kernel.pid_max: on the deny list"),
+    ],
+)
+def test_a_stored_winner_that_can_hurt_a_host_does_not_leave_the_campaign(
+    testbed: FakeTestbed, context: Context, key: str, value: str, words: str
+) -> None:
+    judged(testbed, replace(VERDICT, configuration=Configuration({key: value})))
+    own = {key: "32768 60999" if " " in value else "1"}
+    testbed.task.store.put(testbed.task.subject, probe_of(own))
+    with pytest.raises(UsageError, match=words):
+        plan(context)
+
+
 def test_what_has_no_gain_keeps_the_defaults(testbed: FakeTestbed, context: Context) -> None:
     judged(testbed, replace(VERDICT, ratio_low=0.9))
     assert {"x86": None} == plan(context)
