@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from intop.config.catalogue import Catalogue, load_catalogue
-from intop.domain.parameter import DENIED
+from intop.domain.parameter import DENIED, Component
 from intop.domain.space import Exclusion, Order, Requirement
 from intop.errors import ConfigurationError
 from intop.hosts.sysctl import path_of
@@ -113,6 +113,55 @@ def test_keys_whose_writing_does_something_say_so(shipped: Catalogue) -> None:
     assert "memory is compacted at once" == effects["vm.compaction_proactiveness"]
 
 
+# Bounds -------------------------------------------------------------------------------------------
+
+
+def components(shipped: Catalogue, key: str) -> list[Component]:
+    return [c for p in shipped.parameters if p.key == key for c in p.components]
+
+
+def test_local_ports_begin_above_those_that_services_listen_on(shipped: Catalogue) -> None:
+    first, _ = components(shipped, "net.ipv4.ip_local_port_range")
+    assert 32768 <= first.low == first.floor
+
+
+@pytest.mark.parametrize("ip", ["ipv4", "ipv6"])
+def test_neighbours_are_at_least_what_kernel_and_host_have(shipped: Catalogue, ip: str) -> None:
+    (component,) = components(shipped, f"net.{ip}.neigh.default.gc_thresh3")
+    assert (1024, 1024, True) == (component.low, component.floor, component.own_floor)
+
+
+def test_reclaim_does_not_take_a_tenth_of_the_memory(shipped: Catalogue) -> None:
+    (component,) = components(shipped, "vm.watermark_scale_factor")
+    assert 200 >= component.high == component.ceiling
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("fs.file-max", "fs.nr_open", "fs.aio-max-nr", "fs.epoll.max_user_watches"),
+        *("net.netfilter.nf_conntrack_max", "vm.min_free_kbytes", "net.ipv4.tcp_mem"),
+    ],
+)
+def test_what_all_programs_share_is_not_made_scarcer(shipped: Catalogue, key: str) -> None:
+    assert components(shipped, key)[-1].own_floor
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["net.ipv4.tcp_timestamps", "net.netfilter.nf_conntrack_checksum", "kernel.nmi_watchdog"],
+)
+def test_what_weakens_the_host_has_a_note_on_security(shipped: Catalogue, key: str) -> None:
+    (note,) = [p.note for p in shipped.parameters if p.key == key]
+    assert "security: " in note.lower()
+
+
+@pytest.mark.parametrize("key", ["net.core.default_qdisc", "net.unix.max_dgram_qlen"])
+def test_what_only_a_boot_would_show_is_not_offered(shipped: Catalogue, key: str) -> None:
+    assert key not in {p.key for p in shipped.parameters}
+    assert shipped.former[key].startswith("not offered: ")
+
+
 # Denied keys --------------------------------------------------------------------------------------
 
 
@@ -124,6 +173,11 @@ def test_a_denied_key_in_a_users_catalogue_is_refused_by_name_and_reason(
     (found,) = problems(tmp_path, parameter(), parameter(key=key))
     assert found.startswith(f"own.toml:13: parameter.1: {key} is on the deny list: ")
     assert found.endswith(DENIED[pattern]) or "net." in pattern
+
+
+def test_a_key_that_nobody_allowed_is_refused_by_name(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, parameter(), parameter(key="kernel.new_in_7_0"))
+    assert "own.toml:13: parameter.1: kernel.new_in_7_0 is not on the list of keys that" in found
 
 
 def test_no_field_of_a_file_can_lift_the_deny_list(tmp_path: Path) -> None:
@@ -172,6 +226,9 @@ NO_RANGE = {"low": None, "high": None}
         ({"mechanism": ""}, "11: parameter.0.mechanism: string should have at least 1"),
         ({"colour": "red"}, "13: parameter.0.colour: extra inputs are not permitted"),
         ({"ram_fraction": 0.5}, "2: parameter.0: ram_fraction needs one of the units"),
+        ({"hard": "yes"}, "13: parameter.0.hard: input should be '', 'low', 'high' or 'both'"),
+        ({"kind": "boolean", "scale": None, "own_floor": True} | NO_RANGE,
+         "2: parameter.0: hard and own_floor belong to an integer, or to a vector's"),
         ({"document": None}, "2: parameter.0.document: field required"),
         ({"presence": {"sense": "5.1"}}, "13: parameter.0.presence.sense: extra inputs are not"),
         ({"presence": {"since": "5", "source": "s"}},

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.store import Store, Subject, opened
+from intop.store import Store, Subject, is_begun, opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
 from samples import CONDITIONS, METRICS, VERDICT, trial
 
@@ -186,6 +188,55 @@ def test_another_programs_database_is_not_written_to(tmp_path: Path, schema: str
     assert "is the database of another program: name another store" in not_opened(str(path))
     made = schema.replace("create table", "CREATE TABLE")
     assert [(made,)] == sql(path, "select sql from sqlite_master")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """By name; -shm is the index of a -wal that anybody who reads it makes again."""
+    return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")}
+
+
+def of_another_program(folder: Path, mode: str, *, killed: bool) -> Path:
+    """A database of some size, as it is closed, or as a kill leaves it while it is written to."""
+    made, path = folder / "made.db", folder / "there" / "other.db"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        connection.execute(f"pragma journal_mode = {mode}")
+        connection.execute("pragma cache_size = 2")
+        connection.execute("create table bookmarks (id integer, place text)")
+        if killed:
+            connection.execute("begin" if mode == "delete" else "select 1")
+            rows = [(n, "x" * 100) for n in range(500)]
+            connection.executemany("insert into bookmarks values (?, ?)", rows)
+            for end in ("", "-wal", "-journal"):
+                if (left := Path(f"{made}{end}")).exists():
+                    shutil.copy(left, f"{path}{end}")
+    if not killed:
+        shutil.copy(made, path)
+    return path
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.parametrize("url", ["{}", "sqlite:///{}", "sqlite:///file:{}?uri=true"])
+def test_no_byte_of_another_programs_database_changes(
+    tmp_path: Path, mode: str, killed: bool, url: str
+) -> None:
+    path = of_another_program(tmp_path, mode, killed=killed)
+    before = contents(path.parent)
+    assert killed == (2 == len(before))
+    assert "is the database of another program" in not_opened(url.format(path))
+    assert before == contents(path.parent)
+    for way in (is_begun, lambda where: opened_to_read(where).__enter__()):
+        with pytest.raises(UsageError, match="is the database of another program"):
+            way(url.format(path))
+    assert before == contents(path.parent)
+
+
+def test_a_store_is_opened_by_any_way_of_writing_its_name(path: Path) -> None:
+    for url in (f"sqlite:///{path}", f"sqlite:///file:{path}?uri=true"):
+        with opened(url) as store, opened_to_read(url) as read:
+            assert read is not None
+            assert store.latest("study") == read.latest("study") is not None
 
 
 def test_a_store_of_which_a_kill_left_a_part_is_completed(path: Path) -> None:

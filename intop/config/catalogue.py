@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from intop.config.source import Fraction, Model, Source
-from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope
+from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope, barred
 from intop.domain.presence import UNKNOWN, Presence
 from intop.domain.space import Constraint, Exclusion, Order, Requirement, parameter_columns
 from intop.errors import ConfigurationError
@@ -28,10 +28,30 @@ class Catalogue:
     former: Mapping[str, str] = field(default_factory=dict)
 
 
+Hard = Literal["", "low", "high", "both"]
+"""Which ends of a range are hard bounds: beyond them a value can hurt the host."""
+
+
 class _ComponentModel(Model):
     name: str = Field(min_length=1)
     low: int
     high: int
+    hard: Hard = ""
+    own_floor: bool = False
+
+    def component(self) -> Component:
+        return _component(self.name, self.low, self.high, self.hard, own_floor=self.own_floor)
+
+
+def _component(name: str, low: int, high: int, hard: Hard, *, own_floor: bool) -> Component:
+    return Component(
+        name=name,
+        low=low,
+        high=high,
+        floor=low if hard in ("low", "both") else None,
+        ceiling=high if hard in ("high", "both") else None,
+        own_floor=own_floor,
+    )
 
 
 Key = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")]
@@ -63,6 +83,8 @@ class _ParameterModel(Model):
     document: str = Field(min_length=1)
     low: int | None = None
     high: int | None = None
+    hard: Hard = ""
+    own_floor: bool = False
     components: tuple[_ComponentModel, ...] = ()
     choices: tuple[Choice, ...] = ()
     scale: Scale | None = None
@@ -75,15 +97,20 @@ class _ParameterModel(Model):
     note: str = ""
 
     def parameter(self) -> Parameter:
-        """Raises ValueError when the fields don't fit the kind."""
+        """Raises ValueError when the fields don't fit the kind, or the key may not be tuned."""
+        if why := barred(self.key):
+            raise ValueError(f"{self.key} is {why}")
         numeric = self.kind in ("integer", "vector")
         if numeric and self.scale is None:
             raise ValueError("scale is missing")
         if (self.kind == "integer") != (self.low is not None and self.high is not None):
             raise ValueError("low and high belong to an integer, and only there")
-        components = [Component(name=c.name, low=c.low, high=c.high) for c in self.components]
+        if self.kind != "integer" and (self.hard or self.own_floor):
+            raise ValueError("hard and own_floor belong to an integer, or to a vector's component")
+        components = [c.component() for c in self.components]
         if self.low is not None and self.high is not None:
-            components = [Component(name="", low=self.low, high=self.high)]
+            own = self.own_floor
+            components = [_component("", self.low, self.high, self.hard, own_floor=own)]
         same = self.model_dump(
             include=set(_SAME_FIELDS) - ({"choices"} if self.kind == "boolean" else set())
         )

@@ -11,7 +11,7 @@ from intop.errors import ResultMissingError, UsageError
 from intop.report.verdict import sentence
 from intop.run import prerequisites
 from intop.run.context import Context, Task
-from intop.stages.collected import required_space
+from intop.stages.collected import required_space, why_gone
 
 
 def deployments(
@@ -105,8 +105,15 @@ def _changes(
     if gone := configuration.values.keys() - parameters.keys():
         raise UsageError(
             f"{task.title}: the verdict is about {', '.join(sorted(gone))}, which the study no "
-            f"longer tunes. In [study], put parameters, catalogue and max_risk back as they were"
+            f"longer tunes ({why_gone(task, gone)}). In [study], put parameters, catalogue and "
+            "max_risk back as they were"
         )
+    for key, value in configuration.values.items():
+        if beyond := parameters[key].beyond(value):
+            raise UsageError(
+                f"{task.title}: the verdict is about {key} = {value}, and {beyond}, a bound beyond "
+                "which a host can be hurt. Nothing of it is deployed: tune again"
+            )
     contributions: Mapping[str, Contribution] = {
         key: c for c in (found.contributions if found else ()) for key in c.keys
     }

@@ -123,7 +123,8 @@ def host_plan(
             planned_key(
                 change,
                 _value(probe.readings.get(change.key, MISSING)),
-                _obstacle(change, parameters, probe) or (left_out or {}).get(change.key, ""),
+                _obstacle(change, parameters, probe, before.get(change.key))
+                or (left_out or {}).get(change.key, ""),
                 persistent,
                 file,
                 before.get(change.key),
@@ -168,9 +169,11 @@ def _value(reading: Reading) -> str | None:
     return reading.value if reading.has_value else None
 
 
-def _obstacle(change: Change, parameters: Mapping[str, Parameter], probe: Probe) -> str:
+def _obstacle(
+    change: Change, parameters: Mapping[str, Parameter], probe: Probe, own: str | None
+) -> str:
     if change.key in parameters:
-        return why_not_set(parameters[change.key], change.value, probe)
+        return why_not_set(parameters[change.key], change.value, probe, own)
     # It is no longer in the catalogue.
     reading = probe.readings.get(change.key, MISSING)
     if reading.access == "writable":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from intop.domain.configuration import Configuration
-from intop.domain.parameter import Parameter, denied, normalised
+from intop.domain.parameter import Parameter, denied, is_integer, normalised
 from intop.domain.probing import Probed
 
 HOST = "default"
@@ -64,8 +64,8 @@ def fitted(
 ) -> Fitted:
     """The baseline as this host can take it; `former` says what became of keys of old.
 
-    A value outside of the catalogue's range stays, unless the kernel was found to refuse it: that
-    range is for searching.
+    A value outside of the catalogue's range stays, unless it is beyond a hard bound, or the kernel
+    was found to refuse it: that range is for searching.
     """
     offered = {p.key: p for p in probed.space.parameters}
     values: dict[str, str] = {}
@@ -97,7 +97,7 @@ def fitted(
 
 def _canonical(text: str) -> str:
     """As the kernel prints it: a value must read back as it was written."""
-    return " ".join(str(int(p)) if _is_integer(p) else p for p in text.split())
+    return " ".join(str(int(p)) if is_integer(p) else p for p in text.split())
 
 
 def _problem(parameter: Parameter, value: str) -> str:
@@ -106,10 +106,7 @@ def _problem(parameter: Parameter, value: str) -> str:
         offered = ", ".join(parameter.choices)
         return "" if value in parameter.choices else f"not offered: {value!r} is none of {offered}"
     parts = value.split()
-    if len(parts) == len(parameter.components) and all(_is_integer(p) for p in parts):
-        return ""
-    return f"malformed: {value!r} is not {len(parameter.components)} whole number(s)"
-
-
-def _is_integer(text: str) -> bool:
-    return text.isascii() and text.removeprefix("-").isdigit()
+    if len(parts) != len(parameter.components) or not all(map(is_integer, parts)):
+        return f"malformed: {value!r} is not {len(parameter.components)} whole number(s)"
+    beyond = parameter.beyond(value)
+    return f"beyond a hard bound: {beyond}" if beyond else ""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
-from intop.domain.parameter import Risk
+from intop.domain.parameter import Risk, barred
 from intop.domain.rate_sweep import RateSweep
 from intop.domain.verdict import Verdict
 
@@ -19,7 +19,8 @@ class Change:
 
     `value` as sysctl takes it, `default` what the campaign's hosts had. `contribution` is what was
     measured of the change that the key is part of, None where the winner was not explained.
-    `mechanism`, `risk` and `document` are the catalogue's.
+    `mechanism`, `risk` and `document` are the catalogue's. Raises ValueError for a key that may not
+    be tuned, wherever it comes from.
     """
 
     key: str
@@ -29,6 +30,10 @@ class Change:
     mechanism: str
     risk: Risk
     document: str
+
+    def __post_init__(self) -> None:
+        if why := barred(self.key):
+            raise ValueError(f"{self.key} is {why}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,26 @@ Scope = Literal["namespace", "machine"]
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
+ALLOWED: tuple[str, ...] = (
+    *("net.core.*", "net.unix.max_dgram_qlen", "net.netfilter.nf_conntrack_*"),
+    *("net.ipv4.tcp_*", "net.ipv4.udp_*", "net.ipv4.fib_multipath_*", "net.ipv6.fib_multipath_*"),
+    *("net.ipv4.ip_local_port_range", "net.ipv4.ip_autobind_reuse", "net.ipv4.ip_early_demux"),
+    *("net.ipv4.ip_no_pmtu_disc", "net.ipv4.ip_default_ttl"),
+    *("net.ipv4.route.gc_*", "net.ipv4.route.min_*", "net.ipv4.route.mtu_expires"),
+    *("net.ipv6.route.gc_*", "net.ipv6.route.min_*", "net.ipv6.route.mtu_expires"),
+    *("net.ipv6.auto_flowlabels", "net.ipv6.flowlabel_*"),
+    *("net.ipv4.neigh.*", "net.ipv6.neigh.*"),
+    *("vm.dirty*", "vm.watermark_*", "vm.compaction_*", "vm.overcommit_*", "vm.percpu_pagelist_*"),
+    *("vm.swappiness", "vm.vfs_cache_pressure", "vm.min_free_kbytes", "vm.extfrag_threshold"),
+    *("vm.compact_unevictable_allowed", "vm.defrag_mode"),
+    *("vm.zone_reclaim_mode", "vm.min_slab_ratio", "vm.min_unmapped_ratio"),
+    *("vm.page-cluster", "vm.page_lock_unfairness", "vm.stat_interval", "vm.numa_stat"),
+    *("fs.file-max", "fs.nr_open", "fs.aio-max-nr", "fs.epoll.*", "fs.dentry-negative"),
+    *("kernel.sched_*", "kernel.numa_balancing*", "kernel.timer_migration"),
+    "kernel.nmi_watchdog",
+)
+"""Keys (glob patterns) that a space may have at all. What a kernel adds later is not among them."""
+
 DENIED: dict[str, str] = {
     "kernel.randomize_va_space": "address space randomisation protects every process",
     "kernel.kptr_restrict": "hides kernel addresses from attackers",
@@ -30,12 +50,49 @@ DENIED: dict[str, str] = {
     "kernel.hotplug": "runs a program of one's choice as root",
     "kernel.poweroff_cmd": "runs a program of one's choice as root",
     "fs.binfmt_misc.*": "runs a program of one's choice in place of another",
+    "kernel.usermodehelper.*": "decides which programs the kernel runs as root, and with what",
     "kernel.panic*": "decides whether the machine survives a fault",
+    "kernel.*_panic": "decides whether the machine survives a fault",
+    "kernel.*_all_cpu_backtrace": "stops all processors to print what they do",
+    "kernel.oops_limit": "decides whether the machine survives a fault",
+    "kernel.warn_limit": "decides whether the machine survives a fault",
+    "kernel.io_uring_disabled": "keeps users away from the kernel's less tested parts",
+    "kernel.io_uring_group": "keeps users away from the kernel's less tested parts",
+    "kernel.pid_max": "without room for another process nobody can log in",
+    "kernel.threads-max": "without room for another process nobody can log in",
+    "kernel.sched_rt_*": "without it one process of real time can hang the machine",
+    "kernel.sched_deadline_*": "lets processes of real time take whole processors",
+    "user.max_*": "without room for another namespace containers and services don't start",
+    "dev.tty.*": "lets users load drivers, and type into others' terminals",
     "fs.suid_dumpable": "leaks the memory of privileged programs",
     "fs.protected_*": "closes link attacks in shared folders",
     "vm.mmap_min_addr": "protects against null pointer exploits",
+    "vm.nr_hugepages*": "takes memory from all programs at once, and may not give it back",
+    "vm.nr_overcommit_hugepages": "lets huge pages take memory from all programs",
+    "vm.unprivileged_userfaultfd": "helps exploits to win races against the kernel",
     "vm.panic_on_oom": "decides whether the machine survives a shortage of memory",
     "net.core.bpf_jit_harden": "hardens the kernel against code injection",
+    "net.core.bpf_jit_*": "hardens the kernel against code injection",
+    "net.*.tcp_fastopen_key": "is a secret, and who reads it can forge connections",
+    "net.*.stable_secret": "is a secret, and decides the host's addresses",
+    "net.*.tcp_challenge_ack_limit": "limits attacks that guess sequence numbers",
+    "net.*.tcp_md5sig*": "decides which connections are authenticated",
+    "net.*_l3mdev_accept": "lets services answer in networks that they are kept out of",
+    "net.*.tcp_fwmark_accept": "lets clients choose the route of answers",
+    "net.*.tcp_allowed_congestion_control": "widens what all users may choose, and stays so",
+    "net.*.ip_unprivileged_port_start": "lets any user take the ports of services",
+    "net.*.ip_nonlocal_bind": "lets services use addresses of other hosts",
+    "net.*.disable_policy": "lets packets pass that IPsec would refuse",
+    "net.*.disable_xfrm": "sends packets without encryption that IPsec would encrypt",
+    "net.core.xfrm_*": "decides what becomes of packets that IPsec would encrypt",
+    "net.bridge.*": "decides whether a firewall sees the packets of containers",
+    "net.netfilter.nf_conntrack_helper": "opens ports in a firewall as clients ask for it",
+    "net.netfilter.nf_conntrack_*_loose": "lets a firewall take strange packets for known ones",
+    "net.netfilter.nf_conntrack_*_be_liberal": "lets a firewall take forged packets for known ones",
+    "net.netfilter.nf_conntrack_*_ignore_invalid_rst": "lets a firewall take forged resets",
+    "net.netfilter.nf_conntrack_log_*": "hides signs of an attack, or floods the log",
+    "net.netfilter.nf_log*": "hides signs of an attack, or floods the log",
+    "net.ipv6.*.mtu": "cuts a host off whose network has another packet size",
     "net.ipv4.ip_forward": "turns the host into a router",
     "net.ipv4.tcp_syncookies": "without it a SYN flood takes the host down",
     "net.ipv4.icmp_echo_ignore_*": "changes how the host answers the network's diagnosis",
@@ -72,24 +129,54 @@ def zeroed(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def denied(key: str) -> str | None:
-    """Why `key` must not be tuned, or None when it may be."""
+    """Why `key` must not be tuned, or None when no pattern of the deny list matches."""
     for pattern, reason in DENIED.items():
         if fnmatchcase(key, pattern):
             return reason
     return None
 
 
+def barred(key: str) -> str:
+    """Why `key` can't be tuned, such as `on the deny list: ...`; "" when it may be.
+
+    Whatever a key comes from, a catalogue or a plan, is asked this.
+    """
+    if reason := denied(key):
+        return f"on the deny list: {reason}"
+    if not any(fnmatchcase(key, pattern) for pattern in ALLOWED):
+        return "not on the list of keys that may be tuned"
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """One number of a parameter: `low` and `high` are the kernel's values, both included."""
+    """One number of a parameter: `low` and `high` are the kernel's values, both included.
+
+    That is the range of searches. Beyond `floor` and `ceiling`, the hard bounds, a value can hurt
+    the host, whoever recommends it; None where there is no such bound. With `own_floor` a host's
+    own value is one, too.
+    """
 
     name: str
     low: int
     high: int
+    floor: int | None = None
+    ceiling: int | None = None
+    own_floor: bool = False
 
     def __post_init__(self) -> None:
         if self.low >= self.high:
             raise ValueError(f"low must be below high, got {self.low} and {self.high}")
+        if self.beyond(self.low) or self.beyond(self.high):
+            raise ValueError(f"the range leaves its hard bounds, {self.floor} to {self.ceiling}")
+
+    def beyond(self, number: int) -> str:
+        """Which hard bound a number is beyond, such as `below 1024`, or ""."""
+        if self.floor is not None and number < self.floor:
+            return f"below {self.floor}"
+        if self.ceiling is not None and number > self.ceiling:
+            return f"above {self.ceiling}"
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +234,18 @@ class Parameter:
     def is_numeric(self) -> bool:
         """Whether values are numbers on a scale, rather than names."""
         return self.kind in ("integer", "vector")
+
+    def beyond(self, value: str) -> str:
+        """Which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
+        for part, component in zip(value.split(), self.components, strict=False):
+            if is_integer(part) and (found := component.beyond(int(part))):
+                return f"{part} is {found}"
+        return ""
+
+
+def is_integer(text: str) -> bool:
+    """Whether this is a whole number in decimal digits."""
+    return text.isascii() and text.removeprefix("-").isdigit()
 
 
 _BLANKS = re.compile(r"[ \t\n]+")

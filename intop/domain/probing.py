@@ -148,7 +148,9 @@ def _without_room(
         if any(column.name in order.columns for column in parameter_columns(p))
     ]
     try:
-        Space(tuple(partners), (order,), defaults)
+        # Each by itself, too: the others may not be among those that are chosen later.
+        for parameters in (tuple(partners), *((p,) for p in partners)):
+            Space(parameters, (order,), defaults)
     except ValueError:
         reason = f"this host has no room for {' <= '.join(order.columns)}"
         return {p.key: reason for p in partners}
@@ -218,14 +220,28 @@ def _fitted_everywhere(parameter: Parameter, probe: Probe) -> Parameter | str:
 
 
 def _in_common(one: Parameter, other: Parameter, name: str) -> Parameter | str:
-    """What two replicas allow; their ranges begin alike, and end where memory does."""
+    """What two replicas allow: the part of their ranges that both have."""
     if one.is_numeric:
-        pairs = zip(one.components, other.components, strict=True)
-        return replace(one, components=tuple(min(p, key=lambda c: c.high) for p in pairs))
+        pairs = list(zip(one.components, other.components, strict=True))
+        if any(max(a.low, b.low) >= min(a.high, b.high) for a, b in pairs):
+            return f"not on all replicas: with {name} there is no range left"
+        return replace(one, components=tuple(_overlap(a, b) for a, b in pairs))
     choices = tuple(c for c in one.choices if c in other.choices)
     if len(choices) < 2:
         return f"not on all replicas: with {name} there is no choice left"
     return replace(one, choices=choices)
+
+
+def _overlap(one: Component, other: Component) -> Component:
+    floors = [c.floor for c in (one, other) if c.floor is not None]
+    ceilings = [c.ceiling for c in (one, other) if c.ceiling is not None]
+    return replace(
+        one,
+        low=max(one.low, other.low),
+        high=min(one.high, other.high),
+        floor=max(floors, default=None),
+        ceiling=min(ceilings, default=None),
+    )
 
 
 def _choice_sources(parameter: Parameter) -> tuple[str | None, str | None]:
@@ -243,12 +259,16 @@ def _fitted(
         parts = reading.value.split(" ")
         if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
             return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
-        return _within_memory(parameter, facts)
+        within = _within_memory(parameter, facts)
+        return within if isinstance(within, str) else _above_own(within, reading.value)
     return _available(parameter, facts, readings, reading.value)
 
 
-def why_not_set(parameter: Parameter, value: str, probe: Probe) -> str:
-    """Why a host can't be given a value of a parameter, one that others have; "" where it can."""
+def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None = None) -> str:
+    """Why a host can't be given a value of a parameter, one that others have; "" where it can.
+
+    `own` is the host's own value where it has another one now, None where it has its own.
+    """
     if why := _barred(parameter, probe.facts, probe.readings.get(parameter.key, MISSING)):
         return why
     if not parameter.is_numeric:
@@ -262,7 +282,14 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe) -> str:
         if _is_integer(part) and int(part) > component.high:
             limit = f"{component.high} {parameter.unit}".rstrip()
             return f"beyond what is tried on a host of its memory, at most {limit}"
-    return ""
+    bounded: Parameter | str = fitted
+    held = probe.readings.get(parameter.key, MISSING).value if own is None else own
+    if value != held and len(parts := held.split()) == len(fitted.components):
+        bounded = _above_own(fitted, held) if all(map(_is_integer, parts)) else fitted
+    if isinstance(bounded, str):
+        return bounded
+    beyond = bounded.beyond(value)
+    return f"{beyond}, which can hurt the host" if beyond else ""
 
 
 def _barred(parameter: Parameter, facts: HostFacts, reading: Reading) -> str:
@@ -306,6 +333,20 @@ def _is_integer(text: str) -> bool:
     return re.fullmatch(r"-?[0-9]{1,20}", text) is not None
 
 
+def _above_own(parameter: Parameter, own: str) -> Parameter | str:
+    """The parameter without what is below the host's own value, where a smaller one can hurt."""
+    components: list[Component] = []
+    for component, number in zip(parameter.components, map(int, own.split()), strict=True):
+        if not component.own_floor:
+            components.append(component)
+            continue
+        if number >= component.high:
+            return f"its value {number} is not below the range, and a smaller one can hurt"
+        floor = number if component.floor is None else max(component.floor, number)
+        components.append(replace(component, low=max(component.low, number), floor=floor))
+    return replace(parameter, components=tuple(components))
+
+
 def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:
     if parameter.ram_fraction is None:
         return parameter
@@ -315,7 +356,9 @@ def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:
     for component in parameter.components:
         if limit <= component.low:
             return f"the host's memory allows {limit} {parameter.unit}, below the whole range"
-        components.append(replace(component, high=min(component.high, limit)))
+        ceiling = limit if component.ceiling is None else min(component.ceiling, limit)
+        high = min(component.high, limit)
+        components.append(replace(component, high=high, ceiling=ceiling))
     return replace(parameter, components=tuple(components))
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from intop.domain.cluster import Cluster
@@ -14,6 +15,8 @@ LISTENING = "PATH=$PATH:/sbin:/usr/sbin; ss -Htlnp 2>/dev/null || echo unseen"
 
 _PROGRAM = re.compile(r'\("([^"]*)",pid=')
 LOOPBACK = ("127.", "::1", "localhost")
+EVERYWHERE = {4: ("0.0.0.0", "*"), 6: ("::", "*")}  # noqa: S104 (it is only looked for)
+"""By version of IP, what `ss` prints for all addresses; * is both versions."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,28 @@ def port_of(cluster: Cluster) -> int:
 def load_sockets(cluster: Cluster, sockets: Iterable[Sock]) -> list[Sock]:
     """The load balancer's sockets that listen on the URL's port.
 
-    One that only the host itself can reach is none, unless the URL is such an address.
+    One that only the host itself can reach is none, unless the URL is such an address. Where the
+    URL has an address, those that listen on it, or else on all of its kind, come before others: a
+    container's may stand beside nginx's. Where it is none of the host's, as behind another one
+    that passes it on, all are taken.
     """
-    is_own = (urlsplit(cluster.url).hostname or "").startswith(LOOPBACK)
-    return [
+    name = urlsplit(cluster.url).hostname or ""
+    is_own = name.startswith(LOOPBACK)
+    found = [
         s
         for s in sockets
         if s.state == "LISTEN"
         and s.local.endswith(f":{port_of(cluster)}")
         and (is_own or not s.local.startswith(LOOPBACK))
     ]
+    try:
+        everywhere = EVERYWHERE[ip_address(name).version]
+    except ValueError:
+        return found  # a name
+    for addresses in ((name,), everywhere):
+        if taken := [s for s in found if s.local.rpartition(":")[0] in addresses]:
+            return taken
+    return found
 
 
 def listening(host: Host, cluster: Cluster) -> list[Sock] | None:

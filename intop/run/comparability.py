@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
 from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.parameter import barred
 from intop.domain.probing import HostFacts, Probe, changes, space_of
 from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.errors import IncomparableError
@@ -84,26 +85,41 @@ def differences(
     """One line for each thing that is not as the campaign's trials were made, with both values."""
     trials = task.store.trials(task.subject)
     if not trials:
-        return []
+        return no_longer_tuned(task, probe)
     trials = [t for t in trials if t.planned.rate_rps is None] or trials
     last = next((t for t in reversed(trials) if not registry.stage(t.stage).prepares), trials[-1])
     if task.tries_durations or registry.stage(last.stage).prepares:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     found = last.conditions.differences(conditions, COMMON)
     found += nginx_changed(trials, conditions, replica)
-    study = task.context.study
-    catalogue = study.catalogue
     if before is not None:
         found += defaults_changed(task, before, probe)
+    return found + no_longer_tuned(task, probe)
+
+
+def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
+    """One line for each key that the campaign has planned to tune as this intop doesn't.
+
+    The catalogue may have changed, or what a host offers. What is measured and beyond today's
+    bounds is data as any other; what is still to be measured is not.
+    """
+    study = task.context.study
+    catalogue = study.catalogue
     # What the study itself leaves out by now is another matter.
     offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
-    offered = {p.key for one in (offer, probed_of(study, probe)) for p in one.space.parameters}
-    tuned = {key for t in trials for key in t.planned.configuration.values}
-    found += [
-        f"{key}: tuned against left out, {offer.refused.get(key, 'not in the catalogue')}"
-        for key in sorted(tuned - offered)
-    ]
-    return found
+    offered = {p.key: p for one in (probed_of(study, probe), offer) for p in one.space.parameters}
+    reasons = {**catalogue.former, **offer.refused}
+    found: dict[str, str] = {}
+    for place in task.store.places(task.subject):
+        for key, value in place.configuration.values.items():
+            if key in found:
+                continue
+            if (parameter := offered.get(key)) is None:
+                why = reasons.get(key) or barred(key) or "not in the catalogue"
+                found[key] = f"tuned against left out, {why}"
+            elif not place.is_done(study.budget.retries) and (beyond := parameter.beyond(value)):
+                found[key] = f"{value} planned, and {beyond}, which can hurt the host"
+    return [f"{key}: {told}" for key, told in sorted(found.items())]
 
 
 def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str) -> list[str]:

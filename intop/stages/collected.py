@@ -1,8 +1,10 @@
 """What was collected, as models learn from it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from intop.domain.parameter import barred
 from intop.domain.performance import performance
+from intop.domain.probing import Probed
 from intop.domain.replicates import Measured, by_configuration
 from intop.domain.space import Space
 from intop.domain.trial import Trial
@@ -25,12 +27,22 @@ def samples_of(space: Space, measured: Sequence[Measured]) -> Samples:
 
 
 def collected_space(task: Task) -> Space:
-    """The space that the collected configurations fill. Raises ResultMissingError."""
+    """The space that the collected configurations fill.
+
+    Raises ResultMissingError, and UsageError where this intop leaves one of their keys out.
+    """
     plan = task.store.plan(task.subject, "collect")
     varied = {key for planned in plan for key in planned.configuration.values}
     if not varied:
         raise prerequisites.missing(task, "nothing is collected yet", "collect")
-    return required_space(task).restricted(varied)
+    probed = required_probed(task)
+    if gone := sorted(varied - {p.key for p in probed.space.parameters}):
+        raise UsageError(
+            f"{task.title}: this campaign has collected what is not tuned any more "
+            f"({why_gone(task, gone)}). Put parameters, catalogue and max_risk in [study] back as "
+            "they were, or begin anew: intop tune --new"
+        )
+    return probed.space.restricted(varied)
 
 
 def collected_trials(task: Task) -> list[Trial]:
@@ -82,10 +94,24 @@ def tails_of(trials: Sequence[Trial]) -> list[Measured]:
 
 def required_space(task: Task) -> Space:
     """The space that was probed. Raises ResultMissingError before any stage has measured."""
+    return required_probed(task).space
+
+
+def required_probed(task: Task) -> Probed:
+    """The same with what is left out of it. Raises ResultMissingError as `required_space` does."""
     probed = stored_probed(task)
     if probed is None:
         raise prerequisites.missing(task, "nothing is measured yet", "screen")
-    return probed.space
+    return probed
+
+
+def why_gone(task: Task, keys: Iterable[str]) -> str:
+    """Why keys of a campaign are not in its space by now, in words."""
+    reasons = {**task.context.study.catalogue.former, **required_probed(task).refused}
+    return "; ".join(
+        f"{key}: {reasons.get(key) or barred(key) or 'not in the catalogue'}"
+        for key in sorted(keys)
+    )
 
 
 def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:

@@ -1,11 +1,12 @@
 """Opening a store: looked at before anything is written to it, then brought up to date."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -31,9 +32,7 @@ def opened(url: str) -> Iterator[Store]:
     Nothing is written before it is clear that the database is a store. Raises UsageError when it
     can't be opened, belongs to another program, or was made by a later intop.
     """
-    if _is_there(url):
-        with _connected(url, reads_only=True) as engine, _asked(engine, url) as connection:
-            _version(connection, url)
+    _looked_at(url)
     with _connected(url) as engine:
         with _asked(engine, url) as connection:
             if connection.dialect.name == "sqlite":
@@ -52,18 +51,16 @@ def opened_to_read(url: str) -> Iterator[Store | None]:
     Others may write meanwhile. Raises UsageError when it can't be opened, belongs to another
     program, or another version of intop has made it.
     """
-    if not _is_there(url):
+    if not (found := _looked_at(url)):
         yield None
         return
-    with _connected(url, reads_only=True) as engine:
-        with _asked(engine, url) as connection:
-            found = _version(connection, url)
+    with _connected(url, _to_read) as engine:
         if found == BEFORE_MIGRATIONS or found in KNOWN[:-1]:
             raise UsageError(
                 f"the store {_shown(url)} was made by an earlier intop: any stage brings it up to "
                 f"date; this command only reads it"
             )
-        yield Store(engine) if found else None
+        yield Store(engine)
 
 
 def is_begun(url: str) -> bool:
@@ -71,10 +68,18 @@ def is_begun(url: str) -> bool:
 
     Raises UsageError where `opened` does.
     """
+    return bool(_looked_at(url))
+
+
+def _looked_at(url: str) -> str:
+    """What `_version` finds, "" where there is no database yet. No byte of any file changes.
+
+    Raises what `_version` does.
+    """
     if not _is_there(url):
-        return False
-    with _connected(url, reads_only=True) as engine, _asked(engine, url) as connection:
-        return bool(_version(connection, url))
+        return ""
+    with _connected(url, _to_look) as engine, _asked(engine, url) as connection:
+        return _version(connection, url)
 
 
 def _is_there(url: str) -> bool:
@@ -85,13 +90,27 @@ def _is_there(url: str) -> bool:
         parsed = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
         return False  # which opening it says, without its password
-    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").is_file()
+    path = _file_of(parsed)
+    return parsed.get_backend_name() != "sqlite" or (path is not None and path.is_file())
+
+
+def _file_of(url: sa.URL) -> Path | None:
+    """The file of an SQLite URL, None for a database in memory."""
+    name = url.database or ""
+    if name.startswith("file:") and url.query.get("uri"):
+        # As SQLite reads it: file:x, file:/x and file:///x, with %20 and its like.
+        name = unquote(name.removeprefix("file:"))
+        name = name.removeprefix("//") if name.startswith("///") else name
+    return Path(name) if name not in ("", ":memory:") else None
 
 
 @contextmanager
-def _connected(url: str, *, reads_only: bool = False) -> Iterator[sa.Engine]:
-    """An engine for as long as it is used. Raises IntopError for what fails then."""
-    engine = _engine(url, reads_only=reads_only)
+def _connected(url: str, to_read: Callable[[Path], sa.URL] | None = None) -> Iterator[sa.Engine]:
+    """An engine for as long as it is used. Raises IntopError for what fails then.
+
+    `to_read` makes the URL by which an SQLite file is read only.
+    """
+    engine = _engine(url, to_read)
     try:
         yield engine
     except SQLAlchemyError as error:
@@ -177,7 +196,7 @@ def _migrate(connection: sa.Connection) -> None:
         command.upgrade(config, "head")
 
 
-def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
+def _engine(url: str, to_read: Callable[[Path], sa.URL] | None) -> sa.Engine:
     if "://" not in url:
         folder = Path(url).expanduser().absolute().parent
         if not folder.is_dir():
@@ -189,8 +208,8 @@ def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
             if "://" in url
             else sa.URL.create("sqlite", database=str(Path(url).expanduser()))
         )
-        if reads_only and parsed.get_backend_name() == "sqlite" and parsed.database:
-            parsed = _to_read(Path(parsed.database))
+        if to_read and parsed.get_backend_name() == "sqlite" and (path := _file_of(parsed)):
+            parsed = to_read(path)
     except (SQLAlchemyError, ValueError):
         # Not shown: what can't be taken apart may have a password anywhere.
         raise UsageError(
@@ -201,8 +220,21 @@ def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
         raise UsageError(f"{_shown(url)} is no store: {error}") from error
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _patient if reads_only else _careful)
+        sa.event.listen(engine, "connect", _patient if to_read else _careful)
     return engine
+
+
+def _to_look(path: Path) -> sa.URL:
+    """The URL that opens an SQLite file to see whose it is.
+
+    A journal is left by a program that was killed, or is at work: SQLite would give the file back
+    by it, which is for that program to do. What its tables are called is seen without.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and journal.stat().st_size:
+        query = {"uri": "true", "mode": "ro", "immutable": "1"}
+        return sa.URL.create("sqlite", database=path.absolute().as_uri(), query=query)
+    return _to_read(path)
 
 
 def _to_read(path: Path) -> sa.URL:

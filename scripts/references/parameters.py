@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from intop.config.catalogue import Catalogue, load_catalogue
-from intop.domain.parameter import DENIED, Parameter
+from intop.domain.parameter import ALLOWED, DENIED, Component, Parameter
 from intop.domain.presence import Presence
 from intop.domain.space import Constraint, Exclusion, Order
 from scripts.references.markdown import MADE, table
@@ -27,9 +27,10 @@ def document(path: Path) -> str:
         "## What must hold between them\n",
         table(["", "why"], ([_rule(c), c.why] for c in catalogue.constraints)),
         "## What is never tuned\n",
-        "This list is code (`intop/domain/parameter.py`), so that no file can shorten it.\n",
+        _never(),
         table(["keys", "why"], ([f"`{key}`", why] for key, why in DENIED.items())),
         "## Keys that published sets of values still name\n",
+        "And keys that a trial can't show, so that they are not offered.\n",
         table(["key", ""], ([f"`{key}`", why] for key, why in catalogue.former.items())),
     ]
     return "\n".join(parts)
@@ -48,12 +49,25 @@ the highest risk to tune (the default is medium). `intop doctor` lists the param
 hosts offer, and why they do not offer the others.
 
 - **values**: the range to search, on a linear or a logarithmic scale. If a share of the host's
-  memory is given and is smaller than the upper end, it is the upper end.
+  memory is given and is smaller than the upper end, it is the upper end. **Bold** ends are hard
+  bounds, and so is a share of the memory: beyond them a value can hurt the host, so baselines and
+  plans keep to them, too. With "own value or more" so is the host's own value.
 - **scope**: in a recent kernel (6.x). A host that is only a namespace does not offer keys of the
   whole machine.
 - **kernels**: mainline versions, as far as known. They explain why a key is missing.
   Distributions add keys to older kernels.
 - **document**: a file in the kernel's source.
+"""
+
+
+def _never() -> str:
+    allowed = ", ".join(f"`{pattern}`" for pattern in ALLOWED)
+    return f"""\
+Only keys of these patterns can be tuned: {allowed}.
+
+Of them, none of the following, each with its reason. Both lists are code
+(`intop/domain/parameter.py`), so that no file can change them: no catalogue, baseline, plan or
+stored campaign.
 """
 
 
@@ -87,10 +101,19 @@ def _row(parameter: Parameter) -> list[str]:
 def _values(parameter: Parameter) -> str:
     if not parameter.is_numeric:
         return ", ".join(parameter.choices)
-    ranges = [f"{c.name} {c.low:,} to {c.high:,}".strip() for c in parameter.components]
+    ranges = [f"{c.name} {_ends(c)}".strip() for c in parameter.components]
     part = parameter.ram_fraction
     memory = f", at most {part:.2g} of the memory" if part is not None else ""
     return f"{'; '.join(ranges)}, {parameter.scale}{memory}"
+
+
+def _ends(component: Component) -> str:
+    low, high = f"{component.low:,}", f"{component.high:,}"
+    if component.floor is not None:
+        low = f"**{low}**"
+    if component.ceiling is not None:
+        high = f"**{high}**"
+    return f"{low} to {high}{' (own value or more)' if component.own_floor else ''}"
 
 
 def _kernels(presence: Presence) -> str:

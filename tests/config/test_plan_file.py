@@ -87,6 +87,20 @@ def test_what_is_no_plan_of_ours_is_refused(
         read_plan(path)
 
 
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("kernel.pid_max", "on the deny list: without room for another process nobody can log in"),
+        ("net.ipv4.tcp_fastopen_key", "on the deny list: is a secret"),
+        ("kernel.new_in_7_0", "not on the list of keys that may be tuned"),
+    ],
+)
+def test_a_key_that_may_not_be_tuned_is_refused(path: Path, key: str, why: str) -> None:
+    path.write_text(path.read_text().replace(DEPLOYMENT.changes[0].key, key))
+    with pytest.raises(UsageError, match=rf"deployment\.changes\.0: .*{key} is {why}"):
+        read_plan(path)
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"[sysctl]\na = 1"])
 def test_what_is_damaged_is_refused(path: Path, data: bytes) -> None:
     path.write_bytes(data)

@@ -122,7 +122,10 @@ def test_a_folder_that_cannot_be_written_is_found_without_writing(host: Namespac
 
 def test_a_key_that_a_host_does_not_have_is_impossible(host: NamespaceHost) -> None:
     key = "net.core.netdev_max_backlog"
-    changes = (replace(DEPLOYMENT.changes[0], key=key), replace(DEPLOYMENT.changes[0], key="a.b"))
+    changes = (
+        replace(DEPLOYMENT.changes[0], key=key),
+        replace(DEPLOYMENT.changes[0], key="net.core.nosuch"),
+    )
     deployment = replace(NATIVE, changes=changes)
     known, unknown = planned(host, changes=deployment.changes).keys
     assert ("impossible", None) == (known.outcome, known.now)
@@ -307,6 +310,24 @@ def judged(testbed: FakeTestbed, verdict: Any = VERDICT) -> None:
 
 def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
     with pytest.raises(ResultMissingError, match="x86: no verdict yet: intop tune --arch x86"):
+        plan(context)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("net.ipv4.ip_local_port_range", "2000 60000", "2000 60000, and 2000 is below 32768"),
+        ("net.core.default_qdisc", "fq", "longer tunes .net.core.default_qdisc: not offered"),
+        ("kernel.pid_max", "400", "longer tunes .kernel.pid_max: on the deny list"),
+    ],
+)
+def test_a_stored_winner_that_can_hurt_a_host_does_not_leave_the_campaign(
+    testbed: FakeTestbed, context: Context, key: str, value: str, words: str
+) -> None:
+    judged(testbed, replace(VERDICT, configuration=Configuration({key: value})))
+    own = {key: "32768 60999" if " " in value else "1"}
+    testbed.task.store.put(testbed.task.subject, probe_of(own))
+    with pytest.raises(UsageError, match=words):
         plan(context)
 
 

@@ -28,6 +28,9 @@ HAS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_available_congestion_control": "reno cubic",
     "net.core.netdev_max_backlog": "1000",
+    "net.core.rmem_max": "212992",
+    "net.ipv4.ip_local_port_range": "32768 60999",
+    "fs.aio-max-nr": "1048576",
     "fs.file-max": "100000",
 }
 
@@ -61,6 +64,12 @@ def test_a_baseline_may_leave_the_range_of_the_search() -> None:
     assert {"net.core.somaxconn": str(beyond)} == found.configuration.values
 
 
+def test_no_baseline_lowers_what_the_host_needs_as_it_is() -> None:
+    found = fit(**{"fs__aio-max-nr": "65536"})
+    assert {"fs.aio-max-nr": "beyond a hard bound: 65536 is below 1048576"} == found.left_out
+    assert {"fs.aio-max-nr": "2000000"} == fit(**{"fs__aio-max-nr": "2000000"}).configuration.values
+
+
 def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
     found = fit(net__core__somaxconn="4096", net__ipv4__tcp_sack="1")
     assert found.configuration.is_default
@@ -75,6 +84,9 @@ def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
         ("net.ipv4.tcp_tw_recycle", "1", "no kernel has it since 4.12"),
         ("kernel.printk", "4 4 1 7", "not in the catalogue"),
         ("net.ipv4.tcp_ecn", "0", "this kernel doesn't have it"),
+        ("net.ipv4.ip_local_port_range", "1024 65535", "beyond a hard bound: 1024 is below 32768"),
+        ("net.core.rmem_max", "900000000000", "beyond a hard bound: 900000000000 is above "),
+        ("net.core.default_qdisc", "fq", "not offered: interfaces keep the queueing discipline"),
         ("fs.file-max", "5000000", "its risk is high: max_risk in [study] is medium"),
         ("net.core.somaxconn", "7", "not taken by the kernel: '7' reads back as '4096'"),
         ("net.core.somaxconn", "many", "malformed: 'many' is not 1 whole number(s)"),

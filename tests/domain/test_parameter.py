@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from intop.domain.parameter import DENIED, Component, Parameter, denied, normalised
+from intop.domain.parameter import ALLOWED, DENIED, Component, Parameter, barred, denied, normalised
 
 SIZE = Component(name="", low=1, high=9)
 
@@ -70,10 +70,67 @@ def test_every_denied_pattern_has_a_reason_and_refuses_what_it_stands_for(patter
 
 
 @pytest.mark.parametrize(
-    "key", ["net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness", "kernel.pid_max"]
+    "key",
+    [
+        *("kernel.hung_task_panic", "kernel.softlockup_panic", "kernel.hardlockup_panic"),
+        *("kernel.unknown_nmi_panic", "kernel.max_rcu_stall_to_panic", "kernel.panic"),
+        *("kernel.oops_limit", "kernel.warn_limit", "kernel.usermodehelper.bset"),
+        *("kernel.io_uring_disabled", "kernel.io_uring_group", "vm.unprivileged_userfaultfd"),
+        *("user.max_user_namespaces", "user.max_net_namespaces", "dev.tty.ldisc_autoload"),
+        *("dev.tty.legacy_tiocsti", "kernel.pid_max", "kernel.threads-max", "vm.nr_hugepages"),
+        *("vm.nr_hugepages_mempolicy", "vm.nr_overcommit_hugepages", "net.ipv6.conf.all.mtu"),
+        *("net.ipv6.conf.eth0.mtu", "net.ipv4.ip_unprivileged_port_start"),
+        *("net.ipv4.conf.eth0.disable_policy", "net.ipv6.conf.all.disable_policy"),
+        *("net.ipv4.conf.all.disable_xfrm", "net.bridge.bridge-nf-call-iptables"),
+        *("net.netfilter.nf_conntrack_helper", "net.ipv4.tcp_challenge_ack_limit"),
+        *("net.ipv4.tcp_fastopen_key", "net.ipv6.conf.default.stable_secret"),
+        *("net.ipv4.tcp_l3mdev_accept", "net.ipv4.tcp_allowed_congestion_control"),
+        *("net.netfilter.nf_conntrack_tcp_loose", "kernel.sched_rt_runtime_us"),
+    ],
 )
-def test_other_keys_are_not_denied(key: str) -> None:
+def test_what_endangers_the_host_is_barred_with_a_reason(key: str) -> None:
+    assert (why := barred(key))
+    if key != "kernel.max_rcu_stall_to_panic":  # which no pattern names, and none allows
+        assert f"on the deny list: {denied(key)}" == why
+
+
+@pytest.mark.parametrize("key", ["net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness"])
+def test_other_keys_are_not_barred(key: str) -> None:
     assert denied(key) is None
+    assert "" == barred(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["kernel.new_in_7_0", "vm.drop_caches", "fs.mqueue.msg_max", "abi.vsyscall32", "sunrpc.x"],
+)
+def test_what_nobody_thought_of_is_barred_too(key: str) -> None:
+    assert denied(key) is None
+    assert "not on the list of keys that may be tuned" == barred(key)
+
+
+def test_no_pattern_allows_a_whole_branch_of_the_machine() -> None:
+    assert not {"*", "net.*", "net.ipv4.*", "vm.*", "kernel.*", "fs.*"} & set(ALLOWED)
+
+
+# Hard bounds --------------------------------------------------------------------------------------
+
+
+def test_a_value_beyond_a_hard_bound_is_named() -> None:
+    components = (Component(name="a", low=5, high=9, floor=5), Component(name="b", low=5, high=9))
+    one = parameter(kind="vector", components=components)
+    assert "" == one.beyond("5 1")
+    assert "4 is below 5" == one.beyond("4 99")
+    assert "10 is above 9" == parameter(
+        components=(Component(name="", low=1, high=9, ceiling=9),)
+    ).beyond("10")
+    # What is no number is for others to say.
+    assert "" == one.beyond("") == one.beyond("x y")
+
+
+def test_a_range_lies_within_its_hard_bounds() -> None:
+    with pytest.raises(ValueError, match="the range leaves its hard bounds, 5 to None"):
+        Component(name="", low=4, high=9, floor=5)
 
 
 # What fits together -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from intop.domain.probing import (
     other_values,
     space_of,
     tried_keys,
+    why_not_set,
 )
 from intop.domain.space import Constraint, Exclusion, Order
 from samples import FACTS
@@ -255,6 +256,76 @@ def test_a_range_beyond_the_memory_is_refused() -> None:
     assert {} == found.refused
     small = probed(big, facts=replace(FACTS, memory_bytes=1000 * MIB), tcp_mem="1024")
     assert {MEM: reason.replace("1048", "1024")} == small.refused
+
+
+def test_memory_is_a_hard_bound() -> None:
+    big = parameter(components=(Component(name="", low=16, high=1 << 40),), unit="KiB")
+    found = probed(replace(big, ram_fraction=0.5), somaxconn="128")
+    assert "" == only(found).beyond("100")
+    assert only(found).beyond(str(1 << 39))
+    assert "" == only(probed(big, somaxconn="128")).beyond(str(1 << 50))
+
+
+# The host's own value -----------------------------------------------------------------------------
+
+OWN = parameter(components=(Component(name="", low=16, high=65535, own_floor=True),))
+
+
+@pytest.mark.parametrize(("own", "low"), [("128", 128), ("16", 16), ("7", 16), ("65534", 65534)])
+def test_the_own_value_is_the_least_where_a_smaller_one_can_hurt(own: str, low: int) -> None:
+    (component,) = only(probed(OWN, somaxconn=own)).components
+    assert (low, 65535) == (component.low, component.high)
+    assert component.beyond(int(own) - 1)
+    assert not component.beyond(int(own))
+
+
+@pytest.mark.parametrize("own", ["65535", "9223372036854775807"])
+def test_a_range_below_the_own_value_is_refused(own: str) -> None:
+    found = probed(OWN, somaxconn=own)
+    reason = f"its value {own} is not below the range, and a smaller one can hurt"
+    assert {SOMAXCONN: reason} == found.refused
+
+
+def test_the_largest_own_value_bounds_the_ranges_of_all_replicas() -> None:
+    found = only(of_replicas(OWN, says(HAS), says(writable("4096")))).components[0]
+    assert (4096, 65535, 4096) == (found.low, found.high, found.floor)
+    small = replace(OWN, ram_fraction=0.5, unit="KiB")
+    facts = replace(FACTS, memory_bytes=1 * MIB)
+    refused = of_replicas(small, says(writable("4096")), says(HAS, facts)).refused
+    assert {SOMAXCONN: "not on all replicas: with lb-2 there is no range left"} == refused
+
+
+@pytest.mark.parametrize(
+    ("value", "now", "own", "why"),
+    [
+        ("200", "128", None, ""),
+        ("128", "128", None, ""),
+        ("100", "128", None, "100 is below 128, which can hurt the host"),
+        # What an earlier apply has left is not the host's own.
+        ("200", "4096", "128", ""),
+        ("100", "4096", "128", "100 is below 128, which can hurt the host"),
+        (
+            "200",
+            "70000",
+            None,
+            "its value 70000 is not below the range, and a smaller one can hurt",
+        ),
+        ("200", "odd", None, ""),
+    ],
+)
+def test_a_host_is_not_given_less_than_its_own_value(
+    value: str, now: str, own: str | None, why: str
+) -> None:
+    assert why == why_not_set(OWN, value, says(writable(now)), own)
+
+
+def test_own_values_out_of_order_leave_both_out() -> None:
+    """Either could be chosen without the other, whose own value it then has to go with."""
+    one, other = (replace(OWN, key=f"net.core.{name}") for name in "ab")
+    order = Order(columns=(one.key, other.key))
+    found = probed(one, other, constraints=(order,), a="4096", b="1024")
+    assert {one.key, other.key} == found.refused.keys()
+    assert {} == probed(one, other, constraints=(order,), a="1024", b="4096").refused
 
 
 # Partners -----------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 from faults.sites import COLLECT, PROMISED_S, Site, ended, message, site
 
 FIN = "net.ipv4.tcp_fin_timeout"
-PORTS = "net.ipv4.ping_group_range"
+RETRIES = "net.ipv4.tcp_retries2"
 RTO = "net.ipv4.tcp_rto_max_ms"
-TAG = "net.ipv4.conf.gone0.tag"
+GONE = "net.ipv4.neigh.gone0.ucast_solicit"
 
 COMMON = """
 unit = ""
@@ -30,14 +30,14 @@ low = {low}
 high = {high}
 scale = "linear"
 """
-CLIPPED = f"""
+OCTAL = ", ".join(f'"0{number:o}"' for number in range(16, 256))
+SPELLED = f"""
 [[parameter]]
-key = "{PORTS}"
-kind = "vector"
-scale = "linear"
-components = [{{ name = "low", low = 100, high = 200 }}, {{ name = "high", low = 1, high = 50 }}]
+key = "{RETRIES}"
+kind = "choice"
+choices = [{OCTAL}, "15"]
 {COMMON}"""
-"""A range that ends before it begins: the kernel takes it, and makes it 1 0."""
+"""The kernel takes them, and spells them otherwise: 020 reads back as 16."""
 
 
 def integer(key: str, low: int, high: int) -> str:
@@ -57,10 +57,10 @@ def place(tmp_path: Path) -> Iterator[Site]:
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [
-        (CLIPPED, rf"{PORTS} was set to '1\d\d \d+' and reads back as '1 0'"),
+        (SPELLED, rf"{RETRIES} was set to '0[0-7]+' and reads back as '[1-9]\d+'"),
         (integer(RTO, 200_000, 300_000), rf"{RTO} was set to '\d+' and reads back as '120000'"),
     ],
-    ids=["clipped", "refused"],
+    ids=["made into another", "refused"],
 )
 def test_a_value_that_the_kernel_does_not_take(place: Site, parameter: str, words: str) -> None:
     place.write_file(catalogue=catalogue(parameter))
@@ -84,7 +84,7 @@ def test_a_value_that_the_kernel_does_not_take(place: Site, parameter: str, word
 def interface(place: Site) -> None:
     """A host with a key that can go away."""
     place.inside("lb", "ip link add gone0 type veth peer name gone1")
-    place.write_file(lease_s=30, catalogue=catalogue(integer(TAG, 1, 100)))
+    place.write_file(lease_s=30, catalogue=catalogue(integer(GONE, 1, 100)))
 
 
 def remove(place: Site) -> None:
@@ -98,9 +98,9 @@ def test_a_key_that_goes_away_between_probe_and_snapshot(place: Site) -> None:
         process.send_signal(signal.SIGCONT)
         _, err = ended(process, 1)
     place.assert_untouched()
-    assert f"{place.balancer}: can't be read there: {TAG}" in message(err)
+    assert f"{place.balancer}: can't be read there: {GONE}" in message(err)
     # The next one does without it, and says so.
-    assert "this kernel doesn't have it" in place.doctor()["refused"][TAG]
+    assert "this kernel doesn't have it" in place.doctor()["refused"][GONE]
 
 
 @pytest.mark.usefixtures("interface")
@@ -110,5 +110,5 @@ def test_a_key_that_goes_away_under_a_session(place: Site) -> None:
         process.send_signal(signal.SIGCONT)
         _, err = ended(process, 1)
     place.assert_untouched()
-    assert re.search(r"conf[./]gone0[./]tag", message(err))
+    assert re.search(r"neigh[./]gone0[./]ucast_solicit", message(err))
     assert place.trials()[0].usable

@@ -72,6 +72,29 @@ def test_a_socket_takes_the_load_that_others_can_reach_on_its_port(
     assert expected == bool(load_sockets(cluster(url=url), [listen(local)]))
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://198.18.0.20", ["198.18.0.20:80"]),
+        ("http://198.18.0.21", ["0.0.0.0:80"]),
+        ("http://[2001:db8::1]", [":::80"]),
+        ("http://lb", ["198.18.0.20:80", "0.0.0.0:80", ":::80"]),
+    ],
+)
+def test_of_several_sockets_the_one_for_the_urls_address_takes_the_load(
+    url: str, expected: list[str]
+) -> None:
+    """nginx may listen on one address, and a container's proxy on all the others."""
+    all_of_them = [listen(local) for local in ("198.18.0.20:80", "0.0.0.0:80", ":::80")]
+    assert expected == [s.local for s in load_sockets(cluster(url=url), all_of_them)]
+
+
+def test_behind_another_address_any_socket_may_take_the_load() -> None:
+    assert [listen("10.0.0.2:80")] == load_sockets(
+        cluster(url="http://198.18.0.20"), [listen("10.0.0.2:80")]
+    )
+
+
 def test_only_a_listening_socket_takes_the_load() -> None:
     connection = Sock("ESTAB", "198.18.0.20:80", "198.18.0.10:40000")
     assert [] == load_sockets(cluster(), [connection])

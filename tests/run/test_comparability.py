@@ -8,6 +8,7 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from intop.domain.cluster import HostAddress
+from intop.domain.configuration import Configuration
 from intop.domain.trial import UNKNOWN, Conditions
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError
@@ -177,3 +178,51 @@ def test_what_could_not_be_read_then_and_can_be_now_is_a_difference(testbed: Fak
     stored(testbed, ("lb", UNKNOWN))
     assert "" == refusal(testbed, nginx_conf=UNKNOWN)
     assert "unknown against 0a1b2c3d: nginx -T could not be run on lb then" in refusal(testbed)
+
+
+# What is not tuned any more -----------------------------------------------------------------------
+
+
+def planned(testbed: FakeTestbed, **values: str) -> None:
+    """A plan of one trial, which is not measured yet."""
+    named = {key.replace("__", "."): value for key, value in values.items()}
+    task = testbed.task
+    task.store.write_plan(task.subject, "collect", [trial(Configuration(named)).planned])
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (
+            {"net__core__default_qdisc": "fq"},
+            "net.core.default_qdisc: tuned against left out, not offered: interfaces keep the",
+        ),
+        (
+            {"kernel__pid_max": "400"},
+            "kernel.pid_max: tuned against left out, on the deny list: without room for another",
+        ),
+        ({"net__core__made_up": "1"}, "net.core.made_up: tuned against left out, not in the cat"),
+        (
+            {"net__ipv4__ip_local_port_range": "2000 60000"},
+            "net.ipv4.ip_local_port_range: 2000 60000 planned, and 2000 is below 32768, which can",
+        ),
+    ],
+)
+def test_a_plan_of_what_is_not_tuned_any_more_is_not_carried_out(
+    testbed: FakeTestbed, values: dict[str, str], line: str
+) -> None:
+    planned(testbed, **values)
+    probe = probe_of({"net.ipv4.ip_local_port_range": "32768 60999"})
+    with pytest.raises(IncomparableError) as caught:
+        check_same(testbed.task, CONDITIONS, probe, probe, "lb")
+    assert f"\n  {line}" in str(caught.value)
+    assert "start anew with --new" in str(caught.value)
+
+
+def test_what_was_measured_beyond_todays_bounds_is_data_as_any_other(testbed: FakeTestbed) -> None:
+    planned(testbed, net__ipv4__ip_local_port_range="2000 60000")
+    task = testbed.task
+    (one,) = task.store.plan(task.subject, "collect")
+    task.store.add(task.subject, replace(trial(one.configuration), planned=one))
+    probe = probe_of({"net.ipv4.ip_local_port_range": "32768 60999"})
+    check_same(task, CONDITIONS, probe, probe, "lb")

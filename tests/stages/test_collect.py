@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import Configuration
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.run.campaigns import new
 from intop.stages.collect import collect
-from intop.stages.collected import collected_trials
+from intop.stages.collected import collected_space, collected_trials
 from intop.stages.sentinels import with_sentinels
+from samples import trial
 
 COUNT = 16
 EVERY = 4
@@ -181,3 +182,24 @@ def test_it_has_the_drift_of_its_sentinels(first_pass: FakeTestbed) -> None:
 def test_training_waits_for_the_whole_plan(first_pass: FakeTestbed) -> None:
     with pytest.raises(ResultMissingError, match="0 of 21 trials of collect are measured"):
         collected_trials(first_pass.task)
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("net.core.default_qdisc", "not offered: interfaces keep the queueing discipline"),
+        ("kernel.pid_max", "on the deny list: without room for another process"),
+    ],
+)
+def test_a_campaign_with_what_is_not_tuned_any_more_says_so(
+    testbed: FakeTestbed, key: str, why: str
+) -> None:
+    """It was measured by an intop that had another catalogue; its trials can still be read."""
+    task = testbed.task
+    task.store.put(task.subject, probe_of({"net.core.somaxconn": "4096", key: "1"}))
+    made = trial(Configuration({key: "2", "net.core.somaxconn": "64"}))
+    task.store.write_plan(task.subject, "collect", [made.planned])
+    task.store.add(task.subject, made)
+    assert [made] == collected_trials(task)
+    with pytest.raises(UsageError, match=rf"not tuned any more \({key}: {why}.* intop tune --new"):
+        collected_space(task)

@@ -3,8 +3,10 @@
 import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
+from intop.atomic import write_atomically
 from intop.errors import IntopError
 from intop.report.document.columns import Column, Span, Value
 from intop.report.document.model import Document, Table
@@ -21,9 +23,10 @@ def write_tables(folder: Path, document: Document) -> list[Path]:
     written: list[Path] = []
     for table in document.tables():
         path = folder / f"{table.name}.csv"
+        text = StringIO()
+        csv.writer(text, lineterminator="\n").writerows(_lines(table))
         try:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerows(_lines(table))
+            write_atomically(path, text.getvalue().encode())
         except OSError as error:
             raise IntopError(f"the table can't be written: {error}") from error
         written.append(path)

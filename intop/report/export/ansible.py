@@ -16,7 +16,7 @@ from intop.version import __version__
 _PLAYBOOK = """\
 ---
 - name: {name}
-  hosts: "{{{{ intop_hosts | default('all') }}}}"
+  hosts: "{{{{ intop_hosts | mandatory('{unnamed}') }}}}"
   become: true
   gather_subset: ["!all", "!min", "platform"]
   environment:
@@ -107,6 +107,10 @@ _PLAYBOOK = """\
 """
 
 
+UNNAMED = "Say which hosts are to be changed: -e intop_hosts=PATTERN, a host, a group or a pattern"
+"""What Ansible says where nobody has: an inventory may have hosts that are no load balancers."""
+
+
 def playbook(deployment: Deployment, *, written_at: str) -> str:
     """The playbook's text, YAML.
 
@@ -117,8 +121,8 @@ def playbook(deployment: Deployment, *, written_at: str) -> str:
     head = comment(
         f"{OURS} {__version__} at {written_at}.",
         *provenance(deployment),
-        "To try: ansible-playbook --check --diff. To undo: -e intop_state=absent. Hosts: "
-        "-e intop_hosts=PATTERN.",
+        "Hosts are named by -e intop_hosts=PATTERN, and without that nothing runs. To try: "
+        "ansible-playbook --check --diff. To undo: -e intop_state=absent.",
     )
     values = "".join(
         f"{json.dumps(key)}: {json.dumps(value)}\n"
@@ -128,6 +132,7 @@ def playbook(deployment: Deployment, *, written_at: str) -> str:
         name=json.dumps(f"Set the sysctls that intop found for {deployment.arch}"),
         machines=json.dumps(MACHINES[deployment.arch]),
         path=f"/etc/sysctl.d/{NAME}",
+        unnamed=UNNAMED,
         partners=json.dumps(PARTNERS),
         values=textwrap.indent(values.rstrip(), " " * 6),
         file=textwrap.indent(sysctl_file(deployment, written_at=written_at).rstrip(), " " * 6),

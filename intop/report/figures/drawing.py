@@ -17,6 +17,7 @@ from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
+from intop.atomic import write_atomically
 from intop.errors import IntopError
 from intop.report.figures.axes import NARROW_WIDTH
 from intop.report.figures.colours import BLUE, GREY, GRID, INK, LIGHT_INK, ORANGE
@@ -111,7 +112,7 @@ class Drawing:
         """Write a file: PNG where its name ends so, else SVG. Raises IntopError."""
         made = self.png() if path.suffix == ".png" else self.svg().encode()
         try:
-            path.write_bytes(made)
+            write_atomically(path, made)
         except OSError as error:
             raise IntopError(f"the figure can't be written: {error}") from error
 

@@ -1,13 +1,16 @@
 """The playbook as YAML; what Ansible makes of it is in test_deployed.py."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from intop.domain.sysctl_file import is_ours, sysctl_file
-from intop.report.export.ansible import playbook
+from intop.report.export.ansible import UNNAMED, playbook
 from samples import DEPLOYMENT
 
 
@@ -48,3 +51,20 @@ def test_it_needs_nothing_beside_ansible_core() -> None:
 def test_an_arm_playbook_is_for_arm_machines() -> None:
     play = read(playbook(replace(DEPLOYMENT, arch="arm"), written_at="now"))
     assert "aarch64" in play["vars"]["intop_machines"]
+
+
+def test_without_named_hosts_it_ends_with_one_error(tmp_path: Path) -> None:
+    """An inventory's hosts are not all load balancers."""
+    assert "all" not in read(playbook(DEPLOYMENT, written_at="now"))["hosts"]
+    path = tmp_path / "play.yml"
+    path.write_text(playbook(DEPLOYMENT, written_at="now"))
+    done = subprocess.run(
+        [sys.executable, "-m", "ansible", "playbook", "-i", "a,b,", str(path), "--list-hosts"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"ANSIBLE_HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1", "PATH": "/usr/bin:/bin"},
+    )
+    assert 0 != done.returncode
+    assert UNNAMED in " ".join(done.stderr.split())
+    assert "hosts (" not in done.stdout

@@ -105,7 +105,7 @@ class Playing:
         """What it says, and how many tasks changed something."""
         told = self.machine.run(
             *(sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local"),
-            *(str(self.folder / "play.yml"), *words),
+            *(str(self.folder / "play.yml"), "-e", "intop_hosts=localhost", *words),
             ANSIBLE_HOME=str(self.folder / "ansible"),
             ANSIBLE_PIPELINING="1",
             ANSIBLE_PYTHON_INTERPRETER="/usr/bin/python3",
