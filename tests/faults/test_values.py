@@ -35,7 +35,7 @@ SPELLED = f"""
 [[parameter]]
 key = "{RETRIES}"
 kind = "choice"
-choices = [{OCTAL}, "15"]
+choices = ["15", {OCTAL}]
 {COMMON}"""
 """The kernel takes them, and spells them otherwise: 020 reads back as 16."""
 
