@@ -92,7 +92,6 @@ local function assign(place)
    end
    local r = requests[place]
    r.stream, r.began, r.unsent = 0, 0, 0
-   http.begin(r.answer)
    session_of[place] = s
    s.under_way, s.carried = s.under_way + 1, s.carried + 1
    s.waiting[#s.waiting + 1] = place
@@ -105,7 +104,9 @@ end
 function start_waiting(s)
    while s.waiting[1] and s.under_way - #s.waiting < s.limit do
       local place = table.remove(s.waiting, 1)
-      requests[place].stream, s.streams[s.next_stream] = s.next_stream, place
+      local r = requests[place]
+      http.begin(r.answer)
+      r.stream, r.began, s.streams[s.next_stream] = s.next_stream, 0, place
       s.next_stream = s.next_stream + 2
       http2.submit(s, place)
    end

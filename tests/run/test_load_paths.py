@@ -85,8 +85,8 @@ def test_a_server_without_http2_is_told_how_to_have_it() -> None:
     wrong = [replace(fetched(path, 0, 0, "http2"), http="2") for path in ("/a", "/b")]
     (line,) = problems("lg", URL, wrong)
     assert (
-        "lg: /a, /b: the server doesn't offer HTTP/2: switch it on in nginx (listen ... http2; from "
-        '1.25.1 on http2 on), or leave http = "2" out of the study. '
+        "lg: /a, /b: the server doesn't offer HTTP/2: switch it on in nginx (listen ... http2; "
+        'from 1.25.1 on http2 on), or leave http = "2" out of the study. '
         "By hand, on that host: curl -i --http2-prior-knowledge http://lb:81/a"
     ) == line
     (line,) = problems("lg", "https://lb", wrong)
