@@ -92,7 +92,6 @@ local function assign(place)
    end
    local r = requests[place]
    r.stream, r.began, r.unsent = 0, 0, 0
-   http.begin(r.answer)
    session_of[place] = s
    s.under_way, s.carried = s.under_way + 1, s.carried + 1
    s.waiting[#s.waiting + 1] = place
@@ -105,7 +104,9 @@ end
 function start_waiting(s)
    while s.waiting[1] and s.under_way - #s.waiting < s.limit do
       local place = table.remove(s.waiting, 1)
-      requests[place].stream, s.streams[s.next_stream] = s.next_stream, place
+      local r = requests[place]
+      http.begin(r.answer)
+      r.stream, r.began, s.streams[s.next_stream] = s.next_stream, 0, place
       s.next_stream = s.next_stream + 2
       http2.submit(s, place)
    end
@@ -321,39 +322,52 @@ function M.handle(id, serial, flags)
    if s.state == OPEN then take(s, band(flags, GONE) ~= 0) end
 end
 
--- A request that takes too long gives its stream up. A connection on which nothing came since it was
--- due takes no more of them: it may be dead.
-function M.end_timed_out(now, limit)
-   for place = 0, PLACES - 1 do
-      local s, r = session_of[place], requests[place]
-      if s and now - r.due > limit then
-         if r.stream > 0 then
-            http2.reset(s, place, http2.CANCEL)
-         else
-            for k, other in ipairs(s.waiting) do
-               if other == place then
-                  table.remove(s.waiting, k)
-                  break
-               end
-            end
-         end
-         if s.heard < r.due then retire(s) end
-         fail(s, place, "timeout")
-         if s.state == OPEN then
-            start_waiting(s)
-            M.flush(s)
-         elseif s.under_way == 0 then
-            retire(s)
-            close(s)
-         end
-      end
+-- There may be far more places than requests, so it is those that are gone through.
+local function each_under_way(visit)
+   for _, s in pairs(sessions) do
+      for _, place in pairs(s.streams) do visit(place) end
+      for _, place in ipairs(s.waiting) do visit(place) end
    end
 end
 
 -- Of requests under way, the due times.
 function M.each_unanswered(visit)
-   for place = 0, PLACES - 1 do
-      if session_of[place] then visit(requests[place].due) end
+   each_under_way(function(place) visit(requests[place].due) end)
+end
+
+-- A request that takes too long gives its stream up. A connection on which nothing came since it was
+-- due takes no more of them: it may be dead.
+local function time_out(s, place)
+   local r = requests[place]
+   if r.stream > 0 then
+      http2.reset(s, place, http2.CANCEL)
+   else
+      for k, other in ipairs(s.waiting) do
+         if other == place then
+            table.remove(s.waiting, k)
+            break
+         end
+      end
+   end
+   if s.heard < r.due then retire(s) end
+   fail(s, place, "timeout")
+   if s.state == OPEN then
+      start_waiting(s)
+      M.flush(s)
+   elseif s.under_way == 0 then
+      retire(s)
+      close(s)
+   end
+end
+
+function M.end_timed_out(now, limit)
+   local late = {} -- first, since ending one begins others
+   each_under_way(function(place)
+      if now - requests[place].due > limit then late[#late + 1] = place end
+   end)
+   for _, place in ipairs(late) do
+      local s = session_of[place] -- the connection may have gone with another one
+      if s then time_out(s, place) end
    end
 end
 

@@ -173,12 +173,14 @@ def test_each_path_has_a_line_with_status_bytes_and_time(
         Fetched(path="/dynamic?r=1", status=502, bytes=157, check=1, seconds=1.5, problem="status"),
         Fetched(path="/[b]slow", status=0, bytes=0, check=0, seconds=0.0, problem="timeout"),
         Fetched(path="/c", status=200, bytes=7, check=1, seconds=0.1, headers=("Host: c",)),
+        Fetched(path="/d", status=200, bytes=7, check=1, seconds=0.1, http="2"),
     )
     out = shown(capsys, *examined(diagnosis(fetched=paths)))
     assert ["/css/site.css", "200", "28672", "1.23", "ms"] == cells(out, "/css/site.css")
     assert ["/dynamic?r=1", "502", "157", "1500", "ms"] == cells(out, "/dynamic")
     assert ["/[b]slow", "timeout", "-", "-"] == cells(out, "/[b]slow")
     assert ["/c", "(Host:", "c)", "200", "7", "100", "ms"] == cells(out, "/c (")
+    assert ["/d", "(HTTP/2)", "200", "7", "100", "ms"] == cells(out, "/d (")
     assert "path asked for once" in out
     assert "path asked" not in shown(capsys, *examined(diagnosis()))
 

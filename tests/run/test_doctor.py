@@ -289,8 +289,8 @@ def test_paths_are_asked_for_where_another_host_is_not_reached(examined: Examine
     ]
 
 
-def test_each_class_of_clients_asks_with_its_headers(study: Study) -> None:
-    classes = (Clients(name="a", headers=("Host: a",)), Clients(name="b", method="POST"))
+def test_each_class_of_clients_asks_in_its_manner(study: Study) -> None:
+    classes = (Clients(name="a", headers=("Host: a",), http="2"), Clients(name="b", method="POST"))
     slt = replace(study.workloads["slt"], clients=classes)
     asked: list[str] = []
 
@@ -302,7 +302,7 @@ def test_each_class_of_clients_asks_with_its_headers(study: Study) -> None:
     (found,) = examine((cluster(),), replace(study, workloads={"slt": slt}), Listens)
     assert [("/a", ("Host: a",))] == [(one.path, one.headers) for one in found.fetched]
     (command,) = asked
-    assert "--header 'Host: a'" in command
+    assert "--http 2 --header 'Host: a'" in command
 
 
 def test_every_load_generator_asks(examined: Examine) -> None:
