@@ -159,7 +159,7 @@ discard() {
     undone=$dir/undone.$me
     while [ -e "$undone" ]; do undone=$undone.1; done
     mv "$1" "$undone" 2>/dev/null || return 1
-    rm -rf "$dir"/undone.* 2>/dev/null
+    rm -rf "$undone" 2>/dev/null
 }
 
 # -- keys and their values -------------------------------------------------------------------------
@@ -502,7 +502,7 @@ undo_applied() {
             return 1
         fi
         flush "$dir" || report "$dir can't be brought to the disk (sync failed): a power failure may bring back the record of what was applied"
-        rm -rf "$dir"/undone.* 2>/dev/null
+        rm -rf "$dir/undone.$me" 2>/dev/null
         [ "${gone-}" != yes ] || result=1
     elif [ -n "$had_file" ]; then
         # What is left to do is of this boot, and has no file any more.
@@ -589,6 +589,15 @@ keep_unrestored() {
     else
         case $1 in "$dir"/unrestored.*) ;; *) mv "$1" "$kept" 2>/dev/null ;; esac
     fi
+}
+
+# Removes what processes that have died were making or taking away.
+tidy() {
+    for old in "$dir"/making.* "$dir"/undone.*; do
+        [ -e "$old" ] || continue
+        maker_of "$old"
+        at_work "$maker" || rm -rf "$old" 2>/dev/null
+    done
 }
 
 # The name of a folder that nobody has, for what we restore, in `aside`.
@@ -1032,10 +1041,7 @@ do_begin() {
         printf '%s\n' "$missing"
         exit 80
     fi
-    for old in "$dir"/making.*; do
-        maker_of "$old"
-        at_work "$maker" || rm -rf "$old" 2>/dev/null
-    done
+    tidy
     find_applied || :
     if [ -n "$applied" ] && [ "${6-}" = originals ]; then
         # Putting those back would take from somebody else what they have set since.
@@ -1251,7 +1257,7 @@ do_keep() {
         flush "$draft" "${target%/*}" || unflushed "Nothing stays"
     fi
     flush "$record/snapshot" "$record/left" "$record/paths" "$record/boot" "$record/token" \
-        "$record/about" ${target:+"$record/file" "$lock/draft"} "$record" "$lock/input" "$lock" || unflushed "Nothing stays"
+        "$record/about" ${target:+"$record/file"} ${target:+"$lock/draft"} "$record" "$lock/input" "$lock" || unflushed "Nothing stays"
     sign_of_life
     if ! mv -T "$record" "$dir/applied.$((number + 1))" 2>/dev/null; then
         [ ! -d "$record" ] || unwritable "Nothing stays"
@@ -1277,6 +1283,7 @@ do_status() {
     if [ -w "$dir" ]; then
         [ ! -d "$lock" ] || take_away
         finish_restores
+        tidy
     fi
     if [ -d "$lock" ]; then
         if { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$lock/owner"; then
@@ -1304,7 +1311,7 @@ do_status() {
 do_rollback() {
     force=$token
     code=77
-    rm -rf "$dir"/undone.* 2>/dev/null
+    tidy
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         [ -d "$lock" ] || break
         if ! expired; then
