@@ -137,9 +137,16 @@ unwritable() {
     exit 73
 }
 
+# Ends for a lock that is not ours, when all is restored. It may still lie there, claimed by somebody
+# who restores, or has died over it.
 lost() {
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        if finish_restores; then
+        left=
+        if line_of "$lock/token" && [ "$line" = "$token" ]; then
+            take_away
+            case $? in 1 | 2) left=yes ;; esac
+        fi
+        if finish_restores && [ -z "$left" ]; then
             echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
             exit 76
         fi
