@@ -152,7 +152,8 @@ class ClusterTestbed:
 
         That is not the default where an earlier apply has left something.
         """
-        self.guard.apply(Configuration(self.guard.snapshot))
+        snapshot = self.guard.snapshot
+        self.guard.apply(DEFAULT if snapshot == self.guard.base else Configuration(snapshot))
         restart(self.rig)
         self.guard.was_tuned = False
 

@@ -56,6 +56,7 @@ def test_what_was_applied_is_there_and_gone_at_the_end(
         assert before == session.snapshot
         session.apply(Configuration(values))
         assert before | values == host.values()
+        assert bool(values) == session.was_tuned
     assert before == host.values()
 
 
