@@ -85,9 +85,9 @@ class FakeKernelHost(NamespaceHost):
         return Completed(done.returncode, done.stdout, done.stderr)
 
     def guard(self, name: str, *words: str, stdin: str = "", fatal: int = 0) -> Completed:
-        """A verb in folder `name`, killed with all that it has started at its `fatal`-th program."""
+        """A verb in folder `name`; at its `fatal`-th program it is killed with all of its own."""
         state = self._folder / name
-        command = f'sh {state}/{guard_script.name()} {state} {" ".join(words)}'
+        command = f"sh {state}/{guard_script.name()} {state} {' '.join(words)}"
         if not fatal:
             return self.by("awake" if words[0] == "watch" else "calm", command, stdin=stdin)
         (self._folder / "calls").write_text("")
@@ -137,7 +137,7 @@ class FakeKernelHost(NamespaceHost):
         (self.folder("a") / "full").unlink(missing_ok=True)
 
     def processes(self) -> list[int]:
-        """Those that nobody waits for, by their numbers here; nobody collects them when they end."""
+        """Those that nobody waits for, by their numbers here."""
         children = Path(f"/proc/{self._inner}/task/{self._inner}/children")
         return [int(pid) for pid in children.read_text().split() if _lives(pid)]
 

@@ -174,7 +174,9 @@ class GuardedHost:
         # Whether its answer is ever heard or not: only the host knows now how the session ends.
         self.is_left = True
         try:
-            done = guard_script.call(self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S)
+            done = guard_script.call(
+                self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S
+            )
         except HostError as error:
             raise UnreachableError(
                 name,
@@ -419,10 +421,7 @@ def _begin(
     if done.exit_code == MISSING:
         raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
     _check(host, done)
-    said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
-    for line in lines(done.stdout):
-        kind = next((k for k in (REPORT, APPLIED, ORIGINAL) if line.startswith(k)), "")
-        said[kind].append(line.removeprefix(kind))
+    said = _by_kind(done.stdout)
     for line in said[REPORT]:
         say(f"{address.name} reports: {line}")
     if said[APPLIED] and "originals" not in more:
@@ -438,6 +437,15 @@ def _begin(
         _end(host, token)
         raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
     return snapshot, {key: value for key, value in before.items() if key in snapshot}
+
+
+def _by_kind(text: str) -> dict[str, list[str]]:
+    """The lines of an answer to `begin` by what they begin with, without that."""
+    said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
+    for line in lines(text):
+        kind = next((k for k in said if k and line.startswith(k)), "")
+        said[kind].append(line.removeprefix(kind))
+    return said
 
 
 def _not_back(address: HostAddress, keys: Iterable[Unrestored]) -> str:

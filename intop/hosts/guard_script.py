@@ -68,7 +68,8 @@ trusted "$folder"
 umask 077
 mkdir -p "$folder" || exit 73
 trusted "$folder"
-[ "$(sha256sum 2>/dev/null < "$folder/$script")" = "$sum  -" ] || { echo absent; exit 0; }
+there=$(sha256sum 2>/dev/null < "$folder/$script")
+[ "$there" = "$sum  -" ] || { echo absent; exit 0; }
 [ "$(readlink "$folder/guard.sh")" = "$script" ] || {
     ln -sfn "$script" "$folder/link.$$" && mv -T "$folder/link.$$" "$folder/guard.sh" || exit 73
 }
@@ -95,7 +96,9 @@ RUN = (
 if [ ! -e "$folder/guard.sh" ] && [ ! -L "$folder/guard.sh" ]; then
     cd "$folder" 2>/dev/null || {{ printf 'end\\t%s\\n' "$none"; exit "$none"; }}
     for each in {" ".join(FOLDERS)}; do
-        [ ! -d "$each" ] || {{ echo "$folder/$each is there, and no guard.sh to restore it" >&2; exit 73; }}
+        [ -d "$each" ] || continue
+        echo "$folder/$each is there, and no guard.sh to restore it" >&2
+        exit 73
     done
     printf 'end\\t%s\\n' "$none"
     exit "$none"
@@ -128,9 +131,7 @@ def install(host: Host) -> None:
     Raises HostError when the folder can't be written, when others than root can change it, and when
     the script does not arrive as it is.
     """
-    settings = (
-        f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
-    )
+    settings = f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
     done = host.run(settings + INSTALLED)
     if done.exit_code == 0 and done.stdout != "there\n":
         done = host.run(settings + INSTALL, stdin=text())

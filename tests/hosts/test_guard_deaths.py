@@ -161,14 +161,16 @@ def test_of_two_that_give_back_both_die_anywhere_and_the_next_command_finishes(
 
 @pytest.mark.parametrize("name", ["TERM", "HUP", "INT", "PIPE"])
 def test_a_watchdog_that_is_asked_to_end_says_that_it_is_not_done(
-    fake: FakeKernelHost, name: str
+    fake: FakeKernelHost, tmp_path: Path, name: str
 ) -> None:
     """For systemd: an end by one of these signals would be a good one."""
     tune(fake)
-    state, script = fake.address.state_dir.replace("/b", "/a"), "guard.sh"
-    command = f"sh {state}/{script} {state} watch t1 & sleep 0.1; sleep 0.1; kill -{name} $!; wait $!"
-    # Of a shell's background, an interrupt would be ignored.
-    done = fake.by("awake", command.replace("sh ", "env --default-signal sh ", 1))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "sleep").symlink_to("/usr/bin/sleep")
+    state = tmp_path / "a"
+    # What a shell starts in its background ignores an interrupt.
+    watchdog = f"env --default-signal sh {state}/guard.sh {state} watch t1"
+    done = fake.by("real", f"{watchdog} & sleep 0.3; kill -{name} $!; wait $!")
     assert 70 == done.exit_code
 
 

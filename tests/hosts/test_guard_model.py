@@ -121,7 +121,7 @@ class Guard(RuleBasedStateMachine):
         self.check_lost("a", done.exit_code, fatal)
 
     @rule(force=st.booleans(), fatal=st.just(0) | FATAL)
-    def roll_back(self, force: bool, fatal: int) -> None:  # noqa: FBT001
+    def roll_back(self, force: bool, fatal: int) -> None:
         words = ["force"] if force and not self.host.pending("b") else []
         had = self.host.applied("a")
         done = self.host.guard("a", "rollback", *words, fatal=fatal)

@@ -1,4 +1,4 @@
-"""guard.sh's way to a host: whole or not at all, beside other versions, in a folder that is root's."""
+"""guard.sh's way to a host: whole or not, beside other versions, in a folder that is root's."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, nam
 
 
 class Cut(NamespaceHost):
-    """The link is cut when half of the script has arrived, and the host sees the end of its input."""
+    """The link is cut when half of the script is there, and the host sees the end of its input."""
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         is_script = stdin.startswith("#!/bin/sh")
@@ -108,7 +108,7 @@ def test_a_session_keeps_its_script_when_another_version_comes(host: NamespaceHo
     other_version(host)
     script = (host.state / OTHER).read_text()
     guard_script.install(host)
-    assert guard_script.name() == os.readlink(host.state / "guard.sh")
+    assert guard_script.name() == str((host.state / "guard.sh").readlink())
     assert script == (host.state / OTHER).read_text()
     assert OTHER == (host.state / "lock" / "script").read_text().strip()
     watchdog = (host.state / "lock" / "watchdog").read_text().partition("-")[0]
