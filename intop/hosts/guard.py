@@ -398,9 +398,41 @@ def _begin(
     `more` are the last words of guard.sh's `begin`.
     """
     address = host.address
+    done = _taken(host, token, sorted(keys | partners), say, more)
+    if done.exit_code == FOREIGN:
+        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
+    if done.exit_code == MISSING:
+        raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
+    _check(host, done)
+    said = _by_kind(done.stdout)
+    for line in said[REPORT]:
+        say(f"{address.name} reports: {line}")
+    if said[APPLIED] and "originals" not in more:
+        say(_applied_there(address, said[APPLIED]))
+    snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
+    if WIDENED not in keys:
+        snapshot.pop(WIDENED, None)
+    if missing := sorted(keys - set(snapshot)):
+        _end(host, token)
+        raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
+    return snapshot, {key: value for key, value in before.items() if key in snapshot}
+
+
+def _taken(
+    host: Host,
+    token: str,
+    keys: Iterable[str],
+    say: Callable[[str], None],
+    more: tuple[str, ...],
+) -> Completed:
+    """What guard.sh answers to `begin`, when nobody else has the host any more.
+
+    Raises HostLockedError when somebody keeps it.
+    """
+    address = host.address
     lease = str(math.ceil(address.lease_s))
     owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
-    paths = "".join(f"{path_of(key)}\n" for key in sorted(keys | partners))
+    paths = "".join(f"{path_of(key)}\n" for key in keys)
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
     told = False
     while True:
@@ -416,27 +448,7 @@ def _begin(
                 address.name, f"{done.said}. End that session first, or wait for it"
             )
         time.sleep(1)
-    if done.exit_code == FOREIGN:
-        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
-    if done.exit_code == MISSING:
-        raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
-    _check(host, done)
-    said = _by_kind(done.stdout)
-    for line in said[REPORT]:
-        say(f"{address.name} reports: {line}")
-    if said[APPLIED] and "originals" not in more:
-        about = dict(line.split("\t", 1) for line in said[APPLIED] if "\t" in line)
-        say(
-            f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
-            "is the default here, is not the host's own (intop rollback gives that back)"
-        )
-    snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
-    if WIDENED not in keys:
-        snapshot.pop(WIDENED, None)
-    if missing := sorted(keys - set(snapshot)):
-        _end(host, token)
-        raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
-    return snapshot, {key: value for key, value in before.items() if key in snapshot}
+    return done
 
 
 def _by_kind(text: str) -> dict[str, list[str]]:
@@ -446,6 +458,14 @@ def _by_kind(text: str) -> dict[str, list[str]]:
         kind = next((k for k in said if k and line.startswith(k)), "")
         said[kind].append(line.removeprefix(kind))
     return said
+
+
+def _applied_there(address: HostAddress, told: Iterable[str]) -> str:
+    about = dict(line.split("\t", 1) for line in told if "\t" in line)
+    return (
+        f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
+        "is the default here, is not the host's own (intop rollback gives that back)"
+    )
 
 
 def _not_back(address: HostAddress, keys: Iterable[Unrestored]) -> str:

@@ -741,7 +741,7 @@ enlist() {
     grep -qxF -e "$dir" "$list" 2>/dev/null && return 0
     { mkdir -p -m 700 "$lists" && printf '%s\n' "$dir" >> "$list"; } 2>/dev/null && return 0
     echo "$list can't be written, where this host's sessions are listed" >&2
-    exit 73
+    return 1
 }
 
 # Another folder of the list with something to give back in `rival`; fails when there is none.
@@ -1010,7 +1010,7 @@ do_begin() {
     esac
     umask 077
     { mkdir -p "$dir" && [ -w "$dir" ]; } 2>/dev/null || unwritable "Nothing was changed"
-    enlist
+    enlist || exit 73
     take_lock "armed.$token"
     taken=$?
     if [ "$taken" = 1 ]; then

@@ -71,7 +71,8 @@ trusted "$folder"
 there=$(sha256sum 2>/dev/null < "$folder/$script")
 [ "$there" = "$sum  -" ] || { echo absent; exit 0; }
 [ "$(readlink "$folder/guard.sh")" = "$script" ] || {
-    ln -sfn "$script" "$folder/link.$$" && mv -T "$folder/link.$$" "$folder/guard.sh" || exit 73
+    ln -sfn "$script" "$folder/link.$$" || exit 73
+    mv -T "$folder/link.$$" "$folder/guard.sh" || exit 73
 }
 echo there
 """
@@ -84,7 +85,7 @@ if cat > "$draft" && [ "$(sha256sum < "$draft")" = "$sum  -" ]; then
     sync "$draft" && mv -T "$draft" "$folder/$script" && ln -sfn "$script" "$folder/link.$$" &&
         mv -T "$folder/link.$$" "$folder/guard.sh" && sync "$folder" && echo there && exit 0
 else
-    echo "what arrived of the script is not what was sent: the link was cut, or the disk is full" >&2
+    echo "what arrived of the script is not what was sent: a link was cut, or the disk is full" >&2
 fi
 rm -f "$draft" "$folder/link.$$"
 exit 73
