@@ -18,7 +18,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check docs compare-doc bench bench-models bench-search clean install
+.PHONY: help run test check docs compare-doc bench bench-models bench-search fuzz-guard clean install
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench-models: $(VENV)/ready ## Hold the models against published errors: DATA=fo
 
 bench-search: $(VENV)/ready ## Hold the search for the best against published ones: DATA=folder RUNS=3
 	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
+
+fuzz-guard: $(VENV)/ready ## Hold the host's guard against its model, by SEQUENCES=10000 random ones (hours)
+	@SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/python -m pytest -q tests/hosts/test_guard_model.py
 
 clean: ## Remove what was built and installed here; measured data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

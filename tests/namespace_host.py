@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 from intop.domain.cluster import HostAddress
+from intop.hosts import guard_script
 from intop.hosts.host import Completed, output
 
 SOMAXCONN = "net.core.somaxconn"
@@ -68,21 +68,37 @@ class NamespaceHost:
 
     def script(self, *words: str, stdin: str = "") -> Completed:
         """guard.sh as a controller of another session would call it."""
-        self.put(str(self.state), {"guard.sh": _script()})
-        command = f"sh {self.state}/guard.sh {self.state} {' '.join(words)}"
-        return self.run(command, stdin=stdin)
+        guard_script.install(self)
+        command = f"sh {self.state}/{guard_script.name()} {self.state} {' '.join(words)}"
+        return guard_script.whole(self, self.run(command, stdin=stdin))
 
     def begin(self, token: str, lease: str, *keys: str) -> Completed:
         paths = "".join(f"{key.replace('.', '/')}\n" for key in keys)
-        return self.script("begin", token, lease, "somebody@elsewhere", stdin=paths)
+        return self.script("begin", token, lease, "somebody@elsewhere", "own", stdin=paths)
 
     def processes(self) -> list[int]:
         words = ["ip", "netns", "pids", self._namespace]
         return [int(pid) for pid in subprocess.check_output(words, text=True).split()]
 
 
-def _script() -> str:
-    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
+SCRIPTS = sorted([guard_script.name(), "guard.sh"])
+"""What stays in the state folder."""
+LISTS = Path("/run/intop-guard")
+
+
+def identity(pid: int) -> str:
+    """A process as guard.sh names it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return f"{pid}-{fields[19]}"
+
+
+def identity_of_nobody() -> str:
+    """That of a process that has ended."""
+    gone = subprocess.Popen(["sleep", "600"])
+    was = identity(gone.pid)
+    gone.kill()
+    gone.wait()
+    return was
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -128,6 +144,8 @@ def namespace_host(folder: Path) -> Iterator[NamespaceHost]:
     """A host in a new namespace, whose state folder is in `folder`; its processes are ended."""
     name = f"t-guard-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
+    # The next namespace may have this one's number.
+    sessions = LISTS / str(Path(f"/run/netns/{name}").stat().st_ino)
     address = HostAddress(
         name="lb",
         role="load-balancer",
@@ -142,6 +160,7 @@ def namespace_host(folder: Path) -> Iterator[NamespaceHost]:
         end_processes(made)
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
+        sessions.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from importlib import resources
 
 from intop.domain.applied import Applied, FileState, StayingKey, title_of
 from intop.domain.cluster import HostAddress
@@ -41,19 +40,20 @@ from intop.errors import (
     UnreachableError,
     UsageError,
 )
+from intop.hosts import guard_script
 from intop.hosts.answers import lines
+from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Completed, Host, output
 from intop.hosts.sysctl import key_of, parse_values, path_of
 
-UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT = 73, 75, 76, 77, 78, 79
+UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT, MISSING = 73, 75, 76, 77, 78, 79, 80
 """Exit codes of guard.sh."""
+WIDENED = "net.ipv4.tcp_allowed_congestion_control"
+"""The kernel adds to it what tcp_congestion_control is set to; guard.sh restores it at the end."""
 NOT_BACK = 1
 """What it ends with after a restore that is not complete."""
 REPORT, APPLIED, ORIGINAL = "report\t", "applied\t", "original\t"
 """What lines of an answer begin with that are not of the snapshot."""
-STATE_FOLDER_ADVICE = (
-    "Make room there or make it writable, or give the host another folder as state_dir"
-)
 GOES_ON = (
     "What was measured is stored. Look at it with intop doctor; then the same command (tune with "
     "--resume) goes on"
@@ -84,6 +84,8 @@ class GuardedHost:
 
     `snapshot` is what a restore gives back, `base` what a key has that a configuration does not
     name: the same, but for keys of an earlier apply where their `originals` are asked for.
+    `was_tuned` says that it may have had other values than the snapshot's; whoever lets programs
+    open their sockets under the snapshot again makes it False.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class GuardedHost:
         self.base = {**snapshot, **(originals or {})}
         self._current = dict(snapshot)
         self.is_left = False
+        self.was_tuned = False
 
     def apply(self, configuration: Configuration) -> None:
         """Make the host have this configuration, every other guarded key its base value.
@@ -116,6 +119,7 @@ class GuardedHost:
         for key, value in configuration.values.items():
             _check_value(key, value)
         wanted = _wanted(self.base, configuration.values)
+        self.was_tuned |= any(value != self.snapshot.get(key) for key, value in wanted.items())
         changes = {k: v for k, v in wanted.items() if self._current.get(k) != v}
         written = "".join(
             f"{path_of(key)} {value}\n"
@@ -125,7 +129,7 @@ class GuardedHost:
         )
         # Should we never hear how it went, the next call writes these again.
         self._current = {k: v for k, v in self._current.items() if k not in changes}
-        done = _call(self._host, "write", self._token, stdin=written)
+        done = guard_script.call(self._host, "write", self._token, stdin=written)
         name = self._host.address.name
         if done.exit_code == FOREIGN:
             raise ForeignChangeError(name, _told(_foreign(done.stdout)))
@@ -141,7 +145,7 @@ class GuardedHost:
 
     def renew(self) -> None:
         """Give a sign of life. Raises HostError when the lease is lost."""
-        _check(self._host, _call(self._host, "renew", self._token))
+        _check(self._host, guard_script.call(self._host, "renew", self._token))
 
     def keep(
         self,
@@ -170,7 +174,9 @@ class GuardedHost:
         # Whether its answer is ever heard or not: only the host knows now how the session ends.
         self.is_left = True
         try:
-            done = _call(self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S)
+            done = guard_script.call(
+                self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S
+            )
         except HostError as error:
             raise UnreachableError(
                 name,
@@ -198,32 +204,28 @@ def guarded(
     keys: Iterable[str],
     *,
     originals: bool = False,
+    restart: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[GuardedHost]:
     """Hold the host's lock for these keys; at the end every one of them is as it was found.
 
     But where the session has left its values there. With `originals` what an earlier apply has
     left is guarded, too, and is measured against the values of before that. The lease is renewed
-    from a thread of ours, and lapses `lease_s` after our death. `say` hears why it takes longer,
-    and what the host reports of earlier sessions. Raises HostLockedError when
+    from a thread of ours, and lapses `lease_s` after our death. `restart` is the command that the
+    host's report names for programs that keep what they got of a trial's values. `say` hears why it
+    takes longer, and what the host reports of earlier sessions. Raises HostLockedError when
     another session holds the host and keeps it; ForeignChangeError when somebody else has changed
     what an earlier apply has left, and its `originals` are asked for; HostError when the host can't
-    store the snapshot, and, at the end, when a key is not as it was found.
+    store the snapshot, can't be watched, or still lacks values of before an earlier session, and,
+    at the end, when a key is not as it was found.
     """
     address = host.address
-    script = resources.files("intop.hosts").joinpath("guard.sh").read_text()
-    try:
-        host.put(address.state_dir, {"guard.sh": script})
-    except CommandError as error:
-        raise HostError(
-            address.name,
-            f"the state folder {address.state_dir} can't be written, so nothing was changed there. "
-            f"{STATE_FOLDER_ADVICE}\n{error.message}",
-        ) from error
+    guard_script.install(host)
     token = secrets.token_hex(8)
     keys = set(keys)
     partners = {PARTNERS[key] for key in keys if key in PARTNERS} - keys
-    snapshot, before = _begin(host, token, keys, partners, say, originals=originals)
+    words = ("originals" if originals else "own", _word(restart))
+    snapshot, before = _begin(host, token, keys, partners, say, words)
     session = GuardedHost(host, token, snapshot, before)
     stop = threading.Event()
     renewing = threading.Thread(
@@ -242,12 +244,12 @@ def guarded(
 def status(host: Host) -> HostState:
     """Who holds a host and what is changed there; a host whose lease has lapsed is restored first.
 
-    Raises HostError when it can't be asked.
+    Raises HostError when it can't be asked, and for an answer that was cut off.
     """
-    folder = shlex.quote(host.address.state_dir)
-    return parse_status(
-        output(host, f"[ ! -f {folder}/guard.sh ] || sh {folder}/guard.sh {folder} status")
-    )
+    done = guard_script.ask(host, "status", none=0)
+    if done.exit_code != 0:
+        raise HostError(host.address.name, f"guard.sh ended with {done.exit_code}: {done.said}")
+    return parse_status(done.stdout)
 
 
 UNWRITABLE_FOLDERS = """
@@ -274,11 +276,8 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
     A host that a living session holds is left alone, and so are values that somebody else has set
     meanwhile, unless `force`. Raises HostError when the host can't be asked.
     """
-    folder = shlex.quote(host.address.state_dir)
-    words = "rollback force" if force else "rollback"
-    done = host.run(
-        f"[ -f {folder}/guard.sh ] || exit {NOTHING}; sh {folder}/guard.sh {folder} {words}"
-    )
+    words = ("rollback", "force") if force else ("rollback",)
+    done = guard_script.ask(host, *words, none=NOTHING)
     outcome = OUTCOMES.get(done.exit_code)
     found = parse_rollback(done.stdout, outcome or "partly")
     # It says which keys are not back; another failure, as of an older guard.sh, ends with 1, too.
@@ -392,20 +391,53 @@ def _begin(
     keys: AbstractSet[str],
     partners: AbstractSet[str],
     say: Callable[[str], None],
-    *,
-    originals: bool,
+    more: tuple[str, ...],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The values of the keys, and of those partners that the host has; and the `originals`."""
+    """The values of the keys, and of those partners that the host has; and their originals.
+
+    `more` are the last words of guard.sh's `begin`.
+    """
+    address = host.address
+    done = _taken(host, token, sorted(keys | partners), say, more)
+    if done.exit_code == FOREIGN:
+        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
+    if done.exit_code == MISSING:
+        raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
+    _check(host, done)
+    said = _by_kind(done.stdout)
+    for line in said[REPORT]:
+        say(f"{address.name} reports: {line}")
+    if said[APPLIED] and "originals" not in more:
+        say(_applied_there(address, said[APPLIED]))
+    snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
+    if WIDENED not in keys:
+        snapshot.pop(WIDENED, None)
+    if missing := sorted(keys - set(snapshot)):
+        _end(host, token)
+        raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
+    return snapshot, {key: value for key, value in before.items() if key in snapshot}
+
+
+def _taken(
+    host: Host,
+    token: str,
+    keys: Iterable[str],
+    say: Callable[[str], None],
+    more: tuple[str, ...],
+) -> Completed:
+    """What guard.sh answers to `begin`, when nobody else has the host any more.
+
+    Raises HostLockedError when somebody keeps it.
+    """
     address = host.address
     lease = str(math.ceil(address.lease_s))
     owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
-    paths = "".join(f"{path_of(key)}\n" for key in sorted(keys | partners))
+    paths = "".join(f"{path_of(key)}\n" for key in keys)
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
     told = False
     while True:
         with _undone_when_lost(address):
-            words = (token, lease, owner, *(["originals"] if originals else []))
-            done = _call(host, "begin", *words, stdin=paths)
+            done = guard_script.call(host, "begin", token, lease, owner, *more, stdin=paths)
         if done.exit_code != HELD:
             break
         if not told:
@@ -416,26 +448,35 @@ def _begin(
                 address.name, f"{done.said}. End that session first, or wait for it"
             )
         time.sleep(1)
-    if done.exit_code == FOREIGN:
-        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
-    _check(host, done)
+    return done
+
+
+def _by_kind(text: str) -> dict[str, list[str]]:
+    """The lines of an answer to `begin` by what they begin with, without that."""
     said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
-    for line in lines(done.stdout):
-        kind = next((k for k in (REPORT, APPLIED, ORIGINAL) if line.startswith(k)), "")
+    for line in lines(text):
+        kind = next((k for k in said if k and line.startswith(k)), "")
         said[kind].append(line.removeprefix(kind))
-    for line in said[REPORT]:
-        say(f"{address.name} reports: {line}")
-    if said[APPLIED] and not originals:
-        about = dict(line.split("\t", 1) for line in said[APPLIED] if "\t" in line)
-        say(
-            f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
-            "is the default here, is not the host's own (intop rollback gives that back)"
-        )
-    snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
-    if missing := sorted(keys - set(snapshot)):
-        _end(host, token)
-        raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
-    return snapshot, {key: value for key, value in before.items() if key in snapshot}
+    return said
+
+
+def _applied_there(address: HostAddress, told: Iterable[str]) -> str:
+    about = dict(line.split("\t", 1) for line in told if "\t" in line)
+    return (
+        f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
+        "is the default here, is not the host's own (intop rollback gives that back)"
+    )
+
+
+def _not_back(address: HostAddress, keys: Iterable[Unrestored]) -> str:
+    """Why no session can begin, and what to type."""
+    commands = "\n".join(each.command for each in keys)
+    folder = shlex.quote(address.state_dir)
+    return (
+        "values of an earlier session could not be restored, and would become the default here. As "
+        f"root, type there:\n{commands}\nor, to take the values of now for the host's own: "
+        f"sh {folder}/guard.sh {folder} accept"
+    )
 
 
 @contextmanager
@@ -453,7 +494,7 @@ def _undone_when_lost(address: HostAddress) -> Iterator[None]:
 
 def _end(host: Host, token: str) -> None:
     with _undone_when_lost(host.address):
-        done = _call(host, "end", token)
+        done = guard_script.call(host, "end", token)
     if done.exit_code == NOT_OURS:
         raise UnreachableError(
             host.address.name,
@@ -481,16 +522,6 @@ def _renew_until(session: GuardedHost, lease_s: float, stop: threading.Event) ->
         # out and says so, in the thread that can act on it.
         with suppress(HostError):
             session.renew()
-
-
-def _call(
-    host: Host, verb: str, *words: str, stdin: str = "", limit_s: float | None = None
-) -> Completed:
-    folder = host.address.state_dir
-    command = shlex.join(["sh", f"{folder}/guard.sh", folder, verb, *words])
-    if limit_s is not None:
-        return host.run(command, stdin=stdin, timeout_s=limit_s)
-    return host.run(command, stdin=stdin)
 
 
 def _check(host: Host, done: Completed) -> None:

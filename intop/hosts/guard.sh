@@ -6,11 +6,12 @@
 # key, and few in what runs every second or every trial. `read` does not do for /proc/sys: shells
 # read byte by byte, and most keys end after their first byte then.
 #
-#   guard.sh DIR begin TOKEN LEASE OWNER [originals]
+#   guard.sh DIR begin TOKEN LEASE OWNER own|originals [RESTART]
 #                                          paths on stdin; takes the lock, stores the snapshot,
 #                                          arms the watchdog, prints reports, what is applied, and
 #                                          the snapshot; originals: also guards the keys of what is
-#                                          applied, and prints their values from before that
+#                                          applied, and prints their values from before that;
+#                                          RESTART: what a report says to type for nginx
 #   guard.sh DIR write TOKEN               "path value" lines on stdin; writes, prints what all
 #                                          guarded keys are then
 #   guard.sh DIR renew TOKEN               a sign of life
@@ -21,23 +22,33 @@
 #                                          and has become of that, what was reported
 #   guard.sh DIR rollback [force]          restores without a token, gives the lock back, undoes
 #                                          what is applied
-#   guard.sh DIR watch TOKEN               the watchdog itself
+#   guard.sh DIR accept                    forgets what could not be restored: the values of now are
+#                                          the host's own
+#   guard.sh DIR watch TOKEN               the watchdog itself; ends with 3 when its work is done
 #
 # Exit codes: 0 done, 1 failed, 73 the folder can't be written, 75 held by somebody else, 76 the
 # lock is not (or no longer) ours, 77 nothing to roll back, 78 somebody else has changed a key,
-# 79 the values stay, and something else of a keep could not be done.
+# 79 the values stay, and something else of a keep could not be done, 80 values of an earlier session
+# are not back. Each answer ends with a line "end", a tab and the code: without it, it was cut off.
 #
-# In DIR: `lock` while a session has the host, `restoring.PID` while process PID restores,
-# `unrestored.PID` with what it could not, `report` for the next session, `report.old` thereafter.
+# In DIR: `lock` while a session has the host, `restoring.ID` while process ID restores,
+# `unrestored.N.ID` with what it could not, `report` for the next session, `report.old` thereafter,
+# and this script as guard-HASH.sh; guard.sh is a link to the last one that was installed. An ID is a
+# process's number and its start: numbers come again. What is made is made beside its place, what
+# goes is moved away first (`making.ID`, `undone.ID`): nothing of it is ever there half.
+#
 # In each of the folders: `snapshot`, the keys before; `left`, the keys as our last write left them;
 # `inflight`, the keys that a write has begun with; `armed.TOKEN`, which whoever takes the lock away
-# renames first, so that only one can.
+# renames first, so that only one can; `token`, which comes last: nothing is written before.
 #
 # `applied.N` is the record of what stays, the one with the highest N; what a later apply replaces
 # has a lower one, and goes. It has a snapshot and `left` as above, `about` with a name and a word in
 # each line, and `file` with path and SHA-256 of our file, if any. A keep makes it as lock/record, and
 # renames it: that is when what it does becomes true. Until then whoever takes the lock away undoes
 # it, and thereafter ends it, by lock/input (a keep has begun) and lock/draft (its file's names).
+#
+# Each network namespace has keys of its own, and one list of the folders in which sessions began.
+# Who begins looks into all of them, after taking the lock in its own: of two at once, one sees the other.
 set -u
 # A value is bytes, whatever the host's language.
 export LC_ALL=C
@@ -45,11 +56,19 @@ dir=$1
 verb=$2
 token=${3-}
 lock=$dir/lock
+lists=/run/intop-guard
 force=
 silent=0
 tab=$(printf '\t')
 newline='
 '
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+# The script's own name, which is not the link's: the file behind that changes.
+self=${0##*/}
+if [ -L "$0" ]; then
+    self=$(readlink "$0")
+    self=${self##*/}
+fi
 
 # -- small things ----------------------------------------------------------------------------------
 
@@ -86,12 +105,21 @@ boot_id() {
     cat /proc/sys/kernel/random/boot_id 2>/dev/null
 }
 
-# Whether process $1 is one of ours, with $2 among its words. Shells leave out the NULs between.
+# The ID of process $1 in `process`; fails for one that has ended.
+identify() {
+    process=
+    { IFS='' read -r process < "/proc/$1/stat"; } 2>/dev/null || return 1
+    # Its name, in brackets, may have any in it.
+    process=${process##*') '}
+    case $process in '' | [ZX]*) return 1 ;; esac
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do process=${process#* }; done
+    process=$1-${process%% *}
+}
+
+# Whether the process with the ID $1 is there.
 at_work() {
-    case $1 in '' | *[!0-9]*) return 1 ;; esac
-    words=
-    { IFS='' read -r words < "/proc/$1/cmdline"; } 2>/dev/null || :
-    case $words in *guard.sh*"$2"*) ;; *) return 1 ;; esac
+    case $1 in -* | *- | *-*-* | *[!0-9-]*) return 1 ;; *-*) ;; *) return 1 ;; esac
+    identify "${1%-*}" && [ "$process" = "$1" ]
 }
 
 short_sleep() {
@@ -109,9 +137,36 @@ unwritable() {
     exit 73
 }
 
+# Ends for a lock that is not ours, when all is restored. It may still lie there, claimed by somebody
+# who restores, or has died over it.
 lost() {
-    echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
-    exit 76
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        left=
+        if line_of "$lock/token" && [ "$line" = "$token" ]; then
+            take_away
+            case $? in 1 | 2) left=yes ;; esac
+        fi
+        if finish_restores && [ -z "$left" ]; then
+            echo "the lock is no longer ours: the watchdog has restored this host, or another session took it" >&2
+            exit 76
+        fi
+        short_sleep
+    done
+    echo "the lock is no longer ours, and this host is still being restored: intop status says when it is" >&2
+    exit 1
+}
+
+# Brings files and folders to the disk. What is not there, is not there after a power failure.
+flush() {
+    sync "$@" 2>/dev/null
+}
+
+# Takes the folder $1 away, in one move.
+discard() {
+    undone=$dir/undone.$me
+    while [ -e "$undone" ]; do undone=$undone.1; done
+    mv "$1" "$undone" 2>/dev/null || return 1
+    rm -rf "$undone" 2>/dev/null
 }
 
 # -- keys and their values -------------------------------------------------------------------------
@@ -278,6 +333,8 @@ restore() (
     all=$(cat "$1/paths") || exit 1
     strange=
     alone=
+    left=$1/left
+    [ -f "$left" ] || left=$1/snapshot
     if [ "$force" != force ]; then
         look_for_strangers "$1" "$1/snapshot"
         for line in $strange; do
@@ -316,12 +373,15 @@ restore() (
     [ -n "$wrong$strange" ] || exit 0
     [ -z "$strange" ] || tell_foreign "$1"
     befores=$(cat "$1/snapshot")
+    lefts=$(cat "$left")
+    # What we have made of them is nobody else's.
+    mine=$(without "$(show)" "$alone")
     for line in $wrong; do
         make_command "${line%%:*}" "${line#*:}"
         make_plain "${line#*:}"
         printf 'unrestored\t%s\t%s\t%s\n' "${line%%:*}" "$plain" "$command"
     done
-    # What is not back is all that is left to do.
+    # What is not back is all that is left to do: `less` takes the folder's place. Its token comes last.
     todo=
     all=/dev/null
     bad=$newline$(paths_of "$wrong")$newline$alone$newline
@@ -333,21 +393,28 @@ restore() (
         esac
     done
     {
-        printf '%s' "$todo" > "$1/snapshot.new" && printf '%s\n' "$all" > "$1/paths.new" &&
-            mv "$1/snapshot.new" "$1/snapshot" && mv "$1/paths.new" "$1/paths"
+        rm -rf "$1/less" && mkdir "$1/less" && printf '%s' "$todo" > "$1/less/snapshot" &&
+            printf '%s\n' "$all" > "$1/less/paths" && printf '%s\n' "$lefts" "$mine" > "$1/less/left" &&
+            cat "$1/boot" > "$1/less/boot" && { [ ! -e "$1/inflight" ] || cat "$1/inflight" > "$1/less/inflight"; } &&
+            [ "$(cat "$1/less/snapshot" "$1/less/left")" = "$(printf '%s' "$todo" && printf '%s\n' "$lefts" "$mine")" ] &&
+            flush "$1"/less/* && cat "$1/token" > "$1/less/token"
     } 2>/dev/null
     exit 1
 )
 
-# Ends a write that is still under way in folder $1: it must not go on after the restore.
+# Ends a write that is still under way in folder $1: it must not go on after the restore. Fails for
+# one that does not end, such as one that waits for its disk.
 stop_writer() {
     for file in "$1"/writer.*; do
         line_of "$file" || continue
-        pid=$line
-        [ "$pid" != $$ ] || continue
-        for _ in 1 2 3 4 5 6 7 8 9 10; do
-            at_work "$pid" "${file##*/writer.}" || break
-            kill -9 "$pid" 2>/dev/null
+        writer=$line
+        [ "$writer" != "$me" ] || continue
+        look_at_clock
+        patience=$((uptime + 3))
+        while at_work "$writer"; do
+            kill -9 "${writer%-*}" 2>/dev/null
+            look_at_clock
+            [ "$uptime" -le "$patience" ] || return 1
             short_sleep
         done
     done
@@ -390,10 +457,6 @@ look_at_file() {
     fi
 }
 
-flush() {
-    sync "$@" 2>/dev/null || sync
-}
-
 # What a keep has begun in folder $1 is ended when its record is there, and then this fails with 4;
 # else it is undone but for the values.
 settle_keep() {
@@ -404,7 +467,7 @@ settle_keep() {
     if find_applied && line_of "$applied/token" && [ "$line" = "$kept_by" ]; then
         if [ -n "$draft" ] && [ -e "$draft" ]; then
             mv "$draft" "$final" 2>/dev/null || report "$final could not be put in place: mv $draft $final"
-            flush "${final%/*}"
+            flush "${final%/*}" || report "${final%/*} can't be brought to the disk (sync failed): see whether $final is there after a power failure"
         fi
         drop_replaced
         return 4
@@ -423,8 +486,8 @@ undo_applied() {
         had_file=yes
         if [ "$file_is" = ours ] || { [ "$file_is" = edited ] && [ "$force" = force ]; }; then
             file_is=removed
-            rm -f "$file" 2>/dev/null || file_is=stuck
-            flush "${file%/*}"
+            # What is not gone from the disk is there again after a power failure.
+            rm -f "$file" 2>/dev/null && flush "${file%/*}" || file_is=stuck
         fi
         printf 'file\t%s\t%s\n' "$file" "$file_is"
         case $file_is in edited | stuck) result=1 ;; esac
@@ -441,12 +504,12 @@ undo_applied() {
         fi
     fi
     if [ "$result" = 0 ]; then
-        if ! mv "$applied" "$dir/undone.$$" 2>/dev/null; then
+        if ! mv -T "$applied" "$dir/undone.$me" 2>/dev/null; then
             echo "what was applied is undone, but its record $applied can't be removed: the folder can't be written" >&2
             return 1
         fi
-        flush "$dir"
-        rm -rf "$dir"/undone.* 2>/dev/null
+        flush "$dir" || report "$dir can't be brought to the disk (sync failed): a power failure may bring back the record of what was applied"
+        rm -rf "$dir/undone.$me" 2>/dev/null
         [ "${gone-}" != yes ] || result=1
     elif [ -n "$had_file" ]; then
         # What is left to do is of this boot, and has no file any more.
@@ -486,26 +549,109 @@ tell_applied() (
 )
 
 # Restores from the lock that was moved to folder $1, or ends a keep there (4). What can't be restored
-# is kept there under another name, for a later rollback.
+# is kept there under another name, for a later rollback. Where a write does not end, the folder stays
+# as it is: the watchdog and every command try again.
 put_back() {
-    stop_writer "$1"
+    stuck=
+    stop_writer "$1" || stuck=$writer
     settle_keep "$1"
-    if [ "$?" = 4 ]; then
-        rm -rf "$1" 2>/dev/null
-        return 4
-    fi
-    result=0
-    if line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; then
+    result=$?
+    if [ "$result" != 4 ] && [ -e "$1/token" ] && line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; then
         restore "$1"
         result=$?
     fi
-    if [ "$result" != 0 ] && [ -f "$1/paths" ] && [ ! -e "$1/paths.new" ]; then
-        kept=$dir/unrestored.$$
-        while [ -e "$kept" ]; do kept=$kept.1; done
-        mv "$1" "$kept" 2>/dev/null && return "$result"
+    if [ -n "$stuck" ]; then
+        echo "a write does not end (process ${stuck%-*}), so this host may change again; what is in $1 is restored when it does" >&2
+        return 1
     fi
-    rm -rf "$1" 2>/dev/null
+    case $result in
+    0 | 4) discard "$1" ;;
+    *) keep_unrestored "$1" ;;
+    esac
     return "$result"
+}
+
+# Keeps what is left to do in folder $1 until a rollback or an accept, in one move: no full disk and
+# no death leaves half of it. The first one has the lowest number.
+keep_unrestored() {
+    next=1000
+    case $1 in
+    "$dir"/unrestored.*)
+        next=${1#"$dir"/unrestored.}
+        next=${next%%.*}
+        ;;
+    *)
+        for each in "$dir"/unrestored.*; do
+            each=${each#"$dir"/unrestored.}
+            each=${each%%.*}
+            case $each in '' | *[!0-9]*) continue ;; esac
+            [ "$each" -lt "$next" ] || next=$((each + 1))
+        done
+        ;;
+    esac
+    kept=$dir/unrestored.$next.$me
+    while [ -e "$kept" ]; do kept=$kept.1; done
+    if [ -e "$1/less/token" ] && mv "$1/less" "$kept" 2>/dev/null; then
+        discard "$1"
+    else
+        case $1 in "$dir"/unrestored.*) ;; *) mv "$1" "$kept" 2>/dev/null ;; esac
+    fi
+}
+
+# Removes what processes that have died were making or taking away.
+tidy() {
+    for old in "$dir"/making.* "$dir"/undone.*; do
+        [ -e "$old" ] || continue
+        maker_of "$old"
+        at_work "$maker" || rm -rf "$old" 2>/dev/null
+    done
+}
+
+# The name of a folder that nobody has, for what we restore, in `aside`.
+name_aside() {
+    aside=$dir/restoring.$me
+    while [ -e "$aside" ]; do aside=$aside.1; done
+}
+
+# The ID of whoever has made folder $1, as in its name, in `maker`.
+maker_of() {
+    maker=${1##*/}
+    maker=${maker#*.}
+    maker=${maker%%.*}
+}
+
+# Takes the restore in folder $1 from a process that has died; the folder is `aside` then. Fails
+# while it lives, and when another process was faster.
+adopt() {
+    maker_of "$1"
+    aside=$1
+    [ "$maker" != "$me" ] || return 0
+    ! at_work "$maker" || return 1
+    name_aside
+    mv "$1" "$aside" 2>/dev/null && return 0
+    # Where nothing can be moved, nobody else can begin either.
+    aside=$1
+    [ -d "$1" ]
+}
+
+# Carries every restore to its end whose process has died. Fails while there is one.
+finish_restores() {
+    unfinished=0
+    for old in "$dir"/restoring.*; do
+        [ -d "$old" ] || continue
+        if adopt "$old"; then
+            tell_end "$aside"
+            said=$(put_back "$aside")
+            code=$?
+            if [ ! -d "$aside" ]; then
+                report_end "$code"
+                report_rest "$said"
+                continue
+            fi
+        fi
+        unfinished=1
+    done
+    return "$unfinished"
 }
 
 # -- the lock --------------------------------------------------------------------------------------
@@ -526,10 +672,11 @@ listen() {
 }
 
 # Whether the lock's holder has been silent for too long. A lock that just goes away is not lapsed.
+# One from the future was left before the clock began again, as it does with a container: nobody renews it.
 lapsed() {
-    listen && [ "$silent" -gt "$limit" ] || return 1
+    listen && { [ "$silent" -gt "$limit" ] || [ "$silent" -lt 0 ]; } || return 1
     # It is overwritten in place, and read byte by byte: what was read may be half of each.
-    listen && [ "$silent" -gt "$limit" ]
+    listen && { [ "$silent" -gt "$limit" ] || [ "$silent" -lt 0 ]; }
 }
 
 # Ends unless the lock is ours and its lease has not lapsed.
@@ -539,9 +686,23 @@ ours() {
     [ "$line" = "$token" ] && [ -e "$mark" ] || lost
     if lapsed; then
         take_away
-        echo "the lease has lapsed: this host heard nothing from us for $silent s, and has been restored" >&2
+        case $? in
+        1) echo "the lease has lapsed: this host heard nothing from us for $silent s, and is NOT fully restored: intop status" >&2 ;;
+        *) echo "the lease has lapsed: this host heard nothing from us for $silent s, and has been restored" >&2 ;;
+        esac
         exit 76
     fi
+    acknowledge
+}
+
+# The controller goes on, so it has heard the report that its begin has printed.
+acknowledge() {
+    number_of "$lock/told" || return 0
+    {
+        sed -n "1,${line}p" "$dir/report" > "$dir/report.told" && sed "1,${line}d" "$dir/report" > "$dir/report.new" &&
+            mv "$dir/report.told" "$dir/report.old" && mv "$dir/report.new" "$dir/report" &&
+            { [ -s "$dir/report" ] || rm -f "$dir/report"; } && rm -f "$lock/told"
+    } 2>/dev/null || rm -f "$dir/report.told" "$dir/report.new" 2>/dev/null
 }
 
 # Who has the lock; it is being made while nobody is named.
@@ -554,10 +715,60 @@ holder() {
     fi
 }
 
-# Whether the lock's folder is there for so long that its maker must have died over it.
-left_behind() {
-    [ $(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s))) -gt 60 ]
+# Takes the lock, with file $1 in it, in one move. Fails with 1 when somebody has it, with 2 when the
+# folder can't be written.
+take_lock() {
+    making=$dir/making.$me
+    { rm -rf "$making" && mkdir "$making" && printf '%s\n' "$me" > "$making/$1"; } 2>/dev/null || {
+        rm -rf "$making" 2>/dev/null
+        return 2
+    }
+    mv -T "$making" "$lock" 2>/dev/null && return 0
+    rm -rf "$making" 2>/dev/null
+    return 1
 }
+
+# The lock's own script in `line`, where that is another version: it knows best what it has left.
+another_version() {
+    line_of "$lock/script" && [ "$line" != "$self" ] && [ -f "$dir/$line" ]
+}
+
+# Adds our folder to the list of this network namespace, `list`.
+enlist() {
+    list=$(readlink /proc/self/ns/net)
+    list=${list#*'['}
+    list=$lists/${list%']'}
+    grep -qxF -e "$dir" "$list" 2>/dev/null && return 0
+    { mkdir -p -m 700 "$lists" && printf '%s\n' "$dir" >> "$list"; } 2>/dev/null && return 0
+    echo "$list can't be written, where this host's sessions are listed" >&2
+    return 1
+}
+
+# Another folder of the list with something to give back in `rival`; fails when there is none.
+find_rival() {
+    while IFS='' read -r rival; do
+        [ -d "$rival" ] && ! [ "$rival" -ef "$dir" ] || continue
+        for each in "$rival"/lock "$rival"/restoring.* "$rival"/unrestored.*; do
+            [ -d "$each" ] || continue
+            # What is of an earlier boot is over. One that is just being made has no boot yet.
+            ! line_of "$each/boot" || [ "$line" = "$(boot_id)" ] || continue
+            return 0
+        done
+    done < "$list"
+    return 1
+}
+
+# Says who `rival` belongs to.
+tell_rival() (
+    lock=$rival/lock
+    if [ -d "$lock" ]; then
+        said=$(holder)
+    else
+        said="not given back"
+    fi
+    # On one line: it becomes part of a message.
+    echo "$said, in another state folder, $rival: end that session, or roll back by: sh $rival/guard.sh $rival rollback"
+)
 
 # The file that says whose the lock is in `mark`; it is empty when there is none.
 find_mark() {
@@ -570,22 +781,16 @@ find_mark() {
 
 # Whether the lock belongs to nobody who lives. What `mark` is then, release() takes.
 expired() {
-    find_mark || {
-        left_behind
-        return
-    }
+    # There is none for the moment in which a lock goes.
+    find_mark || return 1
     case $mark in */claimed.*)
-        ! at_work "${mark##*.}" ""
+        ! at_work "${mark##*.}"
         return
         ;;
     esac
     if [ ! -e "$lock/token" ]; then
         # It is being made, unless its maker died there; nothing is written before it has a token.
-        line_of "$mark" || {
-            left_behind
-            return
-        }
-        ! at_work "$line" ""
+        line_of "$mark" && ! at_work "$line"
         return
     fi
     line_of "$lock/boot"
@@ -606,20 +811,20 @@ release() {
             name=${name%.*}
             ;;
         esac
-        mv "$mark" "$lock/claimed.$name.$$" 2>/dev/null || [ -e "$mark" ] || return 2
+        mv "$mark" "$lock/claimed.$name.$me" 2>/dev/null || [ -e "$mark" ] || return 2
     fi
-    aside=$dir/restoring.$$
-    [ ! -d "$aside" ] || put_back "$aside"
+    name_aside
     if mv "$lock" "$aside" 2>/dev/null; then
         put_back "$aside"
         return
     fi
     [ -d "$lock" ] || return 2
     # The folder has become read-only: then nobody else can take the lock either.
-    stop_writer "$lock"
+    stuck=
+    stop_writer "$lock" || stuck=$writer
     settle_keep "$lock"
     [ "$?" != 4 ] || return 4
-    restore "$lock" || return 1
+    restore "$lock" && [ -z "$stuck" ] || return 1
     return 3
 }
 
@@ -627,25 +832,39 @@ release() {
 # somebody else is at it; else as release().
 take_away() {
     expired || return 2
-    owner=
-    since=
-    if [ -e "$lock/token" ] && line_of "$lock/boot" && [ "$line" = "$(boot_id)" ]; then
-        { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$lock/owner"
-        listen || :
-    fi
+    tell_end "$lock"
+    ! listen || [ -z "$owner" ] || why="no sign of life from $owner since $since for $silent s"
     said=$(release)
     code=$?
     [ "$code" != 2 ] || return 2
-    if [ -n "$owner" ]; then
-        who="the next command"
-        [ "$verb" != watch ] || who="its watchdog"
-        result="was restored"
-        [ "$code" != 1 ] || result="was NOT fully restored"
-        [ "$code" != 4 ] || result="keeps what was applied, and was given back"
-        report "no sign of life from $owner since $since for $silent s; this host $result by $who"
-        report_rest "$said"
-    fi
+    report_end "$code"
+    report_rest "$said"
     return "$code"
+}
+
+# What there will be to report of the session in folder $1: `owner`, `since`, `why`, and `restart`
+# where nginx may have opened sockets under its values.
+tell_end() {
+    owner=
+    since=
+    restart=
+    [ -e "$1/token" ] && line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || return 0
+    { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$1/owner"
+    why="whoever gave back the session of $owner since $since has died over it"
+    [ ! -e "$1/left" ] || { IFS='' read -r restart < "$1/restart"; } 2>/dev/null || restart=
+}
+
+# Reports the end of a session that release() or put_back() has ended with $1.
+report_end() {
+    [ -n "$owner" ] || return 0
+    who="the next command"
+    [ "$verb" != watch ] || who="its watchdog"
+    result="was restored"
+    [ "$1" != 1 ] || result="was NOT fully restored"
+    [ "$1" != 4 ] || result="keeps what was applied, and was given back"
+    report "$why; this host $result by $who"
+    [ -z "$restart" ] || [ "$1" = 4 ] ||
+        report "nginx keeps what its sockets got of a trial's values until it is restarted, as root: $restart"
 }
 
 # Leaves a line for the next session.
@@ -671,62 +890,77 @@ report_rest() {
     IFS=$rest_ifs
 }
 
-# Ends what a killed restorer left undone, and tries a last time what could not be restored: what is
-# not back then is what the next session begins with. Fails while a living restorer is at it: what
-# is read meanwhile is not the host's own.
-settled() {
-    for old in "$dir"/restoring.* "$dir"/unrestored.*; do
+# Tries again what could not be restored, the first one last, as its values are the oldest. Prints what
+# is still not back of keys that are there. What somebody else has changed is theirs, and no default of
+# ours; but it stays noted until it is given back or accepted.
+retry_unrestored() {
+    set --
+    for old in "$dir"/unrestored.*; do set -- "$old" "$@"; done
+    for old; do
         [ -d "$old" ] || continue
-        case $old in */restoring.*) ! at_work "${old##*.}" "" || return 1 ;; esac
-        report_rest "$(put_back "$old")"
-    done
-    for old in "$dir"/unrestored.* "$dir"/undone.*; do
-        [ ! -d "$old" ] || rm -rf "$old"
+        put_back "$old" | while IFS='' read -r line; do
+            path=${line#*"$tab"}
+            case $line in unrestored"$tab"*) [ ! -e "/proc/sys/${path%%"$tab"*}" ] || printf '%s\n' "$line" ;; esac
+        done
     done
 }
 
 # -- the watchdog ----------------------------------------------------------------------------------
 
 watched() {
-    line_of "$lock/watchdog" && at_work "$line" "$token"
+    line_of "$lock/watchdog" && at_work "$line"
 }
 
-# A unit of systemd is started anew when it is killed, and outlives any login. But what systemd
-# starts is in its own namespaces: a host that is only a network namespace has other keys.
+# Waits until the watchdog has said that it is at work; not for long when process $1 is gone.
+wait_for_watchdog() {
+    look_at_clock
+    patience=$((uptime + 10))
+    until watched; do
+        look_at_clock
+        [ -z "${1-}" ] || identify "$1" || [ "$patience" -lt $((uptime + 2)) ] || patience=$((uptime + 1))
+        [ "$uptime" -le "$patience" ] || return 1
+        short_sleep
+    done
+}
+
+# A unit of systemd is started anew whatever ends it, and outlives any login. But what systemd
+# starts is in its own namespaces: a host that is only a network namespace has other keys. Fails
+# when there is no watchdog then.
 arm() {
     if [ -d /run/systemd/system ] && [ /proc/1/ns/net -ef /proc/self/ns/net ] &&
         [ /proc/1/ns/mnt -ef /proc/self/ns/mnt ] &&
-        systemd-run --quiet --collect --unit="intop-guard-$token" --property=Restart=on-failure \
-            sh "$0" "$dir" watch "$token" </dev/null >/dev/null 2>&1; then
-        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-            ! watched || return 0
-            short_sleep
-        done
+        systemd-run --quiet --collect --unit="intop-guard-$token" --property=Restart=always \
+            --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
+            --property=RestartPreventExitStatus=3 --property=SuccessExitStatus=3 \
+            sh "$here/$self" "$dir" watch "$token" </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
+        return 0
     fi
     apart=
     ! command -v setsid >/dev/null 2>&1 || apart=setsid
-    nohup $apart sh "$0" "$dir" watch "$token" </dev/null >/dev/null 2>&1 &
-    overwrite "$lock/watchdog" "$!"
+    nohup $apart sh "$here/$self" "$dir" watch "$token" </dev/null >/dev/null 2>&1 &
+    started=$!
+    wait_for_watchdog "$started"
 }
 
 # Arms the watchdog anew when it is gone. Said once: there may be something that ends each of them.
 keep_watched() {
     watched && return
-    arm
+    arm || return 1
     [ ! -e "$lock/rearmed" ] || return 0
     keep rearmed yes
     report "the watchdog of this host was gone, and was armed anew; look for what has ended it"
+}
+
+unwatched() {
+    echo "no watchdog can be armed, by systemd-run or nohup, so nobody would restore this host: $1" >&2
+    exit 1
 }
 
 # -- the verbs -------------------------------------------------------------------------------------
 
 # Gives back a lock that was just taken; by force another one may have taken it away already.
 drop_lock() {
-    if [ -e "$mark" ]; then
-        rm -rf "$lock"
-    else
-        rmdir "$lock" 2>/dev/null
-    fi
+    [ ! -e "$mark" ] || discard "$lock"
 }
 
 no_lock() {
@@ -756,8 +990,19 @@ tell_state() (
     [ -z "$strange" ] || tell_foreign "$1"
 )
 
-case $verb in
-begin)
+# Ends a write whose controller has not waited for its end.
+end_writer() {
+    stop_writer "$lock" && return
+    echo "an earlier write does not end (process ${writer%-*}). $1" >&2
+    exit 1
+}
+
+unflushed() {
+    echo "the disk does not take what is to stay (sync failed). $1" >&2
+    exit 73
+}
+
+do_begin() {
     case $token in '' | *[!A-Za-z0-9_-]*)
         echo "not a token: $token" >&2
         exit 1
@@ -765,22 +1010,45 @@ begin)
     esac
     umask 077
     { mkdir -p "$dir" && [ -w "$dir" ]; } 2>/dev/null || unwritable "Nothing was changed"
-    if ! mkdir "$lock" 2>/dev/null; then
-        [ ! -d "$lock" ] || take_away
-        # Where there is no folder after a vain try, others may have given the lock back in between.
-        if ! mkdir "$lock" 2>/dev/null && { [ -d "$lock" ] || ! mkdir "$lock" 2>/dev/null; }; then
-            [ -d "$lock" ] || unwritable "Nothing was changed"
-            holder
-            exit 75
+    enlist || exit 73
+    take_lock "armed.$token"
+    taken=$?
+    if [ "$taken" = 1 ]; then
+        if another_version; then
+            sh "$dir/$line" "$dir" status >/dev/null 2>&1
+        else
+            take_away
         fi
+        # Where there is no folder after a vain try, others may have given the lock back in between.
+        take_lock "armed.$token" || { [ ! -d "$lock" ] && take_lock "armed.$token"; }
+        taken=$?
     fi
+    case $taken in
+    0) ;;
+    2) unwritable "Nothing was changed" ;;
+    *)
+        holder
+        exit 75
+        ;;
+    esac
     mark=$lock/armed.$token
-    { printf '%s\n' "$$" > "$mark"; } 2>/dev/null || no_lock
-    if ! settled; then
+    if find_rival; then
+        drop_lock
+        tell_rival
+        exit 75
+    fi
+    if ! finish_restores; then
         drop_lock
         echo "being restored from an earlier session"
         exit 75
     fi
+    missing=$(retry_unrestored)
+    if [ -n "$missing" ]; then
+        drop_lock
+        printf '%s\n' "$missing"
+        exit 80
+    fi
+    tidy
     find_applied || :
     if [ -n "$applied" ] && [ "${6-}" = originals ]; then
         # Putting those back would take from somebody else what they have set since.
@@ -792,6 +1060,12 @@ begin)
     else
         all="/dev/null $(cat)"
     fi
+    # The kernel adds to this one when the other is written. In most namespaces it can only be read.
+    widened=net/ipv4/tcp_allowed_congestion_control
+    case $all in
+    *"$widened"*) ;;
+    *net/ipv4/tcp_congestion_control*) [ ! -w "/proc/sys/$widened" ] || all="$all $widened" ;;
+    esac
     lines=$(show)
     paths=/dev/null
     set -f
@@ -802,30 +1076,39 @@ begin)
     look_at_clock
     keep taken "$uptime" && keep boot "$(boot_id)" && keep seconds "$4" &&
         keep owner "$5$newline$(date -u +%Y-%m-%dT%H:%M:%SZ)" &&
-        keep paths "$paths" && keep snapshot "$lines" &&
+        keep script "$self" && keep restart "${7-}" && keep paths "$paths" && keep snapshot "$lines" &&
         [ "$(cat "$lock/paths" "$lock/snapshot")" = "$(printf '%s\n' "$paths" "$lines")" ] &&
         overwrite "$lock/watchdog" 0 && overwrite "$lock/writer.$token" 0 &&
         sign_of_life && keep token "$token" && [ "$(cat "$lock/token")" = "$token" ] || no_lock
-    sync "$lock/snapshot" "$lock" 2>/dev/null || sync
-    arm
+    if ! flush "$lock/snapshot" "$lock" "$dir"; then
+        drop_lock
+        echo "the disk of the state folder $dir does not take the snapshot (sync failed). Nothing was changed" >&2
+        exit 73
+    fi
+    if ! arm; then
+        drop_lock
+        unwatched "nothing was changed"
+    fi
     if [ -s "$dir/report" ]; then
-        sed "s/^/report$tab/" "$dir/report"
-        mv "$dir/report" "$dir/report.old" 2>/dev/null
+        heard=$(grep -c '' "$dir/report")
+        keep told "$heard"
+        sed -n "1,${heard}s/^/report$tab/p" "$dir/report"
     fi
     if [ -n "$applied" ]; then
         sed "s/^/applied$tab/" "$applied/about"
         [ "${6-}" != originals ] || sed "s/^/original$tab/" "$applied/snapshot"
     fi
     printf '%s\n' "$lines"
-    ;;
-write)
+}
+
+do_write() {
     ours
     # One whose controller has not waited for its end.
-    stop_writer "$lock"
-    overwrite "$lock/writer.$token" "$$" && sign_of_life || unwritable "Nothing more is set"
+    end_writer "Nothing more is set"
+    overwrite "$lock/writer.$token" "$me" && sign_of_life || unwritable "Nothing more is set"
     # Whoever takes the lock away from now on ends us first.
     [ -e "$mark" ] || lost
-    keep_watched
+    keep_watched || unwatched "nothing more is set"
     set -f
     IFS=$newline
     # All at once: `read` would take as long for each line as writing it.
@@ -868,16 +1151,19 @@ write)
         } 2>/dev/null || unwritable "What was set can't be noted there"
     fi
     printf '%s\n' "$now"
-    ;;
-renew)
+}
+
+do_renew() {
     ours
     sign_of_life || unwritable "The lease can't be renewed"
-    keep_watched
-    ;;
-end)
+    keep_watched || unwatched "the next write is refused"
+}
+
+do_end() {
     mark=$lock/armed.$token
     line_of "$lock/token"
     [ "$line" = "$token" ] && [ -e "$mark" ] || lost
+    acknowledge
     release
     result=$?
     case $result in
@@ -889,18 +1175,19 @@ end)
         ;;
     esac
     exit "$result"
-    ;;
-keep)
+}
+
+do_keep() {
     # On stdin a word and a tab begin each line: "key" with the path of one that is to stay, "about"
     # with name and word, "text" with a line of FILE. "end" ends it: what was cut off is not kept.
     target=${4-}
     umask 077
     ours
-    stop_writer "$lock"
-    overwrite "$lock/writer.$token" "$$" && sign_of_life || unwritable "Nothing stays"
+    end_writer "Nothing stays"
+    overwrite "$lock/writer.$token" "$me" && sign_of_life || unwritable "Nothing stays"
     # Whoever takes the lock away from now on ends us first, and finds what we have begun.
     [ -e "$mark" ] || lost
-    keep_watched
+    keep_watched || unwatched "nothing stays"
     { cat > "$lock/input"; } 2>/dev/null || unwritable "Nothing stays"
     if [ "$(tail -n 1 "$lock/input")" != end ]; then
         echo "what is to stay was cut off on its way here; nothing stays" >&2
@@ -974,16 +1261,16 @@ keep)
             echo "$target can't be written: ${said:-there is no room left, or no sha256sum}" >&2
             exit 1
         fi
-        flush "$draft" "${target%/*}"
+        flush "$draft" "${target%/*}" || unflushed "Nothing stays"
     fi
     flush "$record/snapshot" "$record/left" "$record/paths" "$record/boot" "$record/token" \
-        "$record/about" ${target:+"$record/file" "$lock/draft"} "$record" "$lock/input" "$lock"
+        "$record/about" ${target:+"$record/file"} ${target:+"$lock/draft"} "$record" "$lock/input" "$lock" || unflushed "Nothing stays"
     sign_of_life
-    if ! mv "$record" "$dir/applied.$((number + 1))" 2>/dev/null; then
+    if ! mv -T "$record" "$dir/applied.$((number + 1))" 2>/dev/null; then
         [ ! -d "$record" ] || unwritable "Nothing stays"
         lost
     fi
-    flush "$dir" "$lock"
+    flush "$dir" "$lock" || report "$dir can't be brought to the disk (sync failed): a power failure may undo what was applied"
     set +f
     IFS=" $tab$newline"
     release
@@ -996,16 +1283,14 @@ keep)
         echo "the values stay until the next reboot, and $target could not be put in place" >&2
         exit 79
     fi
-    ;;
-status)
+}
+
+do_status() {
     [ -d "$dir" ] || exit 0
     if [ -w "$dir" ]; then
         [ ! -d "$lock" ] || take_away
-        for old in "$dir"/restoring.*; do
-            if [ -d "$old" ] && ! at_work "${old##*.}" ""; then
-                report_rest "$(put_back "$old")"
-            fi
-        done
+        finish_restores
+        tidy
     fi
     if [ -d "$lock" ]; then
         if { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$lock/owner"; then
@@ -1028,12 +1313,12 @@ status)
     done
     tell_applied
     [ ! -s "$dir/report" ] || sed "s/^/report$tab/" "$dir/report"
-    ;;
-rollback)
+}
+
+do_rollback() {
     force=$token
     code=77
-    rm -rf "$dir"/undone.* 2>/dev/null
-    set -- "$dir"/restoring.* "$dir"/unrestored.*
+    tidy
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         [ -d "$lock" ] || break
         if ! expired; then
@@ -1067,11 +1352,31 @@ rollback)
         *) break ;;
         esac
     done
-    for old; do
+    for old in "$dir"/restoring.*; do
+        [ -d "$old" ] || continue
+        # Another restorer needs no help, but some time.
         for _ in 1 2 3 4 5 6 7 8 9 10; do
-            case $old in */restoring.*) at_work "${old##*.}" "" || break ;; *) break ;; esac
+            if adopt "$old"; then
+                put_back "$aside"
+                result=$?
+                [ "$code" = 1 ] || code=$result
+                old=$aside
+                break
+            fi
+            [ -d "$old" ] || break
             sleep 1
         done
+        if [ -d "$old" ]; then
+            echo "this host is still being restored, from $old: roll it back again" >&2
+            exit 1
+        fi
+    done
+    set --
+    # The first one comes last: its values are the oldest. Ours have just been tried.
+    for old in "$dir"/unrestored.*; do
+        case $old in *."$me" | *."$me".*) ;; *) set -- "$old" "$@" ;; esac
+    done
+    for old; do
         [ -d "$old" ] || continue
         put_back "$old"
         result=$?
@@ -1081,10 +1386,8 @@ rollback)
         # So that no session begins with what is half undone. Where a lock can't be made, none can.
         taken=
         for _ in 1 2 3 4 5 6 7 8 9 10; do
-            # Where there is no folder after a vain try, it may have been given back in between.
-            if mkdir "$lock" 2>/dev/null || { [ ! -d "$lock" ] && mkdir "$lock" 2>/dev/null; }; then
+            if take_lock "claimed.rollback.$me"; then
                 taken=yes
-                keep "claimed.rollback.$$" ""
                 break
             fi
             [ -d "$lock" ] && [ -w "$dir" ] || break
@@ -1094,28 +1397,80 @@ rollback)
             holder >&2
             exit 75
         fi
+        if [ -n "$taken" ] && [ "$force" != force ] && enlist && find_rival; then
+            discard "$lock"
+            tell_rival >&2
+            exit 75
+        fi
         undo_applied
         result=$?
         [ "$code" = 1 ] || code=$result
-        [ -z "$taken" ] || rm -rf "$lock"
+        [ -z "$taken" ] || discard "$lock"
     fi
     exit "$code"
-    ;;
-watch)
+}
+
+do_accept() {
+    [ ! -d "$lock" ] || take_away
+    if [ -d "$lock" ]; then
+        holder >&2
+        exit 75
+    fi
+    if ! finish_restores; then
+        echo "being restored from an earlier session" >&2
+        exit 75
+    fi
+    code=77
+    for old in "$dir"/unrestored.*; do
+        [ -d "$old" ] || continue
+        tell_state "$old"
+        discard "$old" || unwritable "Nothing was forgotten"
+        code=0
+    done
+    exit "$code"
+}
+
+do_watch() {
+    # Only an end with 3 is one: systemd starts the watchdog anew after any other.
+    trap 'exit 70' TERM HUP INT PIPE
     # When memory runs out, somebody has to give the host back.
     { echo -900 > /proc/self/oom_score_adj; } 2>/dev/null
-    overwrite "$lock/watchdog" "$$"
-    while sleep 1 || sleep 1; do
-        line_of "$lock/token"
-        [ "$line" = "$token" ] || exit 0
-        lapsed || continue
-        # Fails with 2 when another session is at it, and will have the lock.
-        take_away
-        [ "$?" = 2 ] || exit 0
+    while :; do
+        if line_of "$lock/token" && [ "$line" = "$token" ]; then
+            watched || overwrite "$lock/watchdog" "$me"
+            ! lapsed || take_away
+            # All is restored, and nothing can be removed, as the folder is read-only.
+            [ "$?" != 3 ] || exit 3
+        elif finish_restores; then
+            exit 3
+        fi
+        sleep 1 || sleep 1 || exit 70
     done
-    ;;
-*)
-    echo "unknown verb: $verb" >&2
-    exit 1
-    ;;
-esac
+}
+
+# All of the script has been read by now: of half of it nothing is run.
+{
+    case $verb in
+    status | rollback)
+        # shellcheck disable=SC2093
+        ! another_version || exec sh "$dir/$line" "$@"
+        ;;
+    begin | write | renew | end | keep | accept | watch) ;;
+    *)
+        echo "unknown verb: $verb" >&2
+        exit 1
+        ;;
+    esac
+    identify "$$" || {
+        echo "/proc shows no processes, so nobody can tell who is at work here" >&2
+        exit 1
+    }
+    me=$process
+    if [ "$verb" != watch ]; then
+        # A restore goes on where nobody hears its answer.
+        trap '' PIPE HUP
+        trap 'printf "end\t%s\n" "$?"' EXIT
+    fi
+    "do_$verb" "$@"
+    exit
+}

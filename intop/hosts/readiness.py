@@ -16,8 +16,8 @@ a host's configuration as it was declared. (systemd-sysctl only does so at boot.
 NEEDED: dict[Role, tuple[str, ...]] = {
     "load-generator": ("timeout",),
     "load-balancer": (
-        *("cat", "cut", "date", "grep", "mkdir", "mv", "nohup", "rm", "rmdir", "sed"),
-        *("sleep", "stat", "sync", "tee", "tr", "ss", "ip"),
+        *("cat", "cut", "date", "grep", "ln", "mkdir", "mv", "nohup", "readlink", "rm", "sed"),
+        *("sha256sum", "sleep", "sort", "stat", "sync", "tail", "tee", "tr", "ss", "ip"),
     ),
     "backend": (),
 }

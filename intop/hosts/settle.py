@@ -61,7 +61,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     network namespace whose keys are set; or when the load balancer can't be looked at or does not
     forget.
     """
-    before = _restart(rig)
+    before = restart(rig)
     balancer = rig.load_balancer.address.name
     leftovers: dict[str, set[tuple[str, str]]] = {balancer: {s.ends for s in before}}
     deadline = time.monotonic() + limit_s
@@ -85,14 +85,17 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     return "; ".join([*problems, *kept, *_unknown(seen)])
 
 
-def _restart(rig: Rig) -> tuple[Sock, ...]:
-    """Restart nginx; returns the sockets that the load balancer had before."""
+def restart(rig: Rig) -> tuple[Sock, ...]:
+    """Restart nginx; returns the sockets that the load balancer had before.
+
+    Raises CommandError when it does not come back.
+    """
     host = rig.load_balancer
-    restart = rig.cluster.nginx_restart
-    done = host.run(f"{SOCKETS}\n{restart}", timeout_s=RESTART_LIMIT_S)
+    command = rig.cluster.nginx_restart
+    done = host.run(f"{SOCKETS}\n{command}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
         raise CommandError(
-            host.address.name, f"exit code {done.exit_code} of `{restart}`, which said: {done.said}"
+            host.address.name, f"exit code {done.exit_code} of `{command}`, which said: {done.said}"
         )
     return parse_sockets(lines(done.stdout))
 

@@ -20,6 +20,8 @@ from intop.errors import LabError
 from intop.lab.commands import run
 
 NAMESPACE_FOLDER = Path("/run/netns")
+SESSIONS = Path("/run/intop-guard")
+"""Where guard.sh lists the state folders of each network namespace."""
 HOSTS: Mapping[str, int] = {"lg": 10, "lb": 20, "b1": 31, "b2": 32, "b3": 33}
 """The hosts of a lab, and the last number of their addresses."""
 BALANCER = "lb"
@@ -219,5 +221,7 @@ def remove_machine_link(lab: str) -> list[str]:
 def remove_namespaces(lab: str) -> Iterator[str]:
     """Delete the lab's namespaces, which must be without processes by now; name each."""
     for name in existing_namespaces(lab):
+        # guard.sh lists its sessions by the namespace's number, which the next one may get.
+        (SESSIONS / str((NAMESPACE_FOLDER / name).stat().st_ino)).unlink(missing_ok=True)
         run(["ip", "netns", "delete", name])
         yield name

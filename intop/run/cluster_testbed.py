@@ -1,7 +1,7 @@
 """A connected cluster with its load balancer under guard, where trials are measured."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from intop.hosts.rig import (
     upload_scripts,
     with_nginx_started,
 )
-from intop.hosts.settle import settle
+from intop.hosts.settle import restart, settle
 from intop.resources import shipped
 from intop.run.available_space import probed_of
 from intop.run.comparability import asked_paths, check_same, conditions_of
@@ -152,8 +152,10 @@ class ClusterTestbed:
 
         That is not the default where an earlier apply has left something.
         """
-        self.guard.apply(Configuration(self.guard.snapshot))
-        self._settle()
+        snapshot = self.guard.snapshot
+        self.guard.apply(DEFAULT if snapshot == self.guard.base else Configuration(snapshot))
+        restart(self.rig)
+        self.guard.was_tuned = False
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         """What the kernel says against a configuration. It is set, and put back at once."""
@@ -255,7 +257,13 @@ def cluster_testbed(
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
-        with guarded(rig.load_balancer, keys, originals=originals, say=say) as guard:
+        with guarded(
+            rig.load_balancer,
+            keys,
+            originals=originals,
+            restart=rig.cluster.nginx_restart,
+            say=say,
+        ) as guard:
             # The lock may have had to wait for a restore: only now are the values the host's own.
             readings |= {
                 # The guard may hold partners of keys that the catalogue doesn't have.
@@ -275,7 +283,7 @@ def cluster_testbed(
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
                 _tell_left_out(task, probe)
-            yield ClusterTestbed(
+            testbed = ClusterTestbed(
                 task=task,
                 rig=rig,
                 tool=tool,
@@ -285,6 +293,25 @@ def cluster_testbed(
                 conditions=conditions,
                 expected=expected,
             )
+            try:
+                yield testbed
+            finally:
+                _end(testbed, say)
+
+
+def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
+    """Before the host is given back: nginx opens its sockets under what the host was found with."""
+    guard = testbed.guard
+    if guard.is_left or not guard.was_tuned:
+        return
+    try:
+        testbed.give_nginx_its_own()
+    except HostError as error:
+        command = testbed.rig.cluster.nginx_restart
+        say(
+            f"{testbed.name}: nginx may keep what its sockets got of a trial's values until it is "
+            f"restarted, as root there: {command} ({error.message})"
+        )
 
 
 def _refused(

@@ -20,6 +20,7 @@ from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
+from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed
 from samples import DEPLOYMENT, HOSTS, METRICS, VERDICT
 
@@ -259,11 +260,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:
         apply_command.command([str(tmp_path / "nosuch.json")], standalone_mode=False)
 
 
-def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_apply() -> None:
+def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_apply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     done: list[object] = []
+    monkeypatch.setattr(cluster_testbed, "restart", lambda _: done.append("nginx started"))
     ready: Any = SimpleNamespace(
         guard=SimpleNamespace(snapshot={"a.b": "1"}, base={"a.b": "0"}, apply=done.append),
-        _settle=lambda: done.append("nginx started"),
+        rig=None,
     )
     ClusterTestbed.give_nginx_its_own(ready)
     assert [Configuration({"a.b": "1"}), "nginx started"] == done

@@ -121,7 +121,7 @@ def test_a_host_of_a_killed_controller_is_shown_and_given_back(balancer: Balance
     changed = {c["key"]: (c["before"], c["now"]) for c in answer["said"]["changed"]}
     assert {key: (before[key], VALUES[key]) for key in VALUES} == changed
 
-    os.kill(int((balancer.lock / "watchdog").read_text()), signal.SIGKILL)
+    os.kill(int((balancer.lock / "watchdog").read_text().partition("-")[0]), signal.SIGKILL)
     assert "WATCHDOG DEAD" in balancer.intop("status").stdout
 
     # Its lease has not lapsed: nobody can know that it is dead.
@@ -149,7 +149,7 @@ def test_what_somebody_else_has_set_is_left_alone_without_force(
 ) -> None:
     before = balancer.values()
     balancer.hold(lease_s=3)
-    os.kill(int((balancer.lock / "watchdog").read_text()), signal.SIGKILL)
+    os.kill(int((balancer.lock / "watchdog").read_text().partition("-")[0]), signal.SIGKILL)
     balancer.shell(f"echo 12 > /proc/sys/{FIN.replace('.', '/')}")
 
     tries: list[subprocess.CompletedProcess[str]] = []

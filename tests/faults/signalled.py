@@ -25,7 +25,7 @@ from intop.report import progress
 from intop.store import Store
 
 STEPS = {
-    "install": "guard.sh.new &&",
+    "install": "# guard-install",
     "begin": " begin ",
     "write": " write ",
     "restart": "nginx-restart",

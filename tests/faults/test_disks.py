@@ -36,7 +36,7 @@ def host_disk(place: Site, command: str) -> None:
     subprocess.run([*entered, "sh", "-c", words], check=True, capture_output=True)
 
 
-SMALL = "mount -t tmpfs -o size=20m none {folder}"
+SMALL = "mount -t tmpfs -o size=20m,mode=755 none {folder}"
 """With the 16 MiB that the doctor asks for."""
 READ_ONLY = "mount -o remount,ro {folder}"
 FULL = """

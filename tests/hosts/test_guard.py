@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +22,15 @@ from namespace_host import (
     LONG,
     PORTS,
     RMEM,
+    SCRIPTS,
     SOMAXCONN,
     NamespaceHost,
     begun,
     busy_guard,
     died,
     end_processes,
+    identity,
+    identity_of_nobody,
     leased,
     wait_until,
 )
@@ -54,6 +56,7 @@ def test_what_was_applied_is_there_and_gone_at_the_end(
         assert before == session.snapshot
         session.apply(Configuration(values))
         assert before | values == host.values()
+        assert bool(values) == session.was_tuned
     assert before == host.values()
 
 
@@ -221,7 +224,7 @@ def test_no_watchdog_is_left_after_a_normal_end(host: NamespaceHost) -> None:
         assert [] != host.processes()
     wait_until(lambda: not host.processes(), "the watchdog ends")
     assert HostState() == status(host)
-    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
 
 
 def test_status_says_nothing_where_no_session_ever_was(host: NamespaceHost) -> None:
@@ -299,18 +302,42 @@ def test_a_lock_from_before_a_reboot_is_discarded_without_restoring(host: Namesp
     assert "777" == host.value(SOMAXCONN)
 
 
+def being_made(host: NamespaceHost, maker: str) -> Path:
+    lock = host.state / "lock"
+    lock.mkdir(parents=True)
+    (lock / "armed.token-9").write_text(f"{maker}\n")
+    return lock
+
+
 def test_a_lock_that_is_just_being_made_is_not_taken_away(host: NamespaceHost) -> None:
-    (host.state / "lock").mkdir(parents=True)
-    assert HELD == host.begin("token-1", "1", FIN).exit_code
-    assert (host.state / "lock").is_dir()
+    with busy_guard() as maker:
+        lock = being_made(host, identity(maker.pid))
+        # However old it looks: the clock may have been set.
+        os.utime(lock, (0, 0))
+        refused = host.begin("token-1", "1", FIN)
+        assert (HELD, "being taken by another session\n") == (refused.exit_code, refused.stdout)
+        assert "another session, which is just taking it" == status(host).holder
+        assert lock.is_dir()
 
 
 def test_a_lock_that_was_never_finished_is_taken_over(host: NamespaceHost) -> None:
-    lock = host.state / "lock"
-    lock.mkdir(parents=True)
-    os.utime(lock, (0, 0))
+    lock = being_made(host, identity_of_nobody())
+    # However young it looks.
+    os.utime(lock, (2**32, 2**32))
     assert 0 == host.begin("token-1", LONG, FIN).exit_code
     assert 0 == host.script("end", "token-1").exit_code
+
+
+def test_a_process_that_has_the_number_of_a_dead_one_is_not_taken_for_it(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    with busy_guard() as other:
+        number, _, start = identity(other.pid).partition("-")
+        restorer(host, f"{number}-{int(start) - 1}")
+        assert 0 == host.begin("token-2", LONG, *KEYS).exit_code
+    assert before == host.values()
+    assert 0 == host.script("end", "token-2").exit_code
 
 
 def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHost) -> None:
@@ -348,18 +375,18 @@ def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_oth
         told.startswith(("lb is held by ", "lb is being ", "lb reports: ")) for told in heard
     )
     assert before == host.values()
-    assert ["guard.sh", "report.old"] == sorted(path.name for path in host.state.iterdir())
+    assert [*SCRIPTS, "report.old"] == sorted(path.name for path in host.state.iterdir())
 
 
 def test_a_lock_that_was_given_back_between_two_tries_is_taken(
     host: NamespaceHost, tmp_path: Path
 ) -> None:
     tries = tmp_path / "tries"
-    made = tmp_path / "mkdir"
+    made = tmp_path / "mv"
     made.write_text(
         "#!/bin/sh\n"
-        f'case $1 in */lock) echo >> {tries}; [ "$(wc -l < {tries})" -gt 2 ] || exit 1 ;; esac\n'
-        'exec /bin/mkdir "$@"\n'
+        f'case $3 in */lock) echo >> {tries}; [ "$(wc -l < {tries})" -gt 2 ] || exit 1 ;; esac\n'
+        'exec /bin/mv "$@"\n'
     )
     made.chmod(0o755)
 
@@ -378,7 +405,7 @@ def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: Names
     lapsed_lock(host)
     lock = host.state / "lock"
     with busy_guard() as other:
-        (lock / "armed.token-1").rename(lock / f"claimed.token-1.{other.pid}")
+        (lock / "armed.token-1").rename(lock / f"claimed.token-1.{identity(other.pid)}")
         refused = host.begin("token-2", LONG, *KEYS)
         assert HELD == refused.exit_code
         assert refused.stdout.startswith("held by somebody@elsewhere since 20")
@@ -389,25 +416,22 @@ def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: Names
     assert 0 == host.script("end", "token-2").exit_code
 
 
-def test_a_lock_that_is_being_made_is_told_of(host: NamespaceHost) -> None:
-    (host.state / "lock").mkdir(parents=True)
-    assert "being taken by another session\n" == host.begin("token-1", "1", FIN).stdout
-    assert "another session, which is just taking it" == status(host).holder
-
-
-def restorer(host: NamespaceHost, pid: int) -> None:
-    """A lock that process `pid` has moved away and not restored yet."""
+def restorer(host: NamespaceHost, who: str) -> None:
+    """A lock that process `who` has moved away and not restored yet."""
     begun(host, "net/core/somaxconn 777")
     end_processes(host)
-    shutil.move(host.state / "lock", host.state / f"restoring.{pid}")
+    shutil.move(host.state / "lock", host.state / f"restoring.{who}")
 
 
 def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHost) -> None:
     before = host.values()
     with busy_guard() as at_work:
-        restorer(host, at_work.pid)
+        restorer(host, identity(at_work.pid))
 
         def end(told: str) -> None:
+            if told.startswith("lb reports: "):
+                assert "has died over it; this host was restored by the next command" in told
+                return
             assert "lb is being restored from an earlier session" in told
             assert not (host.state / "lock").exists()
             os.killpg(at_work.pid, signal.SIGKILL)
@@ -420,9 +444,7 @@ def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHos
 
 def test_a_restore_that_was_killed_is_carried_to_its_end(host: NamespaceHost) -> None:
     before = host.values()
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    restorer(host, gone.pid)
+    restorer(host, identity_of_nobody())
     with guarded(host, KEYS) as session:
         assert before == session.snapshot
     assert before == host.values()

@@ -22,6 +22,7 @@ from namespace_host import (
     KEYS,
     LONG,
     RMEM,
+    SCRIPTS,
     SOMAXCONN,
     NamespaceHost,
     begun,
@@ -62,7 +63,7 @@ def left(host: NamespaceHost) -> list[str]:
     """What there is of us, but for the script and what it has reported."""
     names = [path.name for path in host.state.iterdir()]
     names += [path.name for path in conf(host).parent.glob("*")]
-    return sorted(name for name in names if name not in ("guard.sh", "report", "report.old"))
+    return sorted(name for name in names if name not in (*SCRIPTS, "report", "report.old"))
 
 
 # Staying, and the way back ------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def test_on_a_full_disk_nothing_stays(host: NamespaceHost, what: str) -> None:
     before = host.values()
     folder = host.state.parent / what
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", folder], check=True)
     try:
         with pytest.raises(HostError, match="can't be written"), guarded(host, KEYS) as session:  # noqa: PT012
             session.apply(Configuration(ONE))

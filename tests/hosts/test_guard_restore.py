@@ -32,12 +32,15 @@ from namespace_host import (
     LONG,
     PORTS,
     RMEM,
+    SCRIPTS,
     SOMAXCONN,
     NamespaceHost,
     begun,
     busy_guard,
     died,
     end_processes,
+    identity,
+    identity_of_nobody,
     set_by_somebody,
     wait_until,
 )
@@ -53,7 +56,8 @@ LOW_PORTS = "1 500"
 def small_disk(host: NamespaceHost) -> Iterator[Path]:
     """A file system of its own for the host's state folder."""
     host.state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", host.state], check=True)
+    options = "size=256k,mode=700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", host.state], check=True)
     try:
         yield host.state
     finally:
@@ -115,14 +119,32 @@ def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_on
     assert len(which) == 2
     assert which[0].startswith(f"somebody else has changed {SOMAXCONN}, so it was left alone")
     assert which[1] == f"could not be restored: {PORTS}; as root: sysctl -w '{PORTS}={LOW_PORTS}'"
+    # What could not be restored becomes no session's default.
+    with pytest.raises(HostError) as caught, guarded(host, KEYS):
+        pytest.fail("must not begin")
+    head, command, *other, accept = str(caught.value).splitlines()
+    assert "values of an earlier session could not be restored" in head
+    assert (f"sysctl -w '{PORTS}={LOW_PORTS}'", []) == (command, other)
+    set_by_somebody(host, FIRST_PORT, "0")
+    assert 0 == host.run(command).exit_code
     heard: list[str] = []
-    with guarded(host, KEYS, say=heard.append):
+    with guarded(host, KEYS, say=heard.append) as session:
         assert all(any(line in told for told in heard) for line in reports)
+        # A command of a controller that is dead by then tells nobody.
+        assert len(reports) == len(status(host).reports)
+        session.renew()
         assert () == status(host).reports
+        assert {SOMAXCONN: "55"}.items() <= session.snapshot.items()
     told = len(heard)
     with guarded(host, KEYS, say=heard.append):
         assert told == len(heard)
-    assert ["guard.sh", "report.old"] == sorted(path.name for path in host.state.iterdir())
+    # What somebody else has changed is theirs, and known until they say so.
+    (change,) = status(host).foreign
+    assert (SOMAXCONN, "777", "55") == (change.key, change.left, change.now)
+    assert 0 == host.run(accept.partition("own: ")[2]).exit_code
+    assert () == status(host).foreign
+    assert NOTHING == host.script("rollback").exit_code
+    assert [*SCRIPTS, "report.old"] == sorted(path.name for path in host.state.iterdir())
 
 
 def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost) -> None:
@@ -164,7 +186,7 @@ def test_a_write_that_was_cut_off_is_nobody_elses(host: NamespaceHost) -> None:
 def test_a_write_that_is_still_under_way_does_not_outlive_the_restore(host: NamespaceHost) -> None:
     begun(host)
     with busy_guard(str(host.state), "write", "token-1") as writer:
-        (host.state / "lock" / "writer.token-1").write_text(f"{writer.pid}\n")
+        (host.state / "lock" / "writer.token-1").write_text(f"{identity(writer.pid)}\n")
         assert 0 == host.script("end", "token-1").exit_code
         assert -9 == writer.wait(timeout=10)
 
@@ -325,7 +347,7 @@ def test_a_session_whose_folder_becomes_read_only_is_restored_at_its_end(
             session.apply(Configuration({SOMAXCONN: "777"}))
             subprocess.run(["mount", "-o", "remount,ro", host.state], check=True)
         assert before == host.values()
-        with pytest.raises(HostError, match="can't be written, so nothing was changed"):
+        with pytest.raises(HostError, match=r"it is read-only\. Nothing was changed"):
             guarded(host, KEYS).__enter__()
         subprocess.run(["mount", "-o", "remount,rw", host.state], check=True)
 
@@ -394,12 +416,13 @@ def test_a_root_shell_on_the_host_rolls_back_what_a_dead_session_left(host: Name
     assert [
         f"restored\tnet/ipv4/tcp_rmem\t{before[RMEM]}",
         f"foreign\tnet/core/somaxconn\t777\t55\tsysctl -w {SOMAXCONN}={before[SOMAXCONN]}",
+        f"end\t{NOT_BACK}",
     ] == done.stdout.splitlines()
     forced = rollback(host, force=True)
     assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == forced.restored
     assert before == host.values()
     assert "nothing" == rollback(host, force=True).outcome
-    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
 
 
 def test_where_no_session_ever_was_there_is_nothing_to_roll_back(host: NamespaceHost) -> None:
@@ -423,16 +446,15 @@ def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
     lock, whole = host.state / "lock", host.state / "whole"
     (lock / "lease").write_text("0\n")
     lock.rename(whole)
-    in_order = ["armed.token-1", "taken", "boot", "seconds", "owner", "paths", "snapshot"]
+    in_order = ["armed.token-1", "taken", "boot", "seconds", "owner", "script", "restart"]
+    in_order += ["paths", "snapshot"]
     in_order += ["watchdog", "writer.token-1", "lease", "token"]
     assert sorted(in_order) == sorted(path.name for path in whole.iterdir())
-    for count in range(len(in_order) + 1):
+    for count in range(1, len(in_order) + 1):
         for how in ("rollback", "rollback force", "begin"):
             lock.mkdir()
             for name in in_order[:count]:
                 shutil.copy(whole / name, lock / name)
-            if count == 0:
-                os.utime(lock, (0, 0))
             if how == "begin":
                 assert 0 == host.begin("token-2", LONG, FIN).exit_code
                 assert 0 == host.script("end", "token-2").exit_code
@@ -445,9 +467,8 @@ def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
 def test_a_lock_that_is_being_made_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
     lock = host.state / "lock"
     lock.mkdir(parents=True)
-    assert HELD == host.script("rollback").exit_code
     with busy_guard("begin", "token-1") as maker:
-        (lock / "armed.token-1").write_text(f"{maker.pid}\n")
+        (lock / "armed.token-1").write_text(f"{identity(maker.pid)}\n")
         assert HELD == host.script("rollback").exit_code
         assert 0 == host.script("rollback", "force").exit_code
     assert not lock.exists()
@@ -457,14 +478,12 @@ def test_a_restore_that_was_killed_is_ended_by_a_rollback(host: NamespaceHost) -
     before = host.values()
     begun(host, "net/core/somaxconn 777")
     end_processes(host)
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    (host.state / "lock").rename(host.state / f"restoring.{gone.pid}")
+    (host.state / "lock").rename(host.state / f"restoring.{identity_of_nobody()}")
     done = rollback(host)
     assert "restored" == done.outcome
     assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == done.restored
     assert before == host.values()
-    assert ["guard.sh"] == [path.name for path in host.state.iterdir()]
+    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
 
 
 def test_what_a_host_prints_beside_the_protocol_is_left_out() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
-from intop.errors import CommandError
+from intop.errors import CommandError, UnreachableError
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed, load_words
 from samples import CONDITIONS
@@ -57,6 +57,57 @@ def test_a_trial_has_the_rate_and_duration_of_its_place(
     found = ready.trial(planned, "rates", 0)
     assert [(rate_rps, duration_s)] == [(w.rate_rps, w.duration_s) for w in asked]
     assert (rate_rps, duration_s) == (found.conditions.rate_rps, found.conditions.duration_s)
+
+
+def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
+    """What is said at the end of a session with this guard."""
+    said: list[str] = []
+    ready = ClusterTestbed(
+        task=NOTHING,
+        rig=SimpleNamespace(  # type: ignore[arg-type]
+            cluster=SimpleNamespace(nginx_restart=restart),
+            load_balancer=SimpleNamespace(address=SimpleNamespace(name="lb")),
+        ),
+        tool=NOTHING,
+        guard=guard,
+        probe=NOTHING,
+        probed=NOTHING,
+        conditions=CONDITIONS,
+    )
+    cluster_testbed._end(ready, said.append)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("was_tuned", "is_left", "expected"),
+    [(True, False, ["restored", "restarted"]), (False, False, []), (True, True, [])],
+    ids=["tuned", "never", "applied"],
+)
+def test_nginx_is_restarted_under_the_hosts_own_values_before_it_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, was_tuned: bool, is_left: bool, expected: list[str]
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(cluster_testbed, "restart", lambda _: done.append("restarted"))
+
+    def apply(configuration: Configuration) -> None:
+        assert configuration.is_default
+        done.append("restored")
+
+    guard = SimpleNamespace(
+        is_left=is_left, was_tuned=was_tuned, snapshot={"a.b": "1"}, base={"a.b": "1"}, apply=apply
+    )
+    assert [] == ended(guard)
+    assert expected == done
+    assert not guard.was_tuned or is_left
+
+
+def test_where_nginx_can_not_be_restarted_it_is_said_what_to_type() -> None:
+    def lost(_: Configuration) -> None:
+        raise UnreachableError("lb", "the connection is gone")
+
+    guard = SimpleNamespace(is_left=False, was_tuned=True, snapshot={}, base={}, apply=lost)
+    (told,) = ended(guard)
+    assert "as root there: systemctl restart nginx (the connection is gone)" in told
 
 
 def test_both_sides_at_a_rate_have_the_same_load_as_all_of_their_round() -> None:

@@ -91,7 +91,7 @@ class Answers:
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")
         assert "guard.sh" in command, command
-        return Completed(0, self.status, "")
+        return Completed(0, f"{self.status}end\t0\n", "")
 
     def _fetched(self, paths: Sequence[str]) -> str:
         found = []

@@ -1,0 +1,186 @@
+"""guard.sh on a host: a folder that only root can write to, the script in it, and its answers.
+
+The script lies there under a name of its content, and a session names the one that it began with:
+so another version of intop never changes the script of a living session. `guard.sh` is a link to
+the last one, for whoever types it.
+"""
+
+import hashlib
+import shlex
+from functools import cache
+from importlib import resources
+
+from intop.errors import HostError
+from intop.hosts.host import Completed, Host
+
+UNTRUSTED = 74
+STATE_FOLDER_ADVICE = (
+    "Make room there or make it writable, or give the host another folder as state_dir"
+)
+FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
+"""Where a session leaves what is to be restored."""
+
+# Tests of faults look for words like "begin" between blanks in commands: there are none in here.
+TRUST = f"""
+trusted() {{
+    there=$1
+    set -- /
+    while [ -n "$there" ]; do
+        if [ -L "$there" ]; then
+            echo "the state folder $folder can't be trusted: $there is a symbolic link. $advice" >&2
+            exit {UNTRUSTED}
+        fi
+        [ ! -e "$there" ] || set -- "$@" "$there"
+        there=${{there%/*}}
+    done
+    listed=$(stat -c '%u %a %F:%n' "$@") || exit {UNTRUSTED}
+    while IFS=' ' read -r uid mode what; do
+        why=
+        case $mode in
+        *[2367] | *[2367]?)
+            case $mode:${{what#*:}} in
+            *:"$folder") why="others can change what is in it (mode $mode)" ;;
+            [1357]???:*) ;;
+            *) why="others can change what is in it (mode $mode)" ;;
+            esac
+            ;;
+        esac
+        [ "$uid" = 0 ] || why="it belongs to user $uid, and not to root"
+        case $what in directory:*) ;; *) why="it is no folder" ;; esac
+        if [ -n "$why" ]; then
+            echo "the state folder $folder can't be trusted: ${{what#*:}}: $why. $advice" >&2
+            exit {UNTRUSTED}
+        fi
+    done <<LISTED
+$listed
+LISTED
+}}
+advice="Make that folder root's alone, or give the host another one as state_dir (/var/lib/intop)"
+"""
+"""POSIX sh. Whoever can change a folder on the way to the script can make root run another one. A
+folder such as /tmp, where nobody can move what is another's, may be on the way."""
+
+INSTALLED = (
+    TRUST
+    + """
+# guard-install
+trusted "$folder"
+umask 077
+mkdir -p "$folder" || exit 73
+trusted "$folder"
+there=$(sha256sum 2>/dev/null < "$folder/$script")
+[ "$there" = "$sum  -" ] || { echo absent; exit 0; }
+[ "$(readlink "$folder/guard.sh")" = "$script" ] || {
+    ln -sfn "$script" "$folder/link.$$" || exit 73
+    mv -T "$folder/link.$$" "$folder/guard.sh" || exit 73
+}
+echo there
+"""
+)
+INSTALL = """
+# guard-install
+umask 077
+draft=$folder/$script.$$
+if cat > "$draft" && [ "$(sha256sum < "$draft")" = "$sum  -" ]; then
+    sync "$draft" && mv -T "$draft" "$folder/$script" && ln -sfn "$script" "$folder/link.$$" &&
+        mv -T "$folder/link.$$" "$folder/guard.sh" && sync "$folder" && echo there && exit 0
+else
+    echo "what arrived of the script is not what was sent: a link was cut, or the disk is full" >&2
+fi
+rm -f "$draft" "$folder/link.$$"
+exit 73
+"""
+
+RUN = (
+    TRUST
+    + f"""
+if [ ! -e "$folder/guard.sh" ] && [ ! -L "$folder/guard.sh" ]; then
+    cd "$folder" 2>/dev/null || {{ printf 'end\\t%s\\n' "$none"; exit "$none"; }}
+    for each in {" ".join(FOLDERS)}; do
+        [ -d "$each" ] || continue
+        echo "$folder/$each is there, and no guard.sh to restore it" >&2
+        exit 73
+    done
+    printf 'end\\t%s\\n' "$none"
+    exit "$none"
+fi
+trusted "$folder"
+"""
+)
+
+
+@cache
+def text() -> str:
+    """The script."""
+    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
+
+
+@cache
+def name() -> str:
+    """What the script is called on a host."""
+    return f"guard-{_sum()[:12]}.sh"
+
+
+@cache
+def _sum() -> str:
+    return hashlib.sha256(text().encode()).hexdigest()
+
+
+def install(host: Host) -> None:
+    """Put the script there, if it is not there yet.
+
+    Raises HostError when the folder can't be written, when others than root can change it, and when
+    the script does not arrive as it is.
+    """
+    settings = f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
+    done = host.run(settings + INSTALLED)
+    if done.exit_code == 0 and done.stdout != "there\n":
+        done = host.run(settings + INSTALL, stdin=text())
+    if done.exit_code == UNTRUSTED:
+        raise HostError(host.address.name, f"{done.said}. Nothing was changed there")
+    if done.exit_code != 0 or done.stdout != "there\n":
+        raise HostError(
+            host.address.name,
+            f"the state folder {host.address.state_dir} can't be written, so nothing was changed "
+            f"there. {STATE_FOLDER_ADVICE}\n{done.said}",
+        )
+
+
+def call(
+    host: Host, verb: str, *words: str, stdin: str = "", limit_s: float | None = None
+) -> Completed:
+    """What a verb of the session's script answers, without the end that it must have.
+
+    Raises HostError for an answer that was cut off, as of half a script.
+    """
+    folder = host.address.state_dir
+    command = shlex.join(["sh", f"{folder}/{name()}", folder, verb, *words])
+    if limit_s is not None:
+        return whole(host, host.run(command, stdin=stdin, timeout_s=limit_s))
+    return whole(host, host.run(command, stdin=stdin))
+
+
+def ask(host: Host, *words: str, none: int) -> Completed:
+    """The same of the script that is there; exit code `none` where no session ever was.
+
+    Raises HostError as `call`, and when others than root can change the script.
+    """
+    folder = shlex.quote(host.address.state_dir)
+    settings = f"folder={folder} none={none}\n"
+    command = f'exec sh "$folder/guard.sh" "$folder" {shlex.join(words)}\n'
+    done = host.run(settings + RUN + command)
+    if done.exit_code == UNTRUSTED:
+        raise HostError(host.address.name, done.said)
+    return whole(host, done)
+
+
+def whole(host: Host, done: Completed) -> Completed:
+    """An answer without its last line, which says that nothing is missing."""
+    end = f"end\t{done.exit_code}\n"
+    said = done.stdout.removesuffix(end)
+    if said == done.stdout or not (said == "" or said.endswith("\n")):
+        raise HostError(
+            host.address.name,
+            f"guard.sh ended with {done.exit_code}: {done.said} (its answer was cut off)",
+        )
+    return Completed(done.exit_code, said, done.stderr)

@@ -1,0 +1,187 @@
+"""A host whose /proc/sys is a folder of ours, so that guard.sh can be tried out without a kernel's.
+
+It has mounts, a network and processes of its own. Its watchdogs sleep until they are called, and
+its commands can be killed at their n-th program.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from intop.domain.cluster import HostAddress
+from intop.hosts import guard_script
+from intop.hosts.host import Completed
+from namespace_host import NamespaceHost
+
+OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
+FOLDERS = ("a", "b")
+LEASE = "30"
+
+SETUP = """
+set -e
+mount -t tmpfs -o mode=755 none /run
+mount --bind {folder}/sys /proc/sys
+mkdir -p {folder}/a {folder}/b
+mount -t tmpfs -o size=256k,mode=700 none {folder}/a
+echo ready
+exec sleep 100000
+"""
+SLEEPS = """#!/bin/sh
+case $1 in 1) exec /bin/sleep 100000 ;; esac
+exec /bin/sleep 0.02
+"""
+"""A watchdog of the background looks once and never again."""
+AWAKE = """#!/bin/sh
+case $1 in 1) ;; *) exec /bin/sleep 0.02 ;; esac
+echo >> {folder}/slept
+n=0
+while read -r _; do n=$((n + 1)); done < {folder}/slept
+[ "$n" -le 3 ]
+"""
+"""One that is called looks a few times, and then fails to sleep."""
+MORTAL = """#!/bin/sh
+echo >> {folder}/calls
+read -r fatal < {folder}/fatal
+while read -r _; do fatal=$((fatal - 1)); done < {folder}/calls
+if [ "$fatal" -le 0 ]; then read -r group < {folder}/group; kill -9 -"$group"; fi
+exec {program} "$@"
+"""
+CHANGING = ("mv", "rm", "mkdir", "cat", "sed", "grep")
+"""What a command is killed at; what the shell writes itself stands between two of them."""
+
+
+class FakeKernelHost(NamespaceHost):
+    """guard.sh with the state folders a, on a disk that can be filled, and b."""
+
+    def __init__(self, folder: Path, inner: int) -> None:
+        self._folder, self._inner = folder, inner
+        self.seen: list[str] = []
+        self.use("a")
+
+    def use(self, name: str) -> None:
+        """The folder that a controller works with from now on."""
+        self.address = HostAddress(
+            name="lb",
+            role="load-balancer",
+            hostname="192.0.2.1",
+            state_dir=str(self._folder / name),
+        )
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        return self.by("calm", command, stdin=stdin, timeout_s=timeout_s)
+
+    def by(
+        self, programs: str, command: str, *, stdin: str = "", timeout_s: float = 30.0
+    ) -> Completed:
+        """With these programs in place of the host's."""
+        inside = ["nsenter", "-t", str(self._inner), "-m", "-n", "-p", "sh", "-c"]
+        path = f"PATH={self._folder}/{programs}:{self._folder}/calm:$PATH; export PATH; {command}"
+        done = subprocess.run(
+            [*inside, path], input=stdin, capture_output=True, text=True, timeout=timeout_s
+        )
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def guard(self, name: str, *words: str, stdin: str = "", fatal: int = 0) -> Completed:
+        """A verb in folder `name`; at its `fatal`-th program it is killed with all of its own."""
+        state = self._folder / name
+        command = f"sh {state}/{guard_script.name()} {state} {' '.join(words)}"
+        if not fatal:
+            return self.by("awake" if words[0] == "watch" else "calm", command, stdin=stdin)
+        (self._folder / "calls").write_text("")
+        (self._folder / "fatal").write_text(f"{fatal}\n")
+        alone = f"echo $$ > {self._folder}/group; exec {command}"
+        programs = f"mortal:{self._folder}/awake" if words[0] == "watch" else "mortal"
+        return self.by(programs, f"exec setsid -w sh -c '{alone}'", stdin=stdin)
+
+    def watch(self, name: str, token: str, fatal: int = 0) -> int:
+        """The exit code of a watchdog that looks a few times."""
+        (self._folder / "slept").write_text("")
+        return self.guard(name, "watch", token, fatal=fatal).exit_code
+
+    def begin_in(self, name: str, token: str, fatal: int = 0) -> Completed:
+        paths = "".join(f"{path}\n" for path in OWN)
+        return self.guard(name, "begin", token, LEASE, "me", "own", stdin=paths, fatal=fatal)
+
+    def folder(self, name: str) -> Path:
+        """A state folder, as it is seen from here."""
+        return Path(f"/proc/{self._inner}/root{self._folder}/{name}")
+
+    def now(self) -> dict[str, str]:
+        """All keys."""
+        return {path: (self._folder / "sys" / path).read_text().strip() for path in OWN}
+
+    def set(self, values: Mapping[str, str]) -> None:
+        for path, value in values.items():
+            (self._folder / "sys" / path).write_text(f"{value}\n")
+
+    def pending(self, name: str) -> list[str]:
+        """What in a state folder is still to be restored or given back."""
+        there = (path.name for path in self.folder(name).iterdir())
+        return [n for n in there if n.startswith(("lock", "restoring.", "unrestored."))]
+
+    def applied(self, name: str) -> list[str]:
+        return sorted(path.name for path in self.folder(name).glob("applied.*"))
+
+    def lapse(self, name: str, lease: str = "0") -> None:
+        lock = self.folder(name) / "lock"
+        if lock.is_dir():
+            (lock / "lease").write_text(f"{lease}\n")
+
+    def fill(self) -> None:
+        self.run(f"cat /dev/zero > {self._folder}/a/full")
+
+    def free(self) -> None:
+        (self.folder("a") / "full").unlink(missing_ok=True)
+
+    def processes(self) -> list[int]:
+        """Those that nobody waits for, by their numbers here."""
+        children = Path(f"/proc/{self._inner}/task/{self._inner}/children")
+        return [int(pid) for pid in children.read_text().split() if _lives(pid)]
+
+    def kill_all(self) -> None:
+        while pids := self.processes():
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+
+
+def _lives(pid: str) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+@contextmanager
+def fake_kernel_host(folder: Path) -> Iterator[FakeKernelHost]:
+    """A host in a folder; with its first process all others end."""
+    for path, value in {**OWN, "kernel/random/boot_id": "this-boot"}.items():
+        file = folder / "sys" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{value}\n")
+    _programs(folder / "calm", {"sleep": SLEEPS, "sync": "#!/bin/sh\n"})
+    _programs(folder / "awake", {"sleep": AWAKE.format(folder=folder)})
+    mortals = {n: MORTAL.format(folder=folder, program=f"/usr/bin/{n}") for n in CHANGING}
+    _programs(folder / "mortal", mortals)
+    words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    outer = subprocess.Popen(
+        [*words, "sh", "-c", SETUP.format(folder=folder)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert outer.stdout is not None
+        assert "ready\n" == outer.stdout.readline()
+        (inner,) = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
+        host = FakeKernelHost(folder, int(inner))
+        for name in FOLDERS:
+            host.use(name)
+            guard_script.install(host)
+        yield host
+    finally:
+        outer.kill()
+        outer.wait()
+
+
+def _programs(folder: Path, texts: Mapping[str, str]) -> None:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
