@@ -29,7 +29,7 @@ USER = "admin"
 """Who enters; root can't."""
 
 PROGRAMS = (
-    "?essential",  # a pattern of apt's
+    *("?essential", "usr-is-merged"),  # the first is a pattern of apt's
     *("systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "apt", "e2fsprogs", "zstd"),
     *("openssh-server", "sudo", "nginx", "iproute2", "procps", "initramfs-tools"),
 )
@@ -140,6 +140,7 @@ def installing(arch: str, source: Path, root: Path, names: Sequence[str]) -> lis
     apart = ["unshare", "--mount", "--propagation", "private"]
     apart += ["--pid", "--fork", "--kill-child", "--mount-proc"]
     options = ["--quiet", "--mode=root", "--format=directory", "--variant=essential"]
+    options += ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]
     options += [f"--architectures={DEBIAN_ARCH[arch]}", f"--include={','.join(names)}"]
     options += ['--aptopt=APT::Sandbox::User "root"', "--dpkgopt=force-unsafe-io"]
     options += [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale")]
