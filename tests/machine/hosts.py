@@ -184,8 +184,8 @@ def left(host: SshHost) -> str:
     """Whatever is there of an apply or a session: record, lock, file."""
     return output(
         host,
-        "ls -d /var/lib/intop/applied.* /var/lib/intop/lock /var/lib/intop/restoring.* "
-        f"/var/lib/intop/unrestored.* {FILE} {FILE}.* 2>/dev/null || :",
+        "cd /var/lib/intop 2>/dev/null && ls -d lock making.* applied.* restoring.* unrestored.* "
+        f"undone.* {FILE} {FILE}.* 2>/dev/null || :",
     )
 
 
