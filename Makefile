@@ -18,7 +18,8 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check docs compare-doc bench bench-models bench-search fuzz-guard clean install
+.PHONY: help run test test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
+.PHONY: clean install
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -35,6 +36,10 @@ test: $(VENV)/ready check ## Run all linters and all tests
 	@# Most of the time tests wait for a load to end, so three at once take little more than one on
 	@# two processors. The longest files come first: see tests/conftest.py.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test-machine: $(VENV)/ready ## Run the tests that need a whole Debian machine and its boots; slow
+	@sh $(PACKAGES) lab machines
+	@$(BIN)/python -m pytest -m machine tests/machine
 
 check: $(VENV)/ready ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/ruff check .

@@ -22,13 +22,23 @@ if TYPE_CHECKING:
     from intop.domain.cluster import LabSpec
 
 
+KINDS = {
+    "namespaces": "network namespaces",
+    "vm": "a virtual machine",
+    "machine": "a Debian machine",
+}
+"""What a lab's load balancer is."""
+PACKAGES = {"vm": "guests", "machine": "machines"}
+"""The word of system-packages.sh for what it needs."""
+
+
 def _dry_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
     """In place of lab up."""
     from intop.lab import cluster
 
     for spec in labs_of(study_of(config), arch):
         state = cluster.status(spec.name).state
-        kind = "a virtual machine" if spec.kind == "vm" else "network namespaces"
+        kind = KINDS[spec.kind]
         if state == "up":
             print_result(f"lab {spec.name} is up, and would be left as it is")
         else:
@@ -78,8 +88,8 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
     labs = labs_of(study, arch)
     commands.require_root()
     if install:
-        kinds = ("lab", "guests") if any(spec.kind == "vm" for spec in labs) else ("lab",)
-        commands.install_programs(*kinds)
+        kinds = sorted({PACKAGES[spec.kind] for spec in labs if spec.kind in PACKAGES})
+        commands.install_programs("lab", *kinds)
     for spec in labs:
         say(f"lab {spec.name}: starting")
         try:
@@ -90,8 +100,15 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
                 raise
             say(f"{spec.arch} is optional in {study.path} and left out: {error}")
             continue
-        by = f", a virtual machine by {made.emulation}" if made.emulation else ""
+        by = f", {KINDS[spec.kind]} by {made.emulation}" if made.emulation else ""
         say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
+        if spec.kind == "machine":
+            from intop.cli.passwords import PASSWORD_VARIABLE
+
+            say(
+                f"sudo there asks for a password; in this shell: export {PASSWORD_VARIABLE}="
+                f'"$(cat {cluster.sudo_password(spec.name)})"'
+            )
 
 
 @group.command(epilog=examples("intop lab status", "intop lab status --json"))

@@ -18,7 +18,7 @@ from intop.errors import LabDownError, ResultMissingError, UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.domain.cluster import HostAddress
+    from intop.domain.cluster import Cluster, HostAddress, LabSpec
     from intop.domain.verdict import Verdict
     from intop.hosts.host import Connect, Host
     from intop.run.context import Context, Task
@@ -27,10 +27,24 @@ if TYPE_CHECKING:
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
     """The way to the hosts of these architectures, which asks for passwords where it must."""
+    replicas = [replica for name in archs for replica in study.clusters[name]]
+    return connecting([host for replica in replicas for host in _hosts_of(replica)])
+
+
+def _hosts_of(replica: "Cluster | LabSpec") -> "tuple[HostAddress, ...]":
+    """Those whose passwords may be asked for. Of labs, only machines have one."""
     from intop.domain.cluster import LabSpec
 
-    clusters = [c for name in archs for c in study.clusters[name] if not isinstance(c, LabSpec)]
-    return connecting([host for cluster in clusters for host in cluster.hosts])
+    if not isinstance(replica, LabSpec):
+        return tuple(replica.hosts)
+    if replica.kind != "machine":
+        return ()
+    from intop.lab.cluster import cluster
+
+    try:
+        return tuple(cluster(replica.name).hosts)
+    except LabDownError:
+        return ()  # whoever connects to it says so
 
 
 def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Role = Literal["load-generator", "load-balancer", "backend"]
-LabKind = Literal["namespaces", "vm"]
+LabKind = Literal["namespaces", "vm", "machine"]
 
 MACHINES: Mapping[str, tuple[str, ...]] = {
     "x86": ("x86_64", "i686"),
@@ -159,8 +159,8 @@ class LabSpec:
     """What an embedded lab shall be. `link` shapes what its load balancer sends; None: nothing.
 
     `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
-    what its load balancer is: a network namespace as all its other hosts, or a virtual machine of
-    the architecture with a kernel of its own.
+    what its load balancer is: a network namespace as all its other hosts, a virtual machine of the
+    architecture with a kernel of its own, or a whole Debian machine with systemd and a disk.
     """
 
     name: str = "lab"

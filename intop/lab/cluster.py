@@ -18,14 +18,26 @@ from typing import Any, Literal
 
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
 from intop.errors import LabDownError, LabError, UsageError
-from intop.lab import app, content, guest, image, network, processes, qemu, servers
+from intop.lab import (
+    app,
+    content,
+    guest,
+    image,
+    machine,
+    machine_image,
+    network,
+    processes,
+    qemu,
+    servers,
+)
 from intop.lab.commands import require_programs, require_root, wait_until
 
 STATE_FOLDER = Path("/run/intop/lab")
 PRIVILEGE_MARKER = STATE_FOLDER.parent / "made-run-sshd"
 LOCK_LIMIT_S = 60.0
 RECOVERY_LIMIT_S = 8.0
-"""How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew."""
+"""How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
+machine may be starting again, and has that long."""
 
 ROLES: dict[str, Role] = {
     "lg": "load-generator",
@@ -95,11 +107,17 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
     require_root()
     require_programs()
     made = None
+    # Before the lock: it may take minutes, and is nothing that other labs must wait for.
     if spec.kind == "vm":
         guest.require(spec.arch)
-        # Before the lock: it may take minutes, and is nothing that other labs must wait for.
         made = image.ready(spec.arch, say)
+    elif spec.kind == "machine":
+        machine.require(spec.arch)
+        made = machine_image.ready(spec.arch, say)
     with _locked():
+        if (found := _switched_off(spec)) is not None:
+            _switch_on(found, say)
+            return _cluster(found)
         if (found := _found_up(spec)) is not None:
             return _cluster(found)
         try:
@@ -126,6 +144,33 @@ def _found_up(spec: LabSpec) -> Lab | None:
     return found
 
 
+def _switched_off(spec: LabSpec) -> Lab | None:
+    """The lab, if nothing is wrong with it but that its machine is off: that one has a disk."""
+    found = _read(spec.name)
+    if found is None or found.spec != spec or spec.kind != "machine":
+        return None
+    is_off = guest.problem(spec.name, _guest_files(spec.name)) is not None
+    is_whole = not _missing_namespaces(found) and network.has_machine_link(spec.name)
+    return found if is_off and is_whole and machine.owned(spec.name) is not None else None
+
+
+def _switch_on(lab: Lab, say: Callable[[str], None]) -> None:
+    """Start a machine again. It stays off when that fails: what it has done is on its disk."""
+    name, mine = lab.spec.name, machine.owned(lab.spec.name)
+    if mine is None:
+        raise LabError(f"lab {name}: the machine's disk is gone")
+    _launch_machine(name, lab.spec.arch, lab.subnet, mine, say)
+    servers.wait_for_all(_folders(name), lab.subnet, limit_s=machine.SERVERS_LIMIT_S)
+
+
+def _launch_machine(
+    name: str, arch: str, subnet: IPv4Network, mine: image.Image, say: Callable[[str], None]
+) -> str:
+    address = network.address(subnet, servers.BALANCER)
+    files = _guest_files(name)
+    return machine.launch(name, arch, mine, files, lambda: servers.ssh_problem(address), say)
+
+
 def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -> Lab:
     subnet = network.choose_subnet(_taken_subnets())
     folders, guests, emulation = _folders(spec.name), _guests(spec), ""
@@ -133,7 +178,16 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     servers.prepare(spec.name, folders, subnet, guests)
     network.build(spec.name, subnet, spec.link, guests)
     servers.start_all(spec.name, folders, guests)
-    if made is not None:
+    limit_s = servers.LIMIT_S
+    if made is not None and spec.kind == "machine":
+        password = machine.new_password()
+        servers.write(folders.sudo_password, f"{password}\n")
+        script = machine.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, password)
+        servers.write(_guest_files(spec.name).script, script)
+        mine = machine.own(made, spec.name)
+        emulation = _launch_machine(spec.name, spec.arch, subnet, mine, say)
+        limit_s = machine.SERVERS_LIMIT_S
+    elif made is not None:
         files = _guest_files(spec.name)
         told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys)
         servers.write(files.script, told)
@@ -141,7 +195,7 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
         emulation = guest.launch(
             spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
         )
-    servers.wait_for_all(folders, subnet)
+    servers.wait_for_all(folders, subnet, limit_s=limit_s)
     return Lab(spec, subnet, emulation)
 
 
@@ -179,6 +233,11 @@ def status(name: str) -> LabStatus:
         processes=count,
         problems=tuple(problems),
     )
+
+
+def sudo_password(name: str) -> Path:
+    """The file with the password that sudo asks for on the lab's machine."""
+    return _folders(name).sudo_password
 
 
 def running() -> list[str]:
@@ -347,20 +406,21 @@ def _answers(lab: Lab) -> bool:
     def problem() -> str | None:
         return next(iter(_problems(lab)), None)
 
+    is_machine = lab.spec.kind == "machine"
     try:
-        wait_until(problem, limit_s=RECOVERY_LIMIT_S)
+        wait_until(problem, limit_s=machine.PATIENCE.tcg_s if is_machine else RECOVERY_LIMIT_S)
     except LabError:
         return False
     return True
 
 
 def _described(spec: LabSpec) -> str:
-    guest_too = " with a guest" if spec.kind == "vm" else ""
-    return f"{spec.link or 'an unshaped link'} as {spec.arch}{guest_too}"
+    balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
+    return f"{spec.link or 'an unshaped link'} as {spec.arch}{balancer}"
 
 
 def _guests(spec: LabSpec) -> tuple[str, ...]:
-    return (servers.BALANCER,) if spec.kind == "vm" else ()
+    return () if spec.kind == "namespaces" else (servers.BALANCER,)
 
 
 def _guest_files(name: str) -> qemu.Files:
@@ -369,20 +429,24 @@ def _guest_files(name: str) -> qemu.Files:
 
 def _cluster(lab: Lab) -> Cluster:
     folders = _folders(lab.spec.name)
-    state, restart = guest.STATE_FOLDER, guest.RESTART_SCRIPT
-    if not lab.guests:
-        restart = folders.restart_script(servers.BALANCER)
+    restart = {
+        "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
+        "vm": f"sh {guest.RESTART_SCRIPT}",
+        "machine": machine.NGINX_RESTART,
+    }[lab.spec.kind]
 
     def host(part: str) -> HostAddress:
+        is_machine = lab.spec.kind == "machine" and part in lab.guests
         return HostAddress(
             name=f"{lab.spec.name}-{part}",
             role=ROLES[part],
             hostname=network.address(lab.subnet, part),
-            user="root",
+            user=machine_image.USER if is_machine else "root",
+            sudo="ask" if is_machine else False,
             key_file=str(folders.client_key),
             known_hosts=str(folders.known_hosts),
             ssh_config="none",
-            state_dir=state if part in lab.guests else str(folders.host_state(part)),
+            state_dir=guest.STATE_FOLDER if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
             config_root="/" if part in lab.guests else str(folders.config_root(part)),
         )
@@ -393,7 +457,7 @@ def _cluster(lab: Lab) -> Cluster:
         load_balancer=host(servers.BALANCER),
         backends=tuple(host(part) for part in servers.BACKENDS),
         url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
-        nginx_restart=f"sh {restart}",
+        nginx_restart=restart,
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
         link=str(lab.spec.link or "unshaped"),
@@ -437,6 +501,7 @@ def _remove(name: str) -> Removed:
     # Without lab.json nobody takes what is being removed for a complete lab.
     _state_file(name).unlink(missing_ok=True)
     wait_until(left, limit_s=10)
+    machine.discard(name)
     if state:
         shutil.rmtree(folder)
     return Removed(

@@ -7,6 +7,7 @@ host's key and who may enter, the configurations of sshd and nginx, the address,
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -27,10 +28,18 @@ NGINX = "/usr/sbin/nginx"
 OPEN_FILES = 65536
 
 TUN_DEVICE = Path("/dev/net/tun")
-KVM_LIMIT_S = 20.0
-"""How long a guest by KVM may take to answer before it is given up: it takes 2."""
-TCG_LIMIT_S = 180.0
-"""The same for an emulated one: it takes 5 to 10 on a quiet machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long one may take to answer before it is given up, by KVM and emulated."""
+
+    kvm_s: float
+    tcg_s: float
+
+
+PATIENCE = Patience(kvm_s=20.0, tcg_s=180.0)
+"""A guest takes 2, and 5 to 10 on a quiet machine."""
 
 
 # -- texts ---------------------------------------------------------------------------------------
@@ -39,7 +48,7 @@ TCG_LIMIT_S = 180.0
 def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str]) -> str:
     """What the guest's first process runs: write the files, set up the link, start the servers."""
     parts = ["set -e", "umask 077", f"cd {FOLDER}", "mkdir -p keys home"]
-    parts += [_written(name, text) for name, text in files.items()]
+    parts += [written(name, text) for name, text in files.items()]
     device = network.INTERFACE
     parts += [
         "umask 022",
@@ -56,7 +65,7 @@ def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str
     return "\n".join(parts) + "\n"
 
 
-def _written(name: str, text: str) -> str:
+def written(name: str, text: str) -> str:
     """The shell's words for a file; none of our texts has a line with nothing but its end mark."""
     mark = "END-OF-FILE-FOR-GUEST"
     if mark in text.splitlines():
@@ -111,6 +120,9 @@ def launch(
     files: Files,
     greeting_problem: Callable[[], str | None],
     say: Callable[[str], None],
+    patience: Patience = PATIENCE,
+    *,
+    has_disk: bool = False,
 ) -> str:
     """Start the guest by the fastest means that works; returns which one, when sshd answers.
 
@@ -127,16 +139,16 @@ def launch(
             )
             continue
         try:
-            _start(lab, arch, accelerator, image, files)
-            _wait(lab, files, greeting_problem, KVM_LIMIT_S)
+            _start(lab, arch, accelerator, image, files, has_disk=has_disk)
+            _wait(lab, files, greeting_problem, patience.kvm_s)
         except LabError as error:
             failed = str(error).splitlines()[-1].strip()  # the end of QEMU's own log, or of ours
             say(f"KVM does not work here, so the guest is emulated: {failed}")
             _end(lab, files)
         else:
             return qemu.emulation(accelerator)
-    _start(lab, arch, last, image, files)
-    _wait(lab, files, greeting_problem, TCG_LIMIT_S)
+    _start(lab, arch, last, image, files, has_disk=has_disk)
+    _wait(lab, files, greeting_problem, patience.tcg_s)
     if failed:  # only now: a guest that does not come up at all says nothing about KVM
         kvm.remember(program, failed)
     return qemu.emulation(last)
@@ -161,8 +173,10 @@ def pid(lab: str, files: Files) -> int | None:
     return found if is_qemu and mine is not None and mine == switch else None
 
 
-def _start(lab: str, arch: str, accelerator: Accelerator, image: Image, files: Files) -> None:
-    arguments = qemu.command(arch, accelerator, image, files, network.BALANCER)
+def _start(
+    lab: str, arch: str, accelerator: Accelerator, image: Image, files: Files, *, has_disk: bool
+) -> None:
+    arguments = qemu.command(arch, accelerator, image, files, network.BALANCER, has_disk=has_disk)
     start(network.inside(lab, network.SWITCH, *arguments), log=files.log, timeout_s=60)
 
 

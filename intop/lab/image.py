@@ -1,7 +1,7 @@
 """Guests' images: built from Debian packages, and kept as long as nothing newer is to be had.
 
 An image is a folder that is named after all that is in it. It appears by a rename, so one that
-is there is whole; builders of the same architecture wait for each other.
+is there is whole; builders of the same kind wait for each other.
 """
 
 import fcntl
@@ -12,10 +12,11 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from intop.errors import LabError
 from intop.lab import cpio, packages, recipe
@@ -27,7 +28,7 @@ FRESH_S = 7 * 86400.0
 """How long an image is used without a look for newer packages."""
 LOCK_LIMIT_S = 1200.0
 KEPT_IMAGES = 2
-"""Of each architecture: one that an earlier version of intop made may still be wanted."""
+"""Of each kind: one that an earlier version of intop made may still be wanted."""
 
 BUILDERS: Mapping[tuple[str, ...], str] = {
     ("depmod",): "kmod",
@@ -53,45 +54,89 @@ class Image:
         """The archive that the kernel unpacks into memory."""
         return self.folder / "initramfs"
 
+    @property
+    def disk(self) -> Path:
+        """The disk of a machine, which a guest does without."""
+        return self.folder / "disk"
+
+
+Build = Callable[[Path, Sequence[Package], str, Image], None]
+"""Makes an image: the folder of our apt, the packages, the kernel's release, what to make."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of image.
+
+    `name` begins the names of all its files in the cache. `wanted` are the packages to ask apt for,
+    `needed` picks from all that it would install. `how` is the code that makes such images, so that
+    none that was made in another way is taken for one of these.
+    """
+
+    name: str
+    arch: str
+    what: str
+    wanted: Sequence[str]
+    needed: Callable[[Iterable[Package]], list[Package]]
+    how: Sequence[str]
+    build: Build
+
 
 def ready(arch: str, say: Say) -> Image:
     """The image for guests of an architecture, built anew when it is missing or outdated."""
     require_programs(BUILDERS, "building a guest's image")
+    guest = Kind(
+        name=arch,
+        arch=arch,
+        what="guest",
+        wanted=recipe.wanted(arch),
+        needed=recipe.needed,
+        how=_how(),
+        build=_build,
+    )
+    return kept(guest, say)
+
+
+def kept(kind: Kind, say: Say) -> Image:
+    """The image of a kind, built anew when it is missing or outdated."""
     CACHE_FOLDER.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with _locked(CACHE_FOLDER / f"{arch}.lock"):
-        inputs = recipe.fingerprint(arch, packages.sources(), *_how())
-        known = _known(arch, inputs)
+    with _locked(CACHE_FOLDER / f"{kind.name}.lock"):
+        inputs = recipe.fingerprint(kind.arch, packages.sources(), *kind.how)
+        known = _known(kind.name, inputs)
         if known is not None and time.time() - known[1] < FRESH_S:
             return known[0]
         try:
-            image = _current(arch, say)
+            image = _current(kind, say)
         except LabError as error:
             if known is None:
                 raise
-            say(f"no newer packages could be had, so the guest's last image serves: {error}")
+            say(f"no newer packages could be had, so the {kind.what}'s last image serves: {error}")
             return known[0]
-        _remember(arch, inputs, image)
-        _remove_others(arch, image)
+        _remember(kind.name, inputs, image)
+        _remove_others(kind.name, image)
         return image
 
 
 def _how() -> list[str]:
-    """The code that makes images, so that none that was made in another way is taken for ours."""
-    modules = (recipe, cpio, packages)
+    return sources_of(recipe, cpio, packages)
+
+
+def sources_of(*modules: ModuleType) -> list[str]:
+    """The texts of these modules and of this one."""
     return [Path(str(file)).read_text() for file in (__file__, *(m.__file__ for m in modules))]
 
 
 # -- what is there -------------------------------------------------------------------------------
 
 
-def _index(arch: str) -> Path:
-    return CACHE_FOLDER / f"{arch}.json"
+def _index(name: str) -> Path:
+    return CACHE_FOLDER / f"{name}.json"
 
 
-def _known(arch: str, inputs: str) -> tuple[Image, float] | None:
+def _known(name: str, inputs: str) -> tuple[Image, float] | None:
     """The image that was made last from these inputs, and when packages were looked for."""
     try:
-        index = json.loads(_index(arch).read_text())
+        index = json.loads(_index(name).read_text())
         image, looked = Image(CACHE_FOLDER / index["image"]), float(index["looked"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -100,16 +145,16 @@ def _known(arch: str, inputs: str) -> tuple[Image, float] | None:
     return image, looked
 
 
-def _remember(arch: str, inputs: str, image: Image) -> None:
-    draft = _index(arch).with_suffix(".draft")
+def _remember(name: str, inputs: str, image: Image) -> None:
+    draft = _index(name).with_suffix(".draft")
     state = {"inputs": inputs, "image": image.folder.name, "looked": time.time()}
     draft.write_text(json.dumps(state) + "\n")
-    draft.replace(_index(arch))
+    draft.replace(_index(name))
 
 
-def _remove_others(arch: str, image: Image) -> None:
+def _remove_others(name: str, image: Image) -> None:
     """Keep the newest images. A running guest has its own in memory, and needs none of them."""
-    others = [f for f in CACHE_FOLDER.glob(f"{arch}-*") if f.is_dir() and f != image.folder]
+    others = [f for f in CACHE_FOLDER.glob(f"{name}-*") if f.is_dir() and f != image.folder]
     others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
     for folder in others[KEPT_IMAGES - 1 :]:
         shutil.rmtree(folder)
@@ -136,43 +181,52 @@ def _locked(file: Path) -> Iterator[None]:
 # -- building ------------------------------------------------------------------------------------
 
 
-def _current(arch: str, say: Say) -> Image:
+def _current(kind: Kind, say: Say) -> Image:
     """The image of the packages that apt would install today."""
-    folder = CACHE_FOLDER / f"apt-{DEBIAN_ARCH[arch]}"
-    packages.prepare(arch, folder)
-    say(f"looking for the packages of an {arch} guest")
+    debian = DEBIAN_ARCH[kind.arch]
+    folder = CACHE_FOLDER / f"apt-{kind.name.replace(kind.arch, debian)}"
+    packages.prepare(kind.arch, folder)
+    say(f"looking for the packages of an {kind.arch} {kind.what}")
     complaint = ""
     try:
         packages.update(folder)
     except LabError as error:
         complaint = f" (and apt-get update said: {packages.first_complaint(error)})"
     try:
-        chosen = recipe.needed(packages.resolve(folder, recipe.wanted(arch)))
+        chosen = kind.needed(packages.resolve(folder, kind.wanted))
     except LabError as error:
         raise LabError(
-            f"the packages of an {arch} guest can't be had: {packages.first_complaint(error)}"
-            f"{complaint}. A guest is made of Debian packages for {DEBIAN_ARCH[arch]}, "
-            "so this machine's apt must know a source that has them"
+            f"the packages of an {kind.arch} {kind.what} can't be had: "
+            f"{packages.first_complaint(error)}{complaint}. A {kind.what} is made of Debian "
+            f"packages for {debian}, so this machine's apt must know a source that has them"
         ) from error
     release = recipe.kernel_release(chosen)
     if release is None:
         raise LabError(
-            f"{recipe.kernel_package(arch)} brings no kernel: {', '.join(map(str, chosen))}"
+            f"{recipe.kernel_package(kind.arch)} brings no kernel: {', '.join(map(str, chosen))}"
         )
-    name = f"{arch}-{recipe.fingerprint(*map(str, chosen), *_how())}"
+    name = f"{kind.name}-{recipe.fingerprint(*map(str, chosen), *kind.how)}"
     image = Image(CACHE_FOLDER / name)
     if not image.folder.is_dir():
-        say(f"building the image of an {arch} guest: {len(chosen)} packages, Linux {release}")
-        _build(folder, chosen, release, image)
+        say(
+            f"building the image of an {kind.arch} {kind.what}: {len(chosen)} packages, "
+            f"Linux {release}"
+        )
+        kind.build(folder, chosen, release, image)
     return image
 
 
-def _build(apt: Path, chosen: Sequence[Package], release: str, image: Image) -> None:
-    arch = image.folder.name.partition("-")[0]
-    for left in CACHE_FOLDER.glob(f"building-{arch}-*"):  # by a builder that was killed
+@contextmanager
+def workshop(name: str) -> Iterator[Path]:
+    """A folder for building an image of this kind, removed at the end. Clears older ones."""
+    for left in CACHE_FOLDER.glob(f"building-{name}-*"):  # by a builder that was killed
         shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=f"building-{arch}-", dir=CACHE_FOLDER) as made:
-        work = Path(made)
+    with tempfile.TemporaryDirectory(prefix=f"building-{name}-", dir=CACHE_FOLDER) as made:
+        yield Path(made)
+
+
+def _build(apt: Path, chosen: Sequence[Package], release: str, image: Image) -> None:
+    with workshop(image.folder.name.partition("-")[0]) as work:
         archives, root, result = work / "archives", work / "root", work / "result"
         for folder in (archives, root, result):
             folder.mkdir()

@@ -86,9 +86,18 @@ def program(arch: str) -> str:
 
 
 def command(
-    arch: str, accelerator: Accelerator, image: Image, files: Files, interface: str
+    arch: str,
+    accelerator: Accelerator,
+    image: Image,
+    files: Files,
+    interface: str,
+    *,
+    has_disk: bool = False,
 ) -> list[str]:
-    """QEMU's command line. It returns when the guest runs, and leaves it behind."""
+    """QEMU's command line. It returns when the guest runs, and leaves it behind.
+
+    With a disk it is a machine, which may start itself again; without one it ends then.
+    """
     machine = MACHINES[arch]
     if accelerator == "kvm":
         processor = ["-accel", "kvm", "-cpu", "host"]
@@ -101,19 +110,22 @@ def command(
         *(program(arch), "-nodefaults", "-no-user-config"),
         *("-machine", kind, *processor, "-smp", "1", "-m", str(MEMORY_MIB)),
         *("-kernel", str(image.kernel), "-initrd", str(image.file_system)),
-        *("-append", kernel_words(arch, accelerator)),
+        *("-append", kernel_words(arch, accelerator, has_disk=has_disk)),
+        *(("-drive", f"file={image.disk},if=virtio,format=raw") if has_disk else ("-no-reboot",)),
         *("-fw_cfg", f"name={recipe.LAB_FILE},file={files.script}"),
         *("-netdev", f"tap,id=link,ifname={interface},script=no,downscript=no"),
         *("-device", f"{machine.network_card},netdev=link"),
         *("-device", machine.random),
-        *("-serial", f"file:{files.console}", "-display", "none", "-no-reboot"),
+        *("-serial", f"file:{files.console}", "-display", "none"),
         *("-daemonize", "-pidfile", str(files.pid)),
     ]
 
 
-def kernel_words(arch: str, accelerator: Accelerator) -> str:
-    """The guest kernel's command line. A kernel that panics takes QEMU with it."""
-    words = f"console={MACHINES[arch].console} quiet rdinit=/init panic=-1 audit=0 psi=1 nokaslr"
+def kernel_words(arch: str, accelerator: Accelerator, *, has_disk: bool = False) -> str:
+    """The guest kernel's command line. A kernel that panics starts again, or takes QEMU with it."""
+    # As in images for clouds, the one interface is eth0.
+    init = "root=/dev/vda ro net.ifnames=0" if has_disk else "rdinit=/init"
+    words = f"console={MACHINES[arch].console} quiet {init} panic=-1 audit=0 psi=1 nokaslr"
     # What guards a real processor against itself is of no use to an emulated one, and slow there.
     return words if accelerator == "kvm" else f"{words} mitigations=off"
 

@@ -23,6 +23,8 @@ BALANCER = network.BALANCER
 BACKENDS = ("b1", "b2", "b3")
 WEB_HOSTS = (BALANCER, *BACKENDS)
 OPEN_FILES = 65536
+LIMIT_S = 20.0
+"""How long the servers may take until all of them answer."""
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 
@@ -47,6 +49,11 @@ class Folders:
     def known_hosts(self) -> Path:
         """The hosts' keys, for the client."""
         return self.keys / "known_hosts"
+
+    @property
+    def sudo_password(self) -> Path:
+        """What sudo asks for on a machine, in one line."""
+        return self.keys / "sudo-password"
 
     @property
     def content(self) -> Path:
@@ -181,7 +188,7 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
         start(network.inside(lab, host, *script), log=folders.host(host) / "nginx-restart.log")
 
 
-def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = 20) -> None:
+def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:
     """Wait until each server answers. Raises LabError with what the last one lacks."""
     wait_until(lambda: first_problem(folders, subnet), limit_s=limit_s)
 

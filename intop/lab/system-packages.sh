@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what is missing of what intop needs from the system. Without a word that is what its own
 # environment needs; with `lab` also the programs of the embedded lab, with `guests` those of its
-# virtual machines, with `tests` what only the tests need.
+# virtual machines, with `machines` those of its Debian machines, with `tests` what only the tests
+# need.
 # Debian and Ubuntu start a server when its package is installed; we only want the programs, so
 # for the time of the installation nothing is started.
 set -eu
@@ -39,6 +40,17 @@ case " $* " in *" guests "*)
     case $(uname -m) in
     aarch64 | arm*) need qemu-system-x86_64 qemu-system-x86 ;;
     *) need qemu-system-aarch64 qemu-system-arm ;;
+    esac
+    ;;
+esac
+case " $* " in *" machines "*)
+    need mmdebstrap mmdebstrap
+    need mke2fs e2fsprogs
+    need unshare util-linux
+    # Of this machine's own architecture: a package's scripts run here when it is installed.
+    case $(uname -m) in
+    aarch64 | arm*) need qemu-system-aarch64 qemu-system-arm ;;
+    *) need qemu-system-x86_64 qemu-system-x86 ;;
     esac
     ;;
 esac

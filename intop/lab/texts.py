@@ -69,9 +69,16 @@ def balancer_config(folder: Path, user: str, backends: Sequence[str], *, open_fi
     in the next one. `backlog`: above any value that net.core.somaxconn is given, or that would
     look inert.
     """
+    return f"""\
+{_nginx_main(folder, user, open_files)}{balancer_site(backends)}}}
+"""
+
+
+def balancer_site(backends: Sequence[str]) -> str:
+    """What makes an nginx the load balancer, within its block `http`."""
     servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
     return f"""\
-{_nginx_main(folder, user, open_files)}    upstream backends {{
+    upstream backends {{
 {servers}        keepalive 64;
     }}
     server {{
@@ -86,7 +93,6 @@ def balancer_config(folder: Path, user: str, backends: Sequence[str], *, open_fi
             proxy_buffers 16 16k;
         }}
     }}
-}}
 """
 
 

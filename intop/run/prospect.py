@@ -95,7 +95,7 @@ class Prospect:
         replica = self.study.clusters[self.arch][0]
         if not isinstance(replica, LabSpec):
             return "own"
-        return "guest" if replica.kind == "vm" else "lab"
+        return "lab" if replica.kind == "namespaces" else "guest"
 
     def trial(self, duration_s: float) -> Span:
         """A trial on one replica. Where the study names wrk2, its calibration is in it."""

@@ -9,17 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from intop.config.study import load_study
+from finished import finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
-from intop.domain.verdict import Verdict
-from intop.hosts.ssh import connect
 from intop.lab.cluster import cluster
-from intop.report.progress import LineProgress
-from intop.run.campaigns import new
-from intop.run.cluster_testbed import cluster_testbed
-from intop.run.context import Context, Task
-from intop.store import Subject, opened
 from samples import VERDICT
 from studies import RUN, Study
 
@@ -80,32 +73,6 @@ def fleet(tmp_path: Path) -> Iterator[Study]:
     with study_of(tmp_path, NAME, OTHER) as made:
         finish_campaign(made, replace(VERDICT, configuration=Configuration(VALUES)))
         yield made
-
-
-def finish_campaign(study: Study, verdict: Verdict) -> None:
-    """The host as it is probed, and a verdict, as tune leaves them."""
-    loaded = load_study(study.folder / "intop.toml")
-    loaded = replace(loaded, store=str(study.folder / "small.db"))
-    with opened(loaded.store) as store:
-        subject = Subject(
-            campaign=store.latest("small") or new(store, loaded),
-            arch=native_arch(),
-            workload="slt",
-        )
-        context = Context(
-            study=loaded,
-            store=store,
-            campaign=subject.campaign,
-            connect=connect,
-            progress=LineProgress(),
-            archs=(subject.arch,),
-            workloads=(loaded.workloads["slt"],),
-        )
-        with cluster_testbed(
-            Task(context=context, subject=subject, workload=loaded.workloads["slt"])
-        ):
-            pass
-        store.put(subject, verdict)
 
 
 def values(study: Study, lab: int = 0) -> dict[str, str]:

@@ -21,7 +21,9 @@ class Machine:
         self.broken = True
         self.hopeless = False
 
-    def start(self, lab: str, arch: str, accelerator: qemu.Accelerator, *_: object) -> None:
+    def start(
+        self, lab: str, arch: str, accelerator: qemu.Accelerator, *_: object, **__: object
+    ) -> None:
         self.started.append(accelerator)
         if self.hopeless or (self.broken and accelerator == "kvm"):
             raise LabError(REASON)

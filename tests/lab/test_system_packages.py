@@ -11,13 +11,18 @@ from intop.lab import commands
 SCRIPT = Path(commands.__file__).with_name("system-packages.sh")
 
 
-def asked(tmp_path: Path, words: str, hidden: tuple[str, ...]) -> tuple[int, str, list[str]]:
+def asked(
+    tmp_path: Path, words: str, hidden: tuple[str, ...], there: tuple[str, ...] = ()
+) -> tuple[int, str, list[str]]:
     """Exit code, message and calls of apt-get, on a machine that lacks the `hidden` programs.
 
     apt-get is a script that notes what it is called with: the real one would change this machine.
+    Those programs that are to be `there` are empty ones.
     """
     folder = tmp_path / "bin"
     folder.mkdir()
+    for name in there:
+        (folder / name).touch(mode=0o755)
     calls = tmp_path / "calls"
     apt = folder / "apt-get"
     apt.write_text(f'#!/bin/sh\necho "$*" >> {calls}\ntest -x /usr/sbin/policy-rc.d\n')
@@ -56,3 +61,14 @@ def test_what_is_not_needed_or_there_is_left_alone(
     tmp_path: Path, words: str, hidden: tuple[str, ...]
 ) -> None:
     assert (0, "", []) == asked(tmp_path, words, hidden)
+
+
+def test_a_machine_is_installed_by_mmdebstrap_and_needs_no_other_architecture(
+    tmp_path: Path,
+) -> None:
+    parts = ("mmdebstrap", "mke2fs")
+    hidden = tuple(name for name in parts if shutil.which(name))
+    there = ("qemu-system-x86_64", "qemu-system-aarch64")
+    _, said, calls = asked(tmp_path, "lab machines", hidden, there)
+    wanted = "install -y -qq --no-install-recommends mmdebstrap e2fsprogs"
+    assert ["update -qq", wanted] == calls, said

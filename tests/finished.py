@@ -1,0 +1,41 @@
+"""A finished campaign on a real lab, without its hours of measurements."""
+
+from dataclasses import replace
+
+from intop.config.study import load_study
+from intop.domain.cluster import native_arch
+from intop.domain.verdict import Verdict
+from intop.hosts.host import Connect
+from intop.hosts.ssh import connect
+from intop.report.progress import LineProgress
+from intop.run.campaigns import new
+from intop.run.cluster_testbed import cluster_testbed
+from intop.run.context import Context, Task
+from intop.store import Subject, opened
+from studies import Study
+
+
+def finish_campaign(study: Study, verdict: Verdict, connect: Connect = connect) -> None:
+    """The host as it is probed, and a verdict, as tune leaves them."""
+    loaded = load_study(study.folder / "intop.toml")
+    loaded = replace(loaded, store=str(study.folder / "small.db"))
+    with opened(loaded.store) as store:
+        subject = Subject(
+            campaign=store.latest("small") or new(store, loaded),
+            arch=native_arch(),
+            workload="slt",
+        )
+        context = Context(
+            study=loaded,
+            store=store,
+            campaign=subject.campaign,
+            connect=connect,
+            progress=LineProgress(),
+            archs=(subject.arch,),
+            workloads=(loaded.workloads["slt"],),
+        )
+        with cluster_testbed(
+            Task(context=context, subject=subject, workload=loaded.workloads["slt"])
+        ):
+            pass
+        store.put(subject, verdict)

@@ -1,0 +1,351 @@
+"""Faults on a host as users have it: systemd, sudo with a password, nginx as a unit, a disk.
+
+A real boot each time the power is cut, so these take half an hour: `make test-machine`.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from finished import finish_campaign
+from intop.domain.configuration import Configuration
+from intop.errors import CommandError, HostError
+from intop.hosts.facts import facts
+from intop.hosts.guard import guarded, rollback, status
+from intop.hosts.host import output
+from intop.hosts.ssh import Secret, connect, with_passwords
+from machine.hosts import BOOT_LIMIT_S, Machine, left, until, values
+from machine.session import FILE, VALUES
+from samples import VERDICT
+from studies import Study
+
+pytestmark = pytest.mark.machine
+
+DAY_S = 86_400
+FREE_BLOCKS = "stat -f -c %f /"
+"""Of 4 KB; some are kept for the file system itself."""
+
+STUDY = """
+[study]
+name = "small"
+store = "small.db"
+load_tool = "engine"
+parameters = {keys}
+
+[cluster.native]
+lab = "{lab}"
+kind = "machine"
+link = {{ rate_mbit = 100, delay_ms = 1 }}
+
+[workload.slt]
+rate_rps = 60
+connections = 16
+threads = 1
+duration_s = 2
+warmup_s = 0
+paths = ["/index.html", "/img/photo-1.jpg"]
+
+[budget]
+settle_limit_s = 10
+# The machine that runs the tests may have other work, and an emulated one is slow.
+max_foreign_cores = 1000
+max_steal_cores = 1000
+max_steal = 0.99
+max_load_cpu = 1
+max_lag = 1
+"""
+
+
+@pytest.fixture
+def before(machine: Machine) -> Iterator[dict[str, str]]:
+    """The machine's own values, of which none is one of ours, and nothing of us on it."""
+    with machine.connected() as host:
+        assert "" == left(host)
+        found = values(host)
+    assert not set(found.items()) & set(VALUES.items())
+    yield found
+    # What one test has shown to be left must not fail the others, too.
+    machine.switch_on()
+    with machine.connected() as host:
+        rollback(host, force=True)
+
+
+@pytest.fixture
+def study(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """The command line, which has the password from its environment."""
+    monkeypatch.setenv("INTOP_SUDO_PASSWORD", machine.password.reveal())
+    text = STUDY.format(keys=list(VALUES), lab=machine.spec.name)
+    (tmp_path / "intop.toml").write_text(text)
+    return Study(tmp_path, (machine.spec.name,))
+
+
+def finish(study: Study, machine: Machine) -> None:
+    verdict = replace(VERDICT, configuration=Configuration(VALUES))
+    finish_campaign(study, verdict, with_passwords(lambda address: machine.password))
+
+
+# -- what it is ----------------------------------------------------------------------------------
+
+
+def test_it_is_a_host_as_users_have_it(machine: Machine) -> None:
+    address = machine.cluster.load_balancer
+    with machine.connected() as host:
+        found = facts(host)
+        assert (found.is_root, found.in_namespace) == (True, False)
+        assert "systemd" == output(host, "cat /proc/1/comm").strip()
+        assert ["active"] * 2 == output(host, "systemctl is-active nginx ssh").split()
+        assert (
+            "0" == output(host, "systemctl list-units --failed --plain --no-legend | wc -l").strip()
+        )
+        assert "/dev/vda ext4" == output(host, "findmnt -no SOURCE,FSTYPE /").strip()
+        assert "admin" == output(host, 'echo "$SUDO_USER"').strip()
+        assert "rate 100Mbit" in output(host, "tc qdisc show dev eth0")
+    with pytest.raises(CommandError, match="sudo wants the password of admin"):
+        connect(replace(address, sudo=True))
+    with pytest.raises(CommandError, match="sudo did not take the password of admin"):
+        connect(address, Secret("not-it"))
+    root = replace(address, user="root", sudo=False)
+    with pytest.raises(HostError, match="refused the key"):
+        connect(root)
+
+
+def test_the_command_line_knows_its_password_and_finds_nothing_wrong(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = study.json("doctor")
+    assert [] == found["problems"]
+    assert sorted(VALUES) == sorted(found["offered"])
+    monkeypatch.delenv("INTOP_SUDO_PASSWORD")
+    _, said = study.run("doctor", expected=(2,))
+    assert "set INTOP_SUDO_PASSWORD" in said
+
+
+# -- the controller and the watchdog die ---------------------------------------------------------
+
+
+def test_the_controller_is_killed(machine: Machine, before: dict[str, str]) -> None:
+    with machine.connected() as host, machine.session() as session:
+        unit, _ = machine.watchdog(host)
+        assert unit
+        assert VALUES == values(host)
+        since = session.kill()
+        machine.given_back(host, before, since, "controller killed")
+        until(lambda: machine.watchdog(host) == ("", 0), "the watchdog's unit to be gone")
+        assert "" == left(host)
+
+
+@pytest.mark.parametrize("signal", ["TERM", "KILL"])
+def test_the_watchdog_is_ended_when_the_controller_is_silent(
+    machine: Machine, before: dict[str, str], signal: str
+) -> None:
+    with machine.connected() as host, machine.session() as session:
+        unit, process = machine.watchdog(host)
+        assert process
+        since = session.stop()
+        began = time.monotonic()
+        output(host, f"systemctl kill --kill-whom=main --signal={signal} {unit}")
+
+        def is_back() -> bool:
+            there, now = machine.watchdog(host)
+            return there == unit and now not in (0, process)
+
+        until(is_back, f"the watchdog to come back after SIG{signal}", 15)
+        machine.took(f"watchdog ended by SIG{signal}, back", began)
+        machine.given_back(host, before, since, f"watchdog ended by SIG{signal}, controller silent")
+        session.kill()
+        assert "" == left(host)
+
+
+# -- the host's own troubles ---------------------------------------------------------------------
+
+
+def test_sshd_is_restarted(machine: Machine, before: dict[str, str]) -> None:
+    with machine.connected() as host, machine.session() as session:
+        since = time.monotonic()
+        output(host, "systemctl restart ssh")
+        machine.took("  sshd restarted", since)
+        session.does("write")
+        machine.took("  the session writes", since)
+        until(lambda: machine.values() == VALUES, "a new connection")
+        machine.took("sshd restarted, a new connection", since)
+        machine.given_back(host, before, session.kill(), "sshd restarted, controller killed")
+        assert "" == left(host)
+
+
+def test_the_clock_is_set_by_a_day_back_and_forth(machine: Machine, before: dict[str, str]) -> None:
+    def set_clock(days: int) -> None:
+        """From the time of this machine."""
+        output(host, f"date -s @{int(time.time()) + days * DAY_S} >/dev/null")
+
+    with machine.connected() as host:
+        try:
+            with machine.session() as session:
+                for days in (1, -1):
+                    set_clock(days)
+                    time.sleep(3)  # the watchdog looks each second
+                    session.does("write")
+                    assert VALUES == values(host)
+                machine.given_back(host, before, session.kill(), "clock a day back, killed")
+            with machine.session() as session:
+                since = session.kill()
+                set_clock(1)
+                machine.given_back(host, before, since, "clock two days forth, killed")
+            assert "" == left(host)
+        finally:
+            set_clock(0)
+
+
+def test_the_disk_is_full(machine: Machine, before: dict[str, str]) -> None:
+    # Root may have what is kept for root, too.
+    fill = f"fallocate -l $(($({FREE_BLOCKS}) * 4096)) /full.1; cat /dev/zero >/full.2; sync; :"
+    with machine.connected() as host:
+        try:
+            with machine.session() as session:
+                output(host, f"{{ {fill}; }} 2>/dev/null", timeout_s=300)
+                assert 0 != host.run("head -c 4096 /dev/zero >/full.3").exit_code
+                machine.given_back(host, before, session.kill(), "disk full, controller killed")
+            # What that session had on the disk would be enough for another one.
+            output(host, "{ cat /dev/zero >/full.4; sync; } 2>/dev/null; :", timeout_s=300)
+            with pytest.raises(HostError, match="can't be written"), guarded(host, VALUES):
+                pytest.fail("a session on a full disk")
+            assert before == values(host)
+        finally:
+            output(host, "rm -f /full.*; sync")
+        status(host)
+        assert "" == left(host)
+
+
+def test_its_root_is_mounted_read_only(machine: Machine, before: dict[str, str]) -> None:
+    with machine.connected() as host:
+        try:
+            with machine.session() as session:
+                # A plain remount is refused while somebody has a file open for writing.
+                output(host, "echo u >/proc/sysrq-trigger")
+                until(lambda: "ro," in output(host, "findmnt -no OPTIONS /"), "a read-only root")
+                machine.given_back(host, before, session.kill(), "/ read-only, controller killed")
+            with pytest.raises(HostError, match="can't be written"), guarded(host, VALUES):
+                pytest.fail("a session on a read-only disk")
+            assert before == values(host)
+        finally:
+            output(host, "mount -o remount,rw /")
+        status(host)
+        assert "" == left(host)
+    with machine.session() as session:
+        session.does("write")
+        with machine.connected() as host:
+            machine.given_back(host, before, session.kill(), "/ writable again, killed")
+
+
+# -- boots ---------------------------------------------------------------------------------------
+
+
+def test_an_apply_survives_a_restart_and_a_rollback_does_too(
+    machine: Machine, study: Study, before: dict[str, str]
+) -> None:
+    finish(study, machine)
+    study.run("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
+    assert VALUES == machine.values()
+
+    since = time.monotonic()
+    machine.restart()
+    machine.took("restart, until all servers answer", since)
+    assert VALUES == machine.values()
+    out, _ = study.run("status")
+    assert out.splitlines()[0].endswith("as applied")
+    assert "active" == machine.asked("systemctl is-active nginx")
+
+    study.run("rollback")
+    assert before == machine.values()
+    machine.restart()
+    assert before == machine.values()
+    with machine.connected() as host:
+        assert "" == left(host)
+    out, _ = study.run("status")
+    assert "not held" in out.splitlines()[0]
+
+
+def test_the_power_fails_in_a_trial(machine: Machine, study: Study, before: dict[str, str]) -> None:
+    process = study.start("collect", "--samples", "8", "--workload", "slt")
+    with machine.connected() as host:
+        until(lambda: values(host) != before, "a trial with values", BOOT_LIMIT_S)
+    machine.cut_power()
+    _, said = process.communicate(timeout=300)
+    assert 1 == process.returncode, said
+    assert "Traceback" not in said
+    assert "What was measured is stored" in said
+    _, said = study.run("doctor", expected=(1,))
+    assert f"lab {machine.spec.name} is damaged: start it again with intop lab up" in said
+
+    since = time.monotonic()
+    machine.switch_on()
+    machine.took("power cut in a trial, until all servers answer", since)
+    assert before == machine.values()
+    out, _ = study.run("status")
+    assert "not held" in out.splitlines()[0]
+    with machine.connected() as host:
+        assert "" == left(host)
+
+
+def test_the_power_fails_in_an_apply(
+    machine: Machine, study: Study, before: dict[str, str]
+) -> None:
+    """While the canary is measured: nothing is left."""
+    finish(study, machine)
+    process = study.start("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
+    with machine.connected() as host:
+        until(lambda: values(host) == VALUES, "the canary's values", BOOT_LIMIT_S)
+    machine.cut_power()
+    _, said = process.communicate(timeout=300)
+    assert 1 == process.returncode, said
+    assert "Traceback" not in said
+    machine.switch_on()
+    assert before == machine.values()
+    with machine.connected() as host:
+        status(host)
+        assert "" == left(host)
+
+
+@pytest.fixture(scope="module")
+def keep_s(machine: Machine) -> float:
+    """How long it takes to keep values with a file, when nothing happens meanwhile."""
+    with machine.session() as session:
+        since = time.monotonic()
+        session.does("keep")
+        seconds = machine.took("values kept, with a file for the next boot", since)
+    with machine.connected() as host:
+        assert VALUES == values(host)
+        assert "restored" == rollback(host).outcome
+    return seconds
+
+
+@pytest.mark.parametrize("part", [0.4, 0.6, 0.75, 0.9, 1.0])
+def test_the_power_fails_while_values_are_kept(
+    machine: Machine, before: dict[str, str], keep_s: float, part: float
+) -> None:
+    """All of it stays or nothing, and a rollback undoes whatever it is."""
+    with machine.session() as session:
+        session.tell("keep")
+        time.sleep(part * keep_s)
+        machine.cut_power()
+        session.kill()
+    since = time.monotonic()
+    machine.switch_on()
+    fault = f"power cut after {part:.0%} of the time that keeping takes"
+    machine.took(f"{fault}, until all servers answer", since)
+    with machine.connected() as host:
+        booted, file = values(host), output(host, f"cat {FILE} 2>/dev/null || :")
+        found = status(host)
+        if found.applied is None:
+            machine.times.append(("  nothing is left", float("nan")))
+            assert (before, "") == (booted, file)
+        else:
+            # Where it was cut off between two renames, `status` has put the file in its place.
+            machine.times.append((f"  all of it is there, file: {bool(file)}", float("nan")))
+            assert (VALUES if file else before) == booted
+            assert "ours" == found.applied.file_is
+            assert "restored" == rollback(host).outcome
+        assert before == values(host)
+        assert "" == left(host)
