@@ -14,14 +14,7 @@ from intop.hosts.host import Host
 from intop.hosts.load.streams import Stream, merged, starting_at, streams
 from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
 from intop.hosts.load.types import Load, LoadResult, LoadTool
-from intop.hosts.metrics import (
-    TICKS_PER_S,
-    Counters,
-    between,
-    counters_text,
-    read_counters,
-    understood,
-)
+from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
 from intop.hosts.rig import Rig, clock_offsets, load_directory
 
 LOAD_GRACE_S = 60
@@ -60,14 +53,9 @@ def measure(
     wanted = streams(
         workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
     )
-    texts = rig.on_all(lambda host: counters_text(host, processes=_has_programs(rig, host)))
-    with ThreadPoolExecutor(1) as pool:
-        # While the load runs: a trial takes no longer for it.
-        parsing = pool.submit(
-            lambda: {name: understood(name, text) for name, text in texts.items()}
-        )
-        results = _run_all(rig, tool, wanted)
-    before, after = parsing.result(), _counters(rig)
+    before = _counters(rig)
+    results = _run_all(rig, tool, wanted)
+    after = _counters(rig)
     metrics = _between(rig, before, after)
     for number, generator in enumerate(rig.load_generators):
         name = generator.address.name
@@ -91,12 +79,10 @@ def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
 
 
 def _counters(rig: Rig) -> dict[str, Counters]:
-    return rig.on_all(lambda host: read_counters(host, processes=_has_programs(rig, host)))
+    def read(host: Host) -> Counters:
+        return read_counters(host, processes=_ours(rig.cluster, host.address) is not None)
 
-
-def _has_programs(rig: Rig, host: Host) -> bool:
-    """Whether the host's processes are looked at."""
-    return _ours(rig.cluster, host.address) is not None
+    return rig.on_all(read)
 
 
 def _between(

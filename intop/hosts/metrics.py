@@ -90,20 +90,11 @@ class Counters:
 
 def read_counters(host: Host, *, processes: bool = False) -> Counters:
     """Read them all at once. Raises CommandError when they make no sense."""
-    return understood(host.address.name, counters_text(host, processes=processes))
-
-
-def counters_text(host: Host, *, processes: bool = False) -> str:
-    """What the host prints of its counters, for `understood`."""
-    return output(host, PROCESSES if processes else COUNTERS)
-
-
-def understood(name: str, text: str) -> Counters:
-    """The counters that a host of this name printed; CommandError when they make no sense."""
+    text = output(host, PROCESSES if processes else COUNTERS)
     try:
         return parse_counters(text)
     except (KeyError, ValueError, IndexError) as error:
-        raise CommandError(name, f"its counters can't be read: {error!r}") from error
+        raise CommandError(host.address.name, f"its counters can't be read: {error!r}") from error
 
 
 def parse_counters(text: str) -> Counters:
