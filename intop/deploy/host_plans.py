@@ -15,6 +15,7 @@ from intop.domain.probing import MISSING, HostFacts, Probe, Reading, asked_keys,
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts, facts_and_nginx_conf
+from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import is_known
@@ -185,7 +186,7 @@ def _unwritable(seen: Seen, file: str, *, persist: bool) -> list[str]:
     found = []
     for folder in seen.unwritable:
         if folder == seen.address.state_dir:
-            found.append(f"its state folder {folder} can't be written. {guard.STATE_FOLDER_ADVICE}")
+            found.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
         elif persist:
             found.append(f"{folder} can't be written, and {file} belongs there: make it writable")
     return found
