@@ -18,7 +18,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
+.PHONY: help run test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
 .PHONY: clean install
 
 help: ## Say what can be made
@@ -36,6 +36,10 @@ test: $(VENV)/ready check ## Run all linters and all tests
 	@# Most of the time tests wait for a load to end, so three at once take little more than one on
 	@# two processors. The longest files come first: see tests/conftest.py.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take long: a quarter of an hour
+	@sh $(PACKAGES) lab guests tests
+	@$(BIN)/python -m pytest -m long -n 2 --dist worksteal
 
 test-machine: $(VENV)/ready ## Run the tests that need a whole Debian machine and its boots; slow
 	@sh $(PACKAGES) lab machines

@@ -5,7 +5,7 @@ tests/data/campaign/README.md says how it was recorded. Its trials answer in pla
 
 import lzma
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from io import StringIO
@@ -17,7 +17,6 @@ import pytest
 from intop.config.study import Study, load_study
 from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe, Probed
-from intop.domain.training import Searches, Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.progress import LineProgress
 from intop.run import registry
@@ -25,7 +24,6 @@ from intop.run.available_space import stored_probed
 from intop.run.cluster_testbed import load_words
 from intop.run.context import Context, Task
 from intop.stages.contest import contest
-from intop.stages.train import Train
 from intop.stages.transfer import transfer
 from intop.stages.tune import tune
 from intop.store import Store, opened
@@ -168,12 +166,10 @@ def about(value: Any) -> Any:
     return pytest.approx(value, rel=1e-6, nan_ok=True) if isinstance(value, float) else value
 
 
-def test_killed_while_it_collects_it_has_the_same_plans_and_decisions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.long
+def test_killed_while_it_collects_it_has_the_same_plans_and_decisions(tmp_path: Path) -> None:
     study = load_study(DATA / "intop.toml")
     with campaigns(study, "killed-collect", tmp_path) as (now, then):
-        trained_by_record(monkeypatch, "arm", then)
         tune(now, lambda _: None)
         for task in now.subjects():
             contest(task, rounds=3)
@@ -190,24 +186,6 @@ def test_killed_while_it_judges_it_has_the_same_plans_and_decisions(tmp_path: Pa
         later = ("contest", "transfer")
         kinds = set(KINDS.values()) - {"compromise", "contest", "crosswise"}
         check_same(mine, theirs, [name for name in registry.STAGES if name not in later], kinds)
-
-
-def trained_by_record(monkeypatch: pytest.MonkeyPatch, arch: str, then: Context) -> None:
-    """One architecture's models are the recorded ones: a minute less, and x86 trains its own."""
-    train = Train.result
-
-    def result(self: Train, trials: Sequence[Trial]) -> Training:
-        task = self.task
-        if task.subject.arch != arch:
-            return train(self, trials)
-        subject = replace(task.subject, campaign=then.campaign)
-        searches, training = (then.store.get(subject, kind) for kind in (Searches, Training))
-        assert searches is not None
-        assert training is not None
-        task.store.put(task.subject, searches)
-        return training
-
-    monkeypatch.setattr(Train, "result", result)
 
 
 def check_same(mine: Task, theirs: Task, stages: Iterable[str], kinds: Collection[str]) -> None:

@@ -57,6 +57,7 @@ class Bed:
         return {arm: {(1, n): v for n in range(rounds)} for arm, v in arms.items()}
 
 
+@pytest.mark.long
 def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
     monkeypatch, tmp_path
 ) -> None:

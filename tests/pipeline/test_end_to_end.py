@@ -41,7 +41,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert "vm.swappiness" in diagnosis["refused"]
 
     # 3 when there is no gain: an honest end, too.
-    slt = ("--workload", "slt")  # test_four_lines.py has dlt
+    slt = ("--workload", "slt")  # test_four_lines.py has both
     tuned = study.json("tune", *slt, expected=(0, 3))
     assert [t["workload"] for t in tuned] == ["slt"]
     for one in tuned:
@@ -114,6 +114,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert machine_keys() == machine
 
 
+@pytest.mark.long
 def test_collect_killed_twice_ends_with_the_same_trials(
     make_study: Make, wait_for: Wait, traces: Traces
 ) -> None:
@@ -179,6 +180,7 @@ def test_two_replicas_are_measured_on_at_once(make_study: Make) -> None:
     assert diagnosis["offered"] == other["offered"]
 
 
+@pytest.mark.long
 def test_two_clusters_compared(make_study: Make) -> None:
     study = make_study("x86", "arm")
     fewest(study)

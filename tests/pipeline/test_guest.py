@@ -95,11 +95,19 @@ def killed(name: str) -> None:
     os.kill(qemu_pid(name), signal.SIGKILL)
 
 
+def powered_off(name: str) -> None:
+    _triggered(name, "o")
+
+
 def rebooted(name: str) -> None:
+    _triggered(name, "b")
+
+
+def _triggered(name: str, letter: str) -> None:
     """Have the guest's kernel do it at once, without a word to anybody."""
     balancer = connect(lab.cluster(name).load_balancer)
     try:
-        output(balancer, "(sleep 0.2; echo b > /proc/sysrq-trigger) > /dev/null 2>&1 &")
+        output(balancer, f"(sleep 0.2; echo {letter} > /proc/sysrq-trigger) > /dev/null 2>&1 &")
     finally:
         balancer.close()
 
@@ -108,9 +116,10 @@ def qemu_pid(name: str) -> int:
     return int(Path(f"/run/intop/lab/{name}/host-lb/qemu.pid").read_text())
 
 
-FAULTS = (killed, rebooted)
+FAULTS = (killed, powered_off, rebooted)
 
 
+@pytest.mark.long
 def test_trials_on_the_other_architecture_survive_its_power_failing(
     guest_study: Any, wait_for: Wait, traces: Traces
 ) -> None:

@@ -53,10 +53,7 @@ def test_verdicts_call_what_was_planted(study: Study, tmp_path: Path) -> None:
         slower: Task = begun(store, only(study, "dlt"), testbeds=one_sided(Wait(60)))
         verdict = judged(slower, SIDE, DEFAULT)
         assert "worse" == verdict.outcome
-        # P99 of pages that wait 10 ms anyway, and 60 ms more.
-        assert verdict.ratio_high < 0.6
 
         better: Task = begun(store, only(study, "slt"))
         verdict = judged(better, "small window", SMALL_WINDOW)
         assert "gain" == verdict.p99_outcome
-        assert verdict.ratio_low > 1.5

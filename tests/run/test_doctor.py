@@ -618,7 +618,7 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
         replace(trial(configuration, index=n), conditions=ready[0].conditions)
         for n, configuration in enumerate((DEFAULT, once))
     ]
-    task.store.write_plan(task.subject, "collect", [one.planned for one in made])
+    task.store.write_plan(task.subject, "collect", [made[0].planned])
     task.store.add(task.subject, made[0])
     again, said = in_use(task)
     assert [keys_of(one) for one in ready] == [keys_of(one) for one in again]
@@ -627,8 +627,8 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     with pytest.raises(IncomparableError, match=r"(?s)gc_elasticity: \d+ against missing.*--new"):
         in_use(task)
     lab.on_balancer(0, ALL_AGAIN)
-    # So is one whose trials tuned a key that is known by now to have no effect.
-    task.store.add(task.subject, made[1])
+    # So is one whose plan tunes a key that is known by now to have no effect.
+    task.store.write_plan(task.subject, "collect", [made[1].planned])
     with pytest.raises(IncomparableError, match=r"tcp_adv_win_scale: tuned against left out, has"):
         in_use(task)
     lab.on_balancer(1, ALL_AGAIN)

@@ -493,7 +493,10 @@ def test_nginx_ends_connections_after_so_many_requests(nginx: Nginx, directory: 
     result = run(load(nginx.url("few"), "/few", rate_rps=600), directory)
     assert (300, {}) == (result.requests, result.errors)
     carried = Counter(line[0] for line in nginx.logged("/few"))
-    assert {7} == {*carried.values()} - {carried[nginx.logged("/few")[-1][0]]}
+    # But for the two connections that are open at the end.
+    fewer = [count for count in carried.values() if count != 7]
+    assert max(carried.values()) == 7
+    assert len(fewer) <= 2
 
 
 @pytest.mark.parametrize(("requests", "each"), [(1, 1), (5, 1), (5, 10)])
