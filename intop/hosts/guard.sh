@@ -923,16 +923,21 @@ wait_for_watchdog() {
     done
 }
 
+# A unit that is there already waits to be started anew: then it is.
+start_unit() {
+    systemd-run --quiet --collect --unit="intop-guard-$token" --property=Restart=always \
+        --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
+        --property=RestartPreventExitStatus=3 --property=SuccessExitStatus=3 \
+        sh "$here/$self" "$dir" watch "$token" || systemctl --quiet restart "intop-guard-$token"
+}
+
 # A unit of systemd is started anew whatever ends it, and outlives any login. But what systemd
 # starts is in its own namespaces: a host that is only a network namespace has other keys. Fails
 # when there is no watchdog then.
 arm() {
     if [ -d /run/systemd/system ] && [ /proc/1/ns/net -ef /proc/self/ns/net ] &&
         [ /proc/1/ns/mnt -ef /proc/self/ns/mnt ] &&
-        systemd-run --quiet --collect --unit="intop-guard-$token" --property=Restart=always \
-            --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
-            --property=RestartPreventExitStatus=3 --property=SuccessExitStatus=3 \
-            sh "$here/$self" "$dir" watch "$token" </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
+        start_unit </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
         return 0
     fi
     apart=
