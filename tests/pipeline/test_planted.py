@@ -28,14 +28,14 @@ link holds it. Its P99 was 5.17 times lower (docs/tutorial.md)."""
 
 @pytest.fixture
 def study(traces: Traces) -> Iterator[Study]:
-    """The lab's study on a lab of its own, whose verdicts are of four pairs."""
+    """The lab's study on a lab of its own, whose verdicts are of eight pairs: other tests make noise."""
     shipped_study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
     spec = LabSpec(
         name=f"t-p{os.getpid() % 10_000}", arch=arch, link=shipped_study.clusters[arch][0].link
     )
     limits = {"max_foreign_cores": 1000, "max_steal_cores": 1000, "max_steal": 0.99, "max_lag": 1}
-    budget = replace(shipped_study.budget, judge_pairs=4, judge_looks=1, **limits)
+    budget = replace(shipped_study.budget, judge_pairs=8, judge_looks=1, **limits)
     try:
         lab.up(spec)
         yield replace(shipped_study, clusters={arch: (spec,)}, budget=budget)
