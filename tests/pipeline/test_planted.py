@@ -28,7 +28,7 @@ link holds it. Its P99 was 5.17 times lower (docs/tutorial.md)."""
 
 @pytest.fixture
 def study(traces: Traces) -> Iterator[Study]:
-    """The lab's study on a lab of its own, whose verdicts are of eight pairs: other tests make noise."""
+    """The lab's study on a lab of its own, with verdicts of eight pairs: other tests make noise."""
     shipped_study = load_study(shipped("configs") / "lab.toml")
     arch = native_arch()
     spec = LabSpec(
