@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from intop.domain.configuration import Configuration
+from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
 
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
@@ -165,8 +166,9 @@ class Trial:
     Every request that was due has one place in the histogram, those that failed and those that were
     pending at the end too (`LoadResult` in hosts/load/types.py says which). `errors` counts these
     by kind; `detail` says why the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is
-    the load balancer that it was measured on. `pruned_above_ms` is
-    what P99 is certainly above, of a pruned trial.
+    the load balancer that it was measured on. `counters` are what the kernel of each host counted;
+    trials of an earlier intop have none. `pruned_above_ms` is what P99 is certainly above, of a
+    pruned trial.
     """
 
     planned: PlannedTrial
@@ -184,6 +186,7 @@ class Trial:
     achieved_rps: float = 0.0
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
+    counters: Mapping[str, HostCounters] = field(default_factory=dict)
     pruned_above_ms: float | None = None
 
     @property

@@ -25,6 +25,20 @@ class Completed:
         return (self.stderr or self.stdout).strip()[-SAID:] or "nothing"
 
 
+class Conversation(Protocol):
+    """A command that runs on a host and answers requests until it is closed."""
+
+    def ask(self, request: str, end: str, timeout_s: float) -> str:
+        """Send a text, and return all that is said up to and with the line `end`.
+
+        Raises UnreachableError when the connection is lost or the command has ended, CommandError
+        after `timeout_s` or for an answer without end.
+        """
+
+    def close(self) -> None:
+        """End the command's input, so that it ends."""
+
+
 class Host(Protocol):
     """A connected host. Commands are POSIX sh, and every word in them is already quoted."""
 
@@ -34,6 +48,9 @@ class Host(Protocol):
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         """Run a command to its end. Raises UnreachableError, or CommandError after `timeout_s`."""
+
+    def converse(self, command: str) -> Conversation:
+        """Start a command that is to answer. Raises what `run` does."""
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         """Write texts to files by name in `directory`, which is made when it is missing."""

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
+from intop.domain.counters import HostCounters
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
@@ -14,9 +15,13 @@ from intop.hosts.host import Host
 from intop.hosts.load.streams import Stream, merged, starting_at, streams
 from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
 from intop.hosts.load.types import Load, LoadResult, LoadTool
-from intop.hosts.metrics import TICKS_PER_S, Counters, between, read_counters
+from intop.hosts.metrics import TICKS_PER_S, Counters, between
+from intop.hosts.reader import Reading, Wanted, series
 from intop.hosts.rig import Rig, clock_offsets, load_directory
+from intop.hosts.sockets import port_of
 
+POINTS = 10
+"""Of the time series of a trial's counters; the last one is the reading after the load."""
 LOAD_GRACE_S = 60
 START_IN_S = 1.0
 """How long several streams have to be started before they begin together."""
@@ -29,10 +34,11 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, or was pruned, and what its hosts did meanwhile."""
+    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
+    counters: dict[str, HostCounters]
 
 
 def measure(
@@ -43,8 +49,11 @@ def measure(
     seed: int,
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
+    points: int = POINTS,
 ) -> Measurement:
     """Load at the workload's rate, from all load generators.
+
+    Counters are read before it and after it, and so that they have `points` in all.
 
     `expected` is what `expected_answers` returned. The load ends as soon as its P99 is certainly
     above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
@@ -53,9 +62,10 @@ def measure(
     wanted = streams(
         workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
     )
-    before = _counters(rig)
+    planned_s = max(planned_run_s(tool, load) for _, load in wanted)
+    before = _read(rig, points - 1, planned_s / points)
     results = _run_all(rig, tool, wanted)
-    after = _counters(rig)
+    after = _read(rig)
     metrics = _between(rig, before, after)
     for number, generator in enumerate(rig.load_generators):
         name = generator.address.name
@@ -64,35 +74,48 @@ def measure(
         threads = sum(threads_of(tool, load) for g, load in wanted if g == number)
         metrics[name] = replace(
             metrics[name],
-            load_cpu=_load_cpu(part, threads, before[name], after[name]),
+            load_cpu=_load_cpu(part, threads, before[name].counters, after[name].counters),
             lag_ms=part.lag_ms,
             clock_step_s=part.clock_step_s,
         )
-    return Measurement(merged(results), metrics)
+    counters = {name: series(before[name].now, reading) for name, reading in after.items()}
+    return Measurement(merged(results), metrics, counters)
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
     """What the hosts do for some time without our load."""
-    before = _counters(rig)
+    before = _read(rig)
     time.sleep(seconds)
-    return _between(rig, before, _counters(rig))
+    return _between(rig, before, _read(rig))
 
 
-def _counters(rig: Rig) -> dict[str, Counters]:
-    def read(host: Host) -> Counters:
-        return read_counters(host, processes=_ours(rig.cluster, host.address) is not None)
-
-    return rig.on_all(read)
+def _read(rig: Rig, points: int = 0, step_s: float = 0.0) -> dict[str, Reading]:
+    """All hosts' readings by name, in the cluster's order; that many samples follow."""
+    balancer = rig.load_balancer.address
+    wanted: dict[str, Wanted] = {}
+    # The load balancer first: it lists the processes of its machine, as root.
+    for address in sorted(rig.cluster.hosts, key=lambda address: address != balancer):
+        # On an emulated machine each sample is felt in what is measured.
+        is_emulated = address == balancer and bool(rig.cluster.emulation)
+        wanted[address.name] = Wanted(
+            processes=_ours(rig.cluster, address) is not None,
+            port=port_of(rig.cluster) if address == balancer else None,
+            points=0 if is_emulated else points,
+            step_s=step_s,
+        )
+    found = rig.readers.read(wanted)
+    return {address.name: found[address.name] for address in rig.cluster.hosts}
 
 
 def _between(
-    rig: Rig, before: Mapping[str, Counters], after: Mapping[str, Counters]
+    rig: Rig, before: Mapping[str, Reading], after: Mapping[str, Reading]
 ) -> dict[str, HostMetrics]:
     metrics: dict[str, HostMetrics] = {}
     for address in rig.cluster.hosts:
         name = address.name
+        both = before[name].counters, after[name].counters
         try:
-            metrics[name] = between(before[name], after[name], _ours(rig.cluster, address))
+            metrics[name] = between(*both, _ours(rig.cluster, address))
         except ValueError as error:
             raise UnreachableError(name, f"was started anew meanwhile: {error}") from error
     return metrics

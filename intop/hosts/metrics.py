@@ -6,23 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from intop.domain.trial import HostMetrics
-from intop.errors import CommandError
 from intop.hosts.answers import count, decimal, lines
-from intop.hosts.host import Host, output
 from intop.hosts.processes import Identity, Process, foreign_ticks, parse_processes
-
-COUNTERS = """
-cat /proc/stat /proc/meminfo /proc/net/sockstat /proc/net/netstat /proc/net/snmp \\
-    /proc/net/softnet_stat /proc/pressure/cpu 2>/dev/null
-read -r uptime rest < /proc/uptime && echo "$uptime"
-"""
-"""One process only: on a small or emulated host each is felt in what is measured."""
-
-PROCESSES = COUNTERS.replace("/pressure/cpu", "/pressure/cpu /proc/[0-9]*/stat")
-"""The same with all processes, in that one process; 5 ms more where there are 170 of them.
-
-A process that ends while it is listed is no error: only the last line decides on the exit code.
-"""
 
 TICKS_PER_S = 100
 """USER_HZ, the unit of CPU times in /proc: the same on all X86 and ARM Linux."""
@@ -88,17 +73,9 @@ class Counters:
     processes: Mapping[Identity, Process] = field(default_factory=dict)
 
 
-def read_counters(host: Host, *, processes: bool = False) -> Counters:
-    """Read them all at once. Raises CommandError when they make no sense."""
-    text = output(host, PROCESSES if processes else COUNTERS)
-    try:
-        return parse_counters(text)
-    except (KeyError, ValueError, IndexError) as error:
-        raise CommandError(host.address.name, f"its counters can't be read: {error!r}") from error
-
-
 def parse_counters(text: str) -> Counters:
-    """Counters from what either command prints. Raises KeyError, ValueError or IndexError.
+    """Counters from /proc/stat, tables, and all processes (none of them need be there); the last
+    line is the uptime. Raises KeyError, ValueError or IndexError.
 
     Not everybody who can name a process is to be believed: what looks like a counter counts only
     ahead of the processes.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from intop.hosts.load.streams import streams
 from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
 from intop.hosts.load.types import PATHS_FILE, LoadTool
 from intop.hosts.nginx_conf import is_known
+from intop.hosts.reader import Readers
 
 T = TypeVar("T")
 
@@ -33,6 +35,11 @@ class Rig:
 
     cluster: Cluster
     hosts: tuple[Host, ...]
+
+    @cached_property
+    def readers(self) -> Readers:
+        """What reads the hosts' counters. It starts when it is first asked."""
+        return Readers(self.hosts)
 
     @property
     def load_generator(self) -> Host:
@@ -85,7 +92,9 @@ def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
             host = connect(address)
             stack.callback(host.close)
             hosts.append(host)
-        yield Rig(cluster, tuple(hosts))
+        rig = Rig(cluster, tuple(hosts))
+        stack.callback(lambda: rig.readers.close())
+        yield rig
 
 
 def balancer_facts(rig: Rig) -> HostFacts:

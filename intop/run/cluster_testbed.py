@@ -128,6 +128,7 @@ class ClusterTestbed:
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
             errors=measurement.result.errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
+            counters=measurement.counters if measurement else {},
             replica=self.name,
             pruned_above_ms=prune_above_ms if is_stopped else None,
         )

@@ -46,8 +46,8 @@ class Exchange:
 
         Raises TimeoutError, TooMuchError, or what paramiko raises for a connection that is lost.
         """
-        patience = _Patience(timeout_s)
-        with _started(transport, words, timeout_s) as channel:
+        patience = Patience(timeout_s)
+        with started(transport, words, timeout_s) as channel:
             # No poll of channel.fileno(), a pipe: paramiko's thread may write to it when we have
             # closed it. That ends the connection, or goes where its number leads by then.
             woken = threading.Event()
@@ -108,7 +108,7 @@ class Exchange:
             self._is_last = True
 
 
-class _Patience:
+class Patience:
     """A time limit that does not count the time for which we were stopped ourselves.
 
     Else, after a suspension, an answer that has long been there would come too late.
@@ -119,6 +119,7 @@ class _Patience:
         self._looked = time.monotonic()
 
     def check(self) -> None:
+        """Raises TimeoutError when it is over."""
         now = time.monotonic()
         self._left_s -= min(now - self._looked, STEP_S)
         self._looked = now
@@ -127,7 +128,7 @@ class _Patience:
 
 
 @contextmanager
-def _started(
+def started(
     transport: paramiko.Transport, words: str, timeout_s: float
 ) -> Iterator[paramiko.Channel]:
     """A channel on which the command runs; closed at the end."""

@@ -18,8 +18,9 @@ from intop.hosts.host import SAID, Completed, Connect, output
 from intop.hosts.ssh import command as commands
 from intop.hosts.ssh import config, keys, known_hosts, sudo
 from intop.hosts.ssh.config import Route
+from intop.hosts.ssh.conversation import SshConversation
 from intop.hosts.ssh.secret import Secret
-from intop.hosts.ssh.transport import Transport
+from intop.hosts.ssh.transport import Transport, is_over
 
 KEEPALIVE_S = 5
 SILENCE_S = 20
@@ -65,6 +66,22 @@ class SshHost:
         or when sudo refuses; UnreachableError when the connection is lost.
         """
         return self._run(command, stdin, timeout_s)
+
+    def converse(self, command: str) -> SshConversation:
+        """Start a command by `sh` that is to answer, as root where `run` does.
+
+        Raises CommandError and UnreachableError as `run` does.
+        """
+        name = self._address.name
+        if not self._transport.is_active():
+            raise self._lost()
+        _check_text(name, command, "")
+        dialogue = sudo.Dialogue(self._password) if self._password else None
+        words = sudo.wrapped(command, dialogue, as_is=not self._address.sudo)
+        what = command.split(maxsplit=1)[0]
+        conversation = SshConversation(name, what, self._transport, dialogue)
+        conversation.start(words, CHECK_LIMIT_S)
+        return conversation
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         """Write texts to files by name, readable by their owner only.
@@ -128,12 +145,12 @@ class SshHost:
                 name, f"was stopped after more than {limit} MB of output: `{short}`"
             ) from error
         except LOST as error:
-            if _is_over(self._transport):
+            if is_over(self._transport):
                 raise self._lost() from error
             raise UnreachableError(
                 name, f"the SSH connection failed: {str(error) or 'it ended'}"
             ) from error
-        if exit_code == NO_EXIT_CODE and _is_over(self._transport):
+        if exit_code == NO_EXIT_CODE and is_over(self._transport):
             raise self._lost()
         err = dialogue.heard(exchange.err) if dialogue else exchange.err
         if dialogue and not dialogue.running:
@@ -337,12 +354,6 @@ def _ask(transport: Transport) -> None:
     with suppress(*LOST):
         # No server knows this request, and each of them says so.
         transport.global_request("keepalive@openssh.com", wait=True)
-
-
-def _is_over(transport: Transport) -> bool:
-    """Whether the connection has ended. It closes its channels a moment before it says so."""
-    transport.join(timeout=1)
-    return not transport.is_active()
 
 
 def _text(said: bytes | bytearray) -> str:

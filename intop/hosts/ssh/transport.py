@@ -43,3 +43,9 @@ def _words(error: Exception) -> str:
 
 def _plain(said: str) -> str:
     return " ".join(said.split())[:SAID]
+
+
+def is_over(transport: Transport) -> bool:
+    """Whether the connection has ended. It closes its channels a moment before it says so."""
+    transport.join(timeout=1)
+    return not transport.is_active()

@@ -150,7 +150,7 @@ def test_a_command_that_is_given_up_as_it_speaks_does_not_cost_the_connection(
                 time.sleep(0.01)
         return os.write(pipe, said)
 
-    def check(_: command._Patience) -> None:
+    def check(_: command.Patience) -> None:
         begun.wait(0.5)
         raise TimeoutError
 
@@ -159,7 +159,7 @@ def test_a_command_that_is_given_up_as_it_speaks_does_not_cost_the_connection(
     try:
         with monkeypatch.context() as patched:
             patched.setattr(paramiko.pipe, "os", slowly)
-            patched.setattr(command._Patience, "check", check)
+            patched.setattr(command.Patience, "check", check)
             with pytest.raises(CommandError, match="no answer"):
                 host.run("sleep 0.2; echo x; sleep 20")
         assert "still there\n" == output(host, "echo still there")

@@ -1,0 +1,134 @@
+"""The kernel's tables of network counters, read from text.
+
+A counter's name is TABLE.NAME, as the kernel calls both: `TcpExt.ListenOverflows`. What the kernel
+does not name is called `sockstat.TCP.inuse`, `softnet.cpu0.dropped`, `conntrack.insert_failed`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from intop.hosts.answers import count
+
+WORD = 0xFFFFFFFF
+"""What tables in hexadecimal hold: they begin again at 0 after it."""
+
+SETTINGS = frozenset(
+    f"{table}.{name}"
+    for table, names in {
+        "Tcp": ("RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn"),
+        "Ip": ("Forwarding", "DefaultTTL", "ReasmTimeout"),
+    }.items()
+    for name in names
+)
+"""What stands among the counters and is none."""
+
+LEVELS = ("sockstat.", "conntrack.entries", "conntrack.count", "conntrack.max", "Tcp.CurrEstab")
+"""Beginnings of the names of what goes up and down."""
+BACKLOGS = (".backlog", ".input_queue", ".process_queue")
+
+SOFTNET = (
+    *("processed", "dropped", "time_squeeze", None, None, None, None, None, "cpu_collision"),
+    *("received_rps", "flow_limit", "backlog", None, "input_queue", "process_queue"),
+)
+"""The columns of /proc/net/softnet_stat (`softnet_seq_show` in net/core/net-procfs.c)."""
+CPU_COLUMN = 12
+"""Which has the processor's number, since Linux 5.10."""
+
+_HEX_ROW = re.compile(r"[0-9a-f]{8}( +[0-9a-f]{8}){2,40}")
+_NUMBERS = re.compile(r"[A-Za-z]+:( -?[0-9]{1,20})+")
+_NAMES = re.compile(r"[A-Za-z]{1,20}:( [A-Za-z][A-Za-z0-9_]{0,60})+")
+_SOCKETS = re.compile(r"[A-Za-z0-9]{1,20}:(?: [a-z]{1,20} [0-9]{1,20})+")
+
+
+def is_level(name: str) -> bool:
+    """Whether a quantity goes up and down, so that its growth says nothing."""
+    return name.startswith(LEVELS) or (name.startswith("softnet.") and name.endswith(BACKLOGS))
+
+
+def is_word(name: str) -> bool:
+    """Whether a counter has 32 bits only."""
+    return name.startswith(("softnet.", "conntrack."))
+
+
+def parse_tables(listed: Iterable[str]) -> dict[str, int]:
+    """Counters of sockstat, netstat, snmp and softnet_stat, in any order; other lines are skipped.
+
+    Raises ValueError for numbers without names, and for a counter with two values.
+    """
+    found: dict[str, int] = {}
+    header: str | None = None
+    rows: list[str] = []
+    for line in listed:
+        if header is not None and _NUMBERS.fullmatch(line):
+            names, numbers = _names(header), line.split()
+            if names[0] != numbers[0]:
+                raise ValueError(f"{numbers[0]} has no names")
+            table = zip(names[1:], map(int, numbers[1:]), strict=True)
+            _add(found, {name: number for name, number in table if name not in SETTINGS})
+            header = None
+        elif _NAMES.fullmatch(line) and not _SOCKETS.fullmatch(line):
+            header = line
+        elif _SOCKETS.fullmatch(line):
+            kind, *words = line.split()
+            of = f"sockstat.{kind[:-1]}"
+            pairs = zip(words[::2], words[1::2], strict=True)
+            _add(found, {f"{of}.{name}": count(number) for name, number in pairs})
+        elif _HEX_ROW.fullmatch(line):
+            rows.append(line)
+    _add(found, _softnet(rows))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _names(header: str) -> tuple[str, ...]:
+    """The table, and the full names of its counters."""
+    table, *names = header.split()
+    return (table, *(f"{table[:-1]}.{name}" for name in names))
+
+
+def _add(found: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, number in more.items():
+        if found.setdefault(name, number) != number:
+            raise ValueError(f"{name} stands there twice")
+
+
+def _softnet(rows: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for number, row in enumerate(rows):
+        values = [int(word, 16) for word in row.split()]
+        cpu = values[CPU_COLUMN] if len(values) > CPU_COLUMN else number
+        named = zip(SOFTNET, values, strict=False)
+        _add(found, {f"softnet.cpu{cpu}.{name}": value for name, value in named if name})
+    return found
+
+
+def parse_conntrack(table: Sequence[str], limits: Sequence[str]) -> dict[str, int]:
+    """Counters of /proc/net/stat/nf_conntrack, sums over the processors, and its two limits.
+
+    Nothing where connections are not tracked. Raises ValueError.
+    """
+    if not table:
+        return {}
+    found: dict[str, int] = {}
+    names, *rows = (line.split() for line in table)
+    for name in names:
+        if not re.fullmatch(r"[a-z_]{1,40}", name):
+            raise ValueError(f"{name[:40]!r} is no name of a counter")
+    for row in rows:
+        for name, word in zip(names, row, strict=True):
+            if not re.fullmatch(r"[0-9a-f]{8}", word):
+                raise ValueError(f"{word[:40]!r} is no number of 32 bits")
+            number = int(word, 16)
+            # The number of entries is that of all processors, on each line.
+            total = number if name == "entries" else found.get(f"conntrack.{name}", 0) + number
+            found[f"conntrack.{name}"] = total & WORD
+    if limits:
+        numbers = map(count, limits)
+        found |= dict(zip(("conntrack.count", "conntrack.max"), numbers, strict=True))
+    return found
+
+
+def grown(name: str, before: int, after: int) -> int:
+    """By how much a counter grew."""
+    return (after - before) & WORD if is_word(name) else after - before

@@ -1,0 +1,281 @@
+"""Reading a host's counters: one process a host, which answers for as long as it is connected.
+
+`reader.sh` is that process; it says what it is asked and what it answers.
+"""
+
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, pairwise
+from importlib import resources
+from typing import TypeVar
+
+from intop.domain.counters import HostCounters
+from intop.errors import CommandError, HostError, UnreachableError
+from intop.hosts.answers import decimal, lines
+from intop.hosts.host import Conversation, Host
+from intop.hosts.kernel_counters import grown, is_level, parse_conntrack, parse_tables
+from intop.hosts.metrics import Counters, parse_counters
+from intop.hosts.tcp_info import SocketSample, growth, parse_sample
+
+N = TypeVar("N", int, float)
+
+ANSWER_LIMIT_S = 30.0
+MARK_BYTES = 16
+"""In hexadecimal digits twice that, and a program's name has 15 characters at most."""
+MOST_COUNTERS = 20_000
+"""Of one reading. A machine of 500 processors has 6,000."""
+
+SOURCES = ("conntrack", "sockets")
+"""What not every host shows."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One point of a time series: `uptime_s` says when, `counters` are since the host started.
+
+    `sockets` is None where they were not asked for, or not listed.
+    """
+
+    uptime_s: float
+    counters: Mapping[str, int]
+    sockets: SocketSample | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A whole reading, and the samples since the one before, the oldest first.
+
+    Hosts with the same `machine` have the same processes; "" where that is not known.
+    """
+
+    counters: Counters
+    now: Sample
+    samples: tuple[Sample, ...] = ()
+    machine: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to read. `port` is the one of which TCP's sockets are listed, None for no list.
+
+    After the reading `points` samples follow, one every `step_s` seconds.
+    """
+
+    processes: bool = False
+    port: int | None = None
+    points: int = 0
+    step_s: float = 0.0
+
+    @property
+    def request(self) -> str:
+        """The line that asks for it."""
+        what = ("p" if self.processes else "") + ("s" if self.port is not None else "")
+        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}\n"
+
+
+@cache
+def script() -> str:
+    """The text of `reader.sh`, without its comments."""
+    text = resources.files("intop.hosts").joinpath("reader.sh").read_text()
+    return "".join(f"{line}\n" for line in text.split("\n") if not line.lstrip().startswith("#"))
+
+
+class Reader:
+    """The reading process of one host, which starts when it is first asked."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._mark = secrets.token_hex(MARK_BYTES)
+        self._conversation: Conversation | None = None
+
+    def read(self, wanted: Wanted) -> Reading:
+        """Read everything now. Raises CommandError when it makes no sense, or can't be read;
+        UnreachableError when the connection or the process is gone: the next one starts another.
+        """
+        name = self._host.address.name
+        text = self._answer(wanted)
+        try:
+            return parse_reading(text, self._mark, wanted.port)
+        except (KeyError, ValueError, IndexError) as error:
+            self.close()
+            raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
+
+    def close(self) -> None:
+        """End the process."""
+        if self._conversation is not None:
+            self._conversation.close()
+            self._conversation = None
+
+    def _answer(self, wanted: Wanted) -> str:
+        name = self._host.address.name
+        request, is_new = wanted.request, self._conversation is None
+        try:
+            if self._conversation is None:
+                command = f"exec bash -c {shlex.quote(script())}"
+                self._conversation = self._host.converse(command)
+                request = f"{self._mark}\n{request}"
+            return self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)
+        except HostError as error:
+            self.close()
+            if is_new and isinstance(error, UnreachableError) and "connection" not in error.message:
+                # It did not even start: the next one would not either.
+                raise CommandError(
+                    name,
+                    f"its counters can't be read by bash ({error.message}): install bash there",
+                ) from error
+            raise
+
+
+def parse_reading(text: str, mark: str, port: int | None) -> Reading:
+    """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
+    samples: list[Sample] = []
+    sections: dict[str, list[str]] = {}
+    for name, body in _sections(text, mark):
+        if name == "sample":
+            if sections:
+                samples.append(_sample(sections, port))
+            sections = {"sample": []}
+        elif name == "host" and sections:
+            samples.append(_sample(sections, port))
+            sections = {name: body}
+        elif name in sections:
+            raise ValueError(f"section {name[:40]} stands there twice")
+        else:
+            sections[name] = body
+    order = ("host", "tables", "processes", "time")
+    whole = [line for name in order for line in sections.get(name, ())]
+    counters = parse_counters("".join(f"{line}\n" for line in whole))
+    now = replace(_sample(sections, port), uptime_s=counters.uptime_s)
+    machine = " ".join(sections.get("machine", ()))
+    return Reading(counters, now, tuple(samples), machine)
+
+
+def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
+    """Each section's name and lines. Raises ValueError for an answer without its end."""
+    listed = lines(text)
+    if not listed or listed[-1] != mark:
+        raise ValueError("they end too early")
+    name: str | None = None
+    body: list[str] = []
+    for line in listed[:-1]:
+        if line.startswith(f"{mark} "):
+            if name is not None:
+                yield name, body
+            name, body = line.removeprefix(f"{mark} "), []
+        elif name is None:
+            raise ValueError(f"{line[:40]!r} stands before all of them")
+        else:
+            body.append(line)
+    if name is not None:
+        yield name, body
+
+
+def _sample(sections: Mapping[str, Sequence[str]], port: int | None) -> Sample:
+    counters = parse_tables(sections.get("tables", ()))
+    counters |= parse_conntrack(sections.get("conntrack", ()), sections.get("limits", ()))
+    if len(counters) > MOST_COUNTERS:
+        raise ValueError(f"there are {len(counters)} of them")
+    listed = sections.get("sockets")
+    return Sample(
+        uptime_s=decimal(sections["time"][0]) if "time" in sections else 0.0,
+        counters=counters,
+        sockets=None if listed is None or port is None else parse_sample(listed, port),
+    )
+
+
+def series(before: Sample, after: Reading) -> HostCounters:
+    """The time series between two readings of one host.
+
+    Where a sample has no sockets, they are taken to be what they were before.
+    """
+    points = list(accumulate((before, *after.samples, after.now), _with_sockets))[1:]
+    shown = {
+        "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
+        "sockets": points[-1].sockets is not None,
+    }
+    return HostCounters(
+        at_s=tuple(round(point.uptime_s - before.uptime_s, 2) for point in points),
+        growth=_transposed([_grown(*pair) for pair in pairwise((before, *points))]),
+        levels=_transposed([_levels(point) for point in points]),
+        unread=tuple(name for name in SOURCES if not shown[name]),
+    )
+
+
+def _with_sockets(before: Sample, after: Sample) -> Sample:
+    return replace(after, sockets=after.sockets or before.sockets)
+
+
+def _grown(before: Sample, after: Sample) -> dict[str, int]:
+    """By how much each counter grew that both samples have."""
+    found = {
+        name: grown(name, then, now)
+        for name, now in after.counters.items()
+        if (then := before.counters.get(name)) is not None and then != now and not is_level(name)
+    }
+    if after.sockets is not None:
+        found |= growth(before.sockets or SocketSample(), after.sockets)
+    return found
+
+
+def _levels(sample: Sample) -> dict[str, float]:
+    found: dict[str, float] = {n: v for n, v in sample.counters.items() if is_level(n)}
+    return found | (dict(sample.sockets.levels) if sample.sockets else {})
+
+
+def _transposed(points: Sequence[Mapping[str, N]]) -> dict[str, tuple[N, ...]]:
+    """A series for each name that is not 0 at all points."""
+    names = sorted({name for point in points for name, value in point.items() if value})
+    return {name: tuple(point.get(name, 0) for point in points) for name in names}
+
+
+class Readers:
+    """The readers of a cluster's hosts."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._readers = {host.address.name: Reader(host) for host in hosts}
+        self._machines: dict[str, str] = {}
+
+    def read(self, wanted: Mapping[str, Wanted]) -> dict[str, Reading]:
+        """Read hosts by name, all at once, the first one's processes before others' of its machine.
+
+        Where several hosts are one machine and see the same processes, as namespaces of a lab do,
+        they are listed once: that costs more than all the rest. Raises what `Reader.read` does.
+        """
+        lists = self._lists(wanted)
+        asked = {
+            name: replace(one, processes=lists.get(name) == name) for name, one in wanted.items()
+        }
+        with ThreadPoolExecutor(len(asked)) as pool:
+            found = dict(
+                zip(
+                    asked,
+                    pool.map(lambda name: self._readers[name].read(asked[name]), asked),
+                    strict=True,
+                )
+            )
+        for name, of in lists.items():
+            listed = found[of].counters.processes
+            found[name] = replace(
+                found[name], counters=replace(found[name].counters, processes=listed)
+            )
+        return found
+
+    def close(self) -> None:
+        """End all of them."""
+        for reader in self._readers.values():
+            reader.close()
+
+    def _lists(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
+        """For each host whose processes are wanted, the host that lists them."""
+        found: dict[str, str] = {}
+        first: dict[str, str] = {}
+        for name in (name for name, one in wanted.items() if one.processes):
+            if name not in self._machines:
+                self._machines[name] = self._readers[name].read(Wanted()).machine
+            machine = self._machines[name] or name
+            found[name] = first.setdefault(machine, name)
+        return found

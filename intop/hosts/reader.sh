@@ -1,0 +1,105 @@
+# A host's counters, read when asked, and a time series of them in between. By bash, which every
+# Debian and Ubuntu has: it reads files, waits and listens without another process. Only `ss` is one.
+#
+# The first line of input is a mark that nobody else knows. Each other line is a request:
+#
+#   WHAT POINTS STEP
+#
+# The answer has the samples since the last request, and a whole reading of now; then POINTS samples
+# follow, one every STEP microseconds. WHAT are letters: p for all processes, s for TCP's sockets
+# if they are at most $most, also in the samples; - for none. An answer is a list of sections, each
+# begun by a line of the mark and a name, and ends with a line of the mark alone. No program's name,
+# the only text here that anybody can choose, is as long as the mark.
+#
+# It ends with its input, which is when the connection is gone.
+export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+exec 2>/dev/null
+most=1000
+
+host="/proc/stat /proc/meminfo /proc/pressure/cpu"
+tables="/proc/net/sockstat /proc/net/netstat /proc/net/snmp /proc/net/softnet_stat"
+limits="/proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max"
+
+# Appends a section with the contents of files to $text. None of them has a zero in it.
+section() {
+    local file whole
+    text+="$mark $1"$'\n'
+    shift
+    for file; do
+        mapfile -d '' whole <"$file" && text+=${whole[0]}
+    done
+}
+
+# Appends TCP's sockets, unless there are too many: each of them takes time to read and to list.
+sockets() {
+    local words
+    text+="$mark sockets"$'\n'
+    while read -r -a words; do
+        [[ ${words[0]} == TCP: ]] && break
+    done </proc/net/sockstat
+    if [ "${words[2]}" -le "$most" ]; then
+        text+=$(ss -tineH state listening state established || echo unseen)$'\n'
+    else
+        text+=$'many\n'
+    fi
+}
+
+# Appends what a sample and a whole reading have in common.
+common() {
+    section tables $tables
+    section conntrack /proc/net/stat/nf_conntrack
+    section limits $limits
+    [[ $what == *s* ]] && sockets
+}
+
+clock() {
+    local seconds rest
+    read -r seconds rest </proc/uptime
+    text+="$mark time"$'\n'$seconds$'\n'
+}
+
+sample() {
+    text=
+    common
+    clock
+    samples+="$mark sample"$'\n'$text
+}
+
+answer() {
+    text=
+    section host $host
+    common
+    [[ $what == *p* ]] && section processes /proc/[0-9]*/stat
+    clock
+    text+="$mark machine"$'\n'$machine$'\n'
+    printf '%s%s%s\n' "$samples" "$text" "$mark"
+    samples=
+}
+
+read -r mark || exit 0
+# Hosts that agree in this list the same processes.
+machine="$(</proc/sys/kernel/random/boot_id) $(readlink /proc/self/ns/pid)"
+points=0
+while :; do
+    if [ "$points" -gt 0 ]; then
+        left=$((due - ${EPOCHREALTIME/./}))
+        if [ "$left" -le 0 ]; then
+            sample
+            points=$((points - 1))
+            # Whoever was stopped does not hurry afterwards.
+            while [ "$due" -le "${EPOCHREALTIME/./}" ]; do due=$((due + step)); done
+            continue
+        fi
+        printf -v left %d.%06d $((left / 1000000)) $((left % 1000000))
+        read -r -t "$left" asked points_asked step_asked
+        code=$?
+        [ "$code" -gt 128 ] && continue
+        [ "$code" -eq 0 ] || exit 0
+    else
+        read -r asked points_asked step_asked || exit 0
+    fi
+    what=$asked
+    answer
+    points=$points_asked step=$step_asked
+    due=$((${EPOCHREALTIME/./} + step))
+done

@@ -1,0 +1,136 @@
+"""A command over a connection that answers one request after the other."""
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+import paramiko
+
+from intop.errors import CommandError, UnreachableError
+from intop.hosts.ssh import sudo
+from intop.hosts.ssh.command import (
+    OUTPUT_LIMIT_BYTES,
+    READ_BYTES,
+    WAKE_S,
+    Patience,
+    started,
+)
+from intop.hosts.ssh.sudo import Dialogue
+from intop.hosts.ssh.transport import Transport, is_over
+
+LOST = (paramiko.SSHException, OSError, EOFError)
+KEPT_BYTES = 10_000
+"""Of what it says on standard error, for a message."""
+
+
+class SshConversation:
+    """See `intop.hosts.host.Conversation`. It ends with its connection at the latest.
+
+    `what` is what the command is called in messages.
+    """
+
+    def __init__(
+        self, name: str, what: str, transport: Transport, dialogue: Dialogue | None
+    ) -> None:
+        self._name = name
+        self._what = what
+        self._transport = transport
+        self._dialogue = dialogue
+        self._stack = ExitStack()
+        self._woken = threading.Event()
+        self._out = bytearray()
+        self._err = bytearray()
+
+    def start(self, words: str, timeout_s: float) -> None:
+        """Start the command; with a dialogue, answer sudo first.
+
+        Raises CommandError and UnreachableError.
+        """
+        try:
+            channel = self._stack.enter_context(started(self._transport, words, timeout_s))
+        except TimeoutError as error:
+            raise CommandError(self._name, f"no answer within {timeout_s:g} s") from error
+        except LOST as error:
+            raise self._ended(str(error)) from error
+        self._channel = channel
+        channel.in_buffer.set_event(self._woken)
+        channel.in_stderr_buffer.set_event(self._woken)
+        if self._dialogue is not None:
+            dialogue = self._dialogue
+            self._wait(lambda: self._is_running(dialogue), timeout_s)
+
+    def ask(self, request: str, end: str, timeout_s: float) -> str:
+        """See `intop.hosts.host.Conversation`."""
+        last = f"{end}\n".encode()
+        self._out.clear()
+        self._send(request.encode())
+        self._wait(lambda: self._out == last or self._out.endswith(b"\n" + last), timeout_s)
+        return self._out.decode(errors="replace")
+
+    def close(self) -> None:
+        """See `intop.hosts.host.Conversation`."""
+        with suppress(*LOST):
+            self._stack.close()
+
+    def _is_running(self, dialogue: Dialogue) -> bool:
+        """Answer what sudo asks; whether the command runs."""
+        answer = dialogue.answer(bytes(self._err))
+        if answer is None:
+            raise CommandError(
+                self._name,
+                sudo.refusal(
+                    self._transport.get_username() or "the user",
+                    self._words(),
+                    asked=dialogue.asked,
+                ),
+            )
+        if answer:
+            self._send(answer)
+        return dialogue.running
+
+    def _send(self, text: bytes) -> None:
+        try:
+            # See `command._order`: nothing may come between a look at the channel and what is sent.
+            with self._channel.lock:
+                self._channel.sendall(text)
+        except LOST as error:
+            raise self._ended(str(error)) from error
+
+    def _wait(self, is_done: Callable[[], bool], timeout_s: float) -> None:
+        """Listen until `is_done`."""
+        patience = Patience(timeout_s)
+        channel = self._channel
+        while True:
+            self._woken.clear()
+            # Before reading, so that nothing comes between the last look and the end.
+            is_over = channel.eof_received or channel.closed
+            self._read()
+            if is_done():
+                return
+            if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
+                raise self._ended(self._words())
+            try:
+                patience.check()
+            except TimeoutError as error:
+                raise CommandError(self._name, f"no answer within {timeout_s:g} s") from error
+            self._woken.wait(WAKE_S)
+
+    def _read(self) -> None:
+        if self._channel.recv_ready():
+            self._out += self._channel.recv(READ_BYTES)
+        if self._channel.recv_stderr_ready():
+            self._err += self._channel.recv_stderr(READ_BYTES)
+            del self._err[:-KEPT_BYTES]
+        if len(self._out) > OUTPUT_LIMIT_BYTES:
+            raise CommandError(self._name, f"said more than {OUTPUT_LIMIT_BYTES >> 20} MB")
+
+    def _words(self) -> str:
+        heard = self._dialogue.heard(self._err) if self._dialogue else self._err
+        return " ".join(heard.decode(errors="replace").split())[-300:]
+
+    def _ended(self, why: str) -> UnreachableError:
+        if is_over(self._transport):
+            return UnreachableError(
+                self._name, f"the SSH connection was lost: {self._transport.why}"
+            )
+        return UnreachableError(self._name, f"{self._what} ended: {why or 'it says nothing'}")

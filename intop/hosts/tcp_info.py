@@ -1,0 +1,167 @@
+"""What the kernel knows of each TCP connection (TCP_INFO), as `ss -tineH` prints it.
+
+The load balancer's connections have two sides: clients', which come in on the URL's port, and
+upstreams', which it opened itself. Others that come in, such as ours by SSH, are neither.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import quantiles
+
+Identity = tuple[str, str, str]
+"""Both ends, and the kernel's cookie: ends are used again."""
+
+SIDES = ("clients", "upstreams")
+
+GROWING = {
+    "busy": "busy_ms",
+    "rwnd_limited": "rwnd_limited_ms",
+    "sndbuf_limited": "sndbuf_limited_ms",
+    "bytes_sent": "bytes_sent",
+    "bytes_retrans": "bytes_retrans",
+    "bytes_received": "bytes_received",
+    "segs_out": "segs_out",
+    "segs_in": "segs_in",
+    "retrans": "retrans",
+    "dsack_dups": "dsack_dups",
+    "reord_seen": "reord_seen",
+    "rcv_ooopack": "rcv_ooopack",
+    "delivered_ce": "delivered_ce",
+}
+"""What `ss` calls what only grows, and what we do."""
+SUMMED = ("unacked", "notsent", "lost", "sacked")
+LARGEST = ("reordering",)
+
+_FIELD = re.compile(
+    rf"(?<!\S)({'|'.join((*GROWING, *SUMMED, *LARGEST))}|rtt|rto|cwnd|backoff|snd_wnd|sk):"
+    r"([0-9a-f]{1,20}(?:\.[0-9]{1,6})?)(?:/([0-9]{1,20}))?(?:\.[0-9]{1,6})?(?:ms)?(?:\([0-9.]+%\))?"
+    r"(?!\S)"
+)
+_HEAD = re.compile(r"(LISTEN|ESTAB) +([0-9]{1,10}) +([0-9]{1,10}) +(\S{1,100}) +(\S{1,100})(?: |$)")
+
+
+@dataclass(frozen=True)
+class SocketSample:
+    """All connections of a load balancer at one moment.
+
+    `growing` has for each connection its side and what only grows. `levels` are sums and quantiles
+    over the connections of a side (`clients.rtt_us.p50`), and of the URL's listening sockets the
+    longest queue and the shortest limit (`listen.queue`, `listen.limit`).
+    """
+
+    growing: Mapping[Identity, tuple[str, Mapping[str, int]]] = field(default_factory=dict)
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+
+def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
+    """A sample from what the reader says of sockets; None where they could not be listed, or are
+    too many. What is no socket is skipped: `ss` of each version prints other fields.
+    """
+    if not listed or listed[-1] in ("many", "unseen"):
+        return None
+    listening: dict[str, list[tuple[int, int]]] = {}
+    connections: list[tuple[re.Match[str], str]] = []
+    heads = [(n, found) for n, line in enumerate(listed) if (found := _HEAD.match(line))]
+    for n, found in heads:
+        if found[1] == "LISTEN":
+            of = listening.setdefault(_port(found[4]), [])
+            of.append((int(found[2]), int(found[3])))
+        else:
+            after = listed[n + 1] if n + 1 < len(listed) and listed[n + 1][:1] == "\t" else ""
+            connections.append((found, f"{listed[n]} {after}"))
+    growing: dict[Identity, tuple[str, Mapping[str, int]]] = {}
+    sides: dict[str, list[dict[str, float]]] = {}
+    for head, text in connections:
+        local = _port(head[4])
+        if local == str(port):
+            side = "clients"
+        elif local in listening:
+            continue
+        else:
+            side = "upstreams"
+        fields = {name: (first, second) for name, first, second in _FIELD.findall(text)}
+        identity = (head[4], head[5], fields.get("sk", ("", ""))[0])
+        growing[identity] = (side, _growing(fields))
+        now = _levels(fields) | {"recv_q": int(head[2]), "send_q": int(head[3])}
+        now["app_limited"] = float(" app_limited " in f"{text} ")
+        sides.setdefault(side, []).append(now)
+    levels = {
+        f"{side}.{name}": value for side, all_ in sides.items() for name, value in _over(all_)
+    }
+    if queues := listening.get(str(port)):
+        levels["listen.queue"] = max(queue for queue, _ in queues)
+        levels["listen.limit"] = min(limit for _, limit in queues)
+    return SocketSample(growing, levels)
+
+
+def _port(end: str) -> str:
+    return end.rpartition(":")[2]
+
+
+def _growing(fields: Mapping[str, tuple[str, str]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, ours in GROWING.items():
+        if name in fields:
+            # Retransmitted now / in all.
+            text = fields[name][1 if name == "retrans" else 0]
+            if text.isdigit():
+                found[ours] = int(text)
+    if "busy_ms" in found:
+        # The kernel's three reasons exclude each other, and `ss` leaves out the third, which is the
+        # congestion window or the network (tcp_chrono_start in net/ipv4/tcp_output.c).
+        limited = found.get("rwnd_limited_ms", 0) + found.get("sndbuf_limited_ms", 0)
+        found["cwnd_limited_ms"] = max(found["busy_ms"] - limited, 0)
+    return found
+
+
+def _levels(fields: Mapping[str, tuple[str, str]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, (text, _) in fields.items():
+        try:
+            number = float(text)
+        except ValueError:
+            continue
+        if name == "rtt":
+            found["rtt_us"] = round(number * 1000)
+        elif name == "rto":
+            found["rto_ms"] = number
+        elif name in ("cwnd", "backoff", "snd_wnd", *SUMMED, *LARGEST):
+            found[name] = number
+    return found
+
+
+def _over(sockets: Sequence[Mapping[str, float]]) -> Iterable[tuple[str, float]]:
+    """Sums and quantiles over the sockets of a side."""
+    yield "sockets", len(sockets)
+    yield "app_limited", sum(s["app_limited"] for s in sockets)
+    yield "backed_off", sum(s.get("backoff", 0) > 0 for s in sockets)
+    yield "zero_window", sum(s.get("snd_wnd", 1) == 0 for s in sockets)
+    for name in SUMMED:
+        yield name, sum(s.get(name, 0) for s in sockets)
+    for name in LARGEST:
+        yield name, max(s.get(name, 0) for s in sockets)
+    for name in ("recv_q", "send_q"):
+        yield name, sum(s[name] for s in sockets)
+        yield f"{name}.max", max(s[name] for s in sockets)
+    for name, shown in {"rtt_us": (50, 90), "rto_ms": (50,), "cwnd": (10, 50)}.items():
+        values = sorted(s[name] for s in sockets if name in s)
+        if values:
+            cuts = quantiles(values, n=100, method="inclusive") if values[1:] else values * 99
+            for percent in shown:
+                yield f"{name}.p{percent}", round(cuts[percent - 1], 1)
+            yield f"{name}.max", values[-1]
+
+
+def growth(before: SocketSample, after: SocketSample) -> Counter[str]:
+    """By how much what only grows grew, summed over the sockets of each side.
+
+    A socket that is new began at 0. What one did between a sample and its end is not seen.
+    """
+    found: Counter[str] = Counter()
+    for identity, (side, now) in after.growing.items():
+        _, then = before.growing.get(identity, (side, {}))
+        for name, value in now.items():
+            found[f"{side}.{name}"] += max(value - then.get(name, 0), 0)
+    return found
