@@ -16,7 +16,8 @@ from pathlib import Path
 
 from intop.domain.cluster import HostAddress
 from intop.hosts import guard_script
-from intop.hosts.host import Completed, output
+from intop.hosts.host import Completed, Conversation, output
+from samples import LocalConversation
 
 SOMAXCONN = "net.core.somaxconn"
 FIN = "net.ipv4.tcp_fin_timeout"
@@ -41,6 +42,10 @@ class NamespaceHost:
         words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
         done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
         return Completed(done.returncode, done.stdout, done.stderr)
+
+    def converse(self, command: str) -> Conversation:
+        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
+        return LocalConversation(self.address.name, words)
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         output(self, f"umask 077; mkdir -p {directory}")

@@ -1,8 +1,9 @@
 """What several tests need an example of."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,10 @@ from intop.domain.stats import RatioInterval
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
-from intop.hosts.host import Completed
+from intop.errors import UnreachableError
+from intop.hosts.host import Completed, Conversation, Host
+from intop.hosts.metrics import Counters
+from intop.hosts.reader import Reader, Wanted
 from intop.learn.samples import Samples
 
 CONDITIONS = Conditions(
@@ -78,6 +82,59 @@ METRICS = HostMetrics(
 HOSTS = {"lg": METRICS, "lb": METRICS, "b1": METRICS}
 
 
+class LocalConversation:
+    """A conversation with a command that runs here."""
+
+    def __init__(self, name: str, words: Sequence[str]) -> None:
+        self._name = name
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, request: str, end: str, timeout_s: float) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        said: list[str] = []
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(request.encode())
+            self.process.stdin.flush()
+        for line in self.process.stdout:
+            said.append(line.decode(errors="replace"))
+            if said[-1] == f"{end}\n":
+                return "".join(said)
+        raise UnreachableError(self._name, "exec ended: it says nothing")
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        self.process.wait(timeout=10)
+
+
+@dataclass
+class Told:
+    """A conversation in which a reader's answers are these texts, each its only section."""
+
+    name: str
+    answer: Callable[[], str]
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, request: str, end: str, timeout_s: float) -> str:
+        self.asked.append(request.splitlines()[-1])
+        return f"{end} host\n{self.answer()}{end}\n"
+
+    def close(self) -> None:
+        pass
+
+
+def read_counters(host: Host, *, processes: bool = False) -> Counters:
+    """One reading of a host's counters."""
+    reader = Reader(host)
+    try:
+        return reader.read(Wanted(processes=processes)).counters
+    finally:
+        reader.close()
+
+
 class LocalHost:
     """A host that runs commands here, or gives a text for an answer.
 
@@ -101,6 +158,11 @@ class LocalHost:
             timeout=timeout_s,
         )
         return Completed(done.returncode, done.stdout, done.stderr)
+
+    def converse(self, command: str) -> Conversation:
+        if (answer := self._answer) is not None:
+            return Told(self.address.name, lambda: answer)
+        return LocalConversation(self.address.name, [*(self._inside or ["sh", "-c"]), command])
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         raise NotImplementedError

@@ -12,6 +12,7 @@ from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
 from intop.hosts.host import Host
+from intop.hosts.load.engine import DRAIN_S
 from intop.hosts.load.streams import Stream, merged, starting_at, streams
 from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
 from intop.hosts.load.types import Load, LoadResult, LoadTool
@@ -62,8 +63,9 @@ def measure(
     wanted = streams(
         workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
     )
-    planned_s = max(planned_run_s(tool, load) for _, load in wanted)
-    before = _read(rig, points - 1, planned_s / points)
+    # All points shall lie within the load, also where nothing is pending at its end.
+    sent_s = max(planned_run_s(tool, load) for _, load in wanted) - DRAIN_S
+    before = _read(rig, points - 1, sent_s / points)
     results = _run_all(rig, tool, wanted)
     after = _read(rig)
     metrics = _between(rig, before, after)

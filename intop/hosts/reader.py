@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate, pairwise
 from importlib import resources
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from intop.domain.counters import HostCounters
@@ -240,28 +240,22 @@ class Readers:
         self._machines: dict[str, str] = {}
 
     def read(self, wanted: Mapping[str, Wanted]) -> dict[str, Reading]:
-        """Read hosts by name, all at once, the first one's processes before others' of its machine.
+        """Read hosts by name, all at once.
 
         Where several hosts are one machine and see the same processes, as namespaces of a lab do,
-        they are listed once: that costs more than all the rest. Raises what `Reader.read` does.
+        the first one lists them for all: that costs more than all the rest. Raises what
+        `Reader.read` does.
         """
-        lists = self._lists(wanted)
-        asked = {
-            name: replace(one, processes=lists.get(name) == name) for name, one in wanted.items()
-        }
+        listing = self._listing(wanted)
+        asked = [replace(one, processes=listing.get(n) == n) for n, one in wanted.items()]
         with ThreadPoolExecutor(len(asked)) as pool:
-            found = dict(
-                zip(
-                    asked,
-                    pool.map(lambda name: self._readers[name].read(asked[name]), asked),
-                    strict=True,
-                )
-            )
-        for name, of in lists.items():
-            listed = found[of].counters.processes
-            found[name] = replace(
-                found[name], counters=replace(found[name].counters, processes=listed)
-            )
+            readings = pool.map(Reader.read, (self._readers[name] for name in wanted), asked)
+            found = dict(zip(wanted, readings, strict=True))
+        self._machines |= {name: reading.machine for name, reading in found.items()}
+        for name, other in self._listing(wanted).items():
+            processes = found[other].counters.processes
+            counters = replace(found[name].counters, processes=processes)
+            found[name] = replace(found[name], counters=counters)
         return found
 
     def close(self) -> None:
@@ -269,13 +263,13 @@ class Readers:
         for reader in self._readers.values():
             reader.close()
 
-    def _lists(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
-        """For each host whose processes are wanted, the host that lists them."""
-        found: dict[str, str] = {}
+    def _listing(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
+        """For each host whose processes are wanted, the one that lists them. A host of which it is
+        not known which machine it is lists its own.
+        """
         first: dict[str, str] = {}
-        for name in (name for name, one in wanted.items() if one.processes):
-            if name not in self._machines:
-                self._machines[name] = self._readers[name].read(Wanted()).machine
-            machine = self._machines[name] or name
-            found[name] = first.setdefault(machine, name)
-        return found
+        return {
+            name: first.setdefault(self._machines.get(name) or name, name)
+            for name, one in wanted.items()
+            if one.processes
+        }

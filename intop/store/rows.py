@@ -15,6 +15,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
+from intop.store.packed_counters import unpacked
 
 COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s", "rate_rps")
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
@@ -147,6 +148,7 @@ def trial_of(row: Any) -> Trial:
             "histogram": None if row.histogram is None else Histogram.from_text(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
+            "counters": unpacked(row.counters),
             **{name: getattr(row, name) for name in AS_THEY_ARE},
         }
     )

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -73,6 +73,7 @@ trial_table = sa.Table(
     sa.Column("conditions", sa.Text, nullable=False),
     sa.Column("replica", sa.String, nullable=False, server_default=""),
     sa.Column("pruned_above_ms", sa.Float),
+    sa.Column("counters", sa.Text),  # see packed_counters.py
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.kinds import KINDS
+from intop.store.packed_counters import packed
 from intop.store.rows import (
     AS_THEY_ARE,
     COORDINATES,
@@ -133,6 +134,7 @@ class Store:
             "errors": json.dumps(dict(trial.errors)),
             "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
             "conditions": json.dumps(asdict(trial.conditions)),
+            "counters": packed(trial.counters),
         }
         with self._engine.begin() as connection:
             connection.execute(trial_table.insert().values(values))

@@ -24,14 +24,13 @@ from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts import settle
 from intop.hosts.answers import count, decimal, lines, whole
 from intop.hosts.facts import facts, parse_facts
-from intop.hosts.host import Completed
 from intop.hosts.measure import idle
-from intop.hosts.metrics import Counters, between, parse_counters, read_counters
+from intop.hosts.metrics import Counters, between, parse_counters
 from intop.hosts.processes import foreign_ticks, parse_process, parse_processes
 from intop.hosts.rig import Rig, clock_offsets
 from intop.hosts.sysctl import parse_probe, parse_values, probe
 from intop.resources import shipped
-from samples import LocalHost, cluster
+from samples import LocalHost, Told, cluster, read_counters
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 COUNTERS = (DATA / "counters-x86-namespace.txt").read_text()
@@ -297,7 +296,7 @@ def test_a_host_that_started_anew_is_named_as_lost() -> None:
     for host in rig.hosts:
         answers = [COUNTERS, COUNTERS.replace("3278.19", "12.5")]
         hosts.append(host)
-        host.run = lambda *_, said=answers, **__: Completed(0, said.pop(0), "")  # type: ignore[method-assign]
+        host.converse = lambda _, said=answers: Told("", lambda: said.pop(0))  # type: ignore[method-assign]
     with pytest.raises(UnreachableError, match=r"^lg: was started anew meanwhile"):
         idle(Rig(rig.cluster, tuple(hosts)), 0.0)
 

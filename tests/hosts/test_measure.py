@@ -15,15 +15,15 @@ from intop.errors import CommandError, LoadKilledError, LoadOutputError
 from intop.hosts.host import Completed
 from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import START_IN_S, measure
-from intop.hosts.metrics import COUNTERS, PROCESSES
 from intop.hosts.rig import Rig
 from loads import ENGINE, WRK2, captured, edited
-from samples import LocalHost, cluster
+from samples import LocalHost, Told, cluster
 
 HOSTS = Path(__file__).parents[1] / "data" / "hosts"
 BEFORE = (HOSTS / "counters-x86-namespace.txt").read_text()
 AFTER = (HOSTS / "counters-x86-namespace-later.txt").read_text()
 OF_ENGINE, OF_WRK2 = (captured(f"{tool}-slt.txt")[0] for tool in ("engine", "wrk2"))
+READING = "a reading of counters"
 WORKLOAD = Workload(
     name="slt", rate_rps=1500, connections=32, threads=2, duration_s=3, warmup_s=1, timeout_s=10
 )
@@ -37,15 +37,21 @@ class Actor(LocalHost):
         self._log = log
         self.answers: dict[str, Callable[[], Completed]] = {}
         self.counters = [BEFORE, AFTER]
+        self.asked: list[str] = []
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         self._log.append((self.address.name, command))
         for part, answer in self.answers.items():
             if part in command:
                 return answer()
-        if command in (COUNTERS, PROCESSES):
-            return said(self.counters.pop(0))
         return said("")
+
+    def converse(self, command: str) -> Told:
+        return Told(self.address.name, self._counters, self.asked)
+
+    def _counters(self) -> str:
+        self._log.append((self.address.name, READING))
+        return self.counters.pop(0)
 
 
 def said(text: str, exit_code: int = 0, stderr: str = "") -> Completed:
@@ -152,7 +158,10 @@ def test_in_a_labs_guest_no_processes_are_listed() -> None:
     stage = Stage(programs=("intop-app",))
     stage.rig = Rig(replace(stage.cluster, emulation="TCG on x86_64"), stage.rig.hosts)
     found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert [COUNTERS] * 2 == [command for name, command in stage.log if name == "lb"]
+    assert [READING] * 2 == [command for name, command in stage.log if name == "lb"]
+    # Neither are there samples in between.
+    assert ["s 0 400000", "s 0 0"] == stage.hosts["lb"].asked
+    assert ["p 9 400000", "p 0 0"] == stage.hosts["lg"].asked
     assert {"lg": 0.0, "lb": None, "b1": 0.0} == {n: m.foreign_cpu for n, m in found.items()}
 
 
@@ -170,7 +179,7 @@ def test_counters_are_read_around_the_one_load(tool: LoadTool, text: str) -> Non
     assert ("--warmup 1 " in load) == (tool is ENGINE)
     assert "--seed 7" in load
     commands = [command for name, command in stage.log if name == "lg"]
-    assert [PROCESSES, load, PROCESSES] == commands
+    assert [READING, load, READING] == commands
 
 
 def test_a_load_is_pruned_where_that_is_asked_for() -> None:

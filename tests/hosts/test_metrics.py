@@ -6,9 +6,9 @@ import pytest
 
 from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
-from intop.hosts.metrics import Counters, CpuTime, between, parse_counters, read_counters
+from intop.hosts.metrics import Counters, CpuTime, between, parse_counters
 from intop.hosts.processes import Process
-from samples import LocalHost
+from samples import LocalHost, read_counters
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "counters-x86-namespace.txt").read_text()
