@@ -7,11 +7,12 @@ not set a parameter, the row has the host's default. Metrics have their host as 
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from intop.domain.counters import CounterCatalogue
 from intop.domain.parameter import Parameter, normalised
 from intop.domain.space import parameter_columns
 from intop.domain.table import NO_PYARROW, Field, Recipe
@@ -122,6 +123,8 @@ METRICS = (
     Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
+UNREAD = {"conntrack": ("conntrack.",), "sockets": ("clients.", "upstreams.", "listen.")}
+"""What counters begin with that come from a source which a host may not show."""
 MODELLED = Field(
     "p99_equivalent_ms",
     "ms",
@@ -149,8 +152,12 @@ class Part:
     modelled: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
 
-def fields_of(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> tuple[Field, ...]:
-    """The columns of these trials, in order."""
+def fields_of(
+    parts: Iterable[Part],
+    parameters: Mapping[str, Parameter],
+    counters: CounterCatalogue | None = None,
+) -> tuple[Field, ...]:
+    """The columns of these trials, in order. `counters` explains counters; None leaves them out."""
     parts = list(parts)
     trials = [trial for part in parts for trial in part.trials]
     hosts = dict.fromkeys(host for t in trials for host in t.metrics)
@@ -166,20 +173,27 @@ def fields_of(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> tup
         *ERRORS,
         *(Field(f"errors_{kind}", "", "failed requests", "integer") for kind in others),
         *(Field(f"{host}.{m.name}", m.unit, m.meaning, m.type) for host in hosts for m in METRICS),
+        *(() if counters is None else _counter_fields(trials, counters)),
     )
 
 
-def frame(parts: Iterable[Part], parameters: Mapping[str, Parameter]) -> "DataFrame":
+def frame(
+    parts: Iterable[Part],
+    parameters: Mapping[str, Parameter],
+    counters: CounterCatalogue | None = None,
+) -> "DataFrame":
     """A row for each trial, in order of measurement, all attempts.
 
-    Columns are those of `fields_of`. Of parameters, those that any of the trials set. A failed
-    trial has no latencies (NaN).
+    Columns are those of `fields_of`. Of parameters, those that any of the trials set; of counters,
+    those that were not 0 in all of them. A failed trial has no latencies (NaN).
     """
     import pandas as pd
 
     parts = list(parts)
-    fields = fields_of(parts, parameters)
+    fields = fields_of(parts, parameters, counters)
     rows = [_row(part, trial, parameters) for part in parts for trial in part.trials]
+    if counters is not None:
+        _add_zeros(rows, fields, [trial for part in parts for trial in part.trials])
     made = pd.DataFrame({f.name: _column([row.get(f.name) for row in rows], f) for f in fields})
     made["started_at"] = pd.to_datetime(made["started_at"], utc=True, format="ISO8601")
     return made
@@ -261,7 +275,32 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
     row |= {f"errors_{kind}": count for kind, count in trial.errors.items()}
     for host, metrics in trial.metrics.items():
         row |= {f"{host}.{m.name}": getattr(metrics, m.name) for m in METRICS}
+    for host, counted in trial.counters.items():
+        row |= {f"{host}.{name}": total for name, total in counted.totals.items()}
     return row
+
+
+def _add_zeros(rows: list[dict[str, Any]], fields: Iterable[Field], trials: list[Trial]) -> None:
+    """What a host has counted and did not grow is stored nowhere, and is 0."""
+    names = [field.name for field in fields]
+    for row, trial in zip(rows, trials, strict=True):
+        for host, counted in trial.counters.items():
+            unread = tuple(f"{host}.{prefix}" for s in counted.unread for prefix in UNREAD[s])
+            for name in names:
+                if name.startswith(f"{host}.") and not name.startswith(unread):
+                    row.setdefault(name, 0)
+
+
+def _counter_fields(trials: Iterable[Trial], known: CounterCatalogue) -> Iterator[Field]:
+    """A column for each counter of a host that was not 0 in all trials."""
+    named = {(h, n): None for t in trials for h, c in t.counters.items() for n in c.totals}
+    for host, name in sorted(named):
+        counter = known.find(name)
+        meaning = "a counter that the catalogue does not explain"
+        if counter is not None:
+            highest = "; the highest at any time" if counter.level else ""
+            meaning = f"{counter.meaning.rstrip('.')}{highest}"
+        yield Field(f"{host}.{name}", "", meaning, "number")
 
 
 def _parameter_fields(key: str, parameter: Parameter | None) -> tuple[Field, ...]:

@@ -8,12 +8,14 @@ import click
 from intop.cli import cli
 from intop.cli.options import Command, examples
 from intop.config.catalogue import load_catalogue
+from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
+from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
 from intop.inspect.pipeline import steps
 from intop.report.figures.pipeline import pipeline
 from samples import METRICS, trial
-from scripts.references import commands, parameters, trials
+from scripts.references import commands, counters, parameters, trials
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = ROOT / "configs" / "parameters.toml"
@@ -26,6 +28,11 @@ def test_the_commands_are_as_the_document_has_them() -> None:
 def test_the_catalogue_is_as_the_document_has_it() -> None:
     text = (ROOT / "docs" / "parameters.md").read_text()
     assert parameters.document(CATALOGUE) == text, "run: make docs"
+
+
+def test_the_counters_are_as_the_document_has_them() -> None:
+    text = (ROOT / "docs" / "counters.md").read_text()
+    assert counters.document(ROOT / "configs" / "counters.toml") == text, "run: make docs"
 
 
 def test_the_columns_of_trials_are_as_the_document_has_them() -> None:
@@ -96,7 +103,10 @@ def test_every_parameter_stands_below_its_group() -> None:
 
 
 def test_every_column_of_trials_has_its_row() -> None:
-    measured = replace(trial(Configuration({"a.key": "1"})), metrics={"lb": METRICS})
+    counted = HostCounters(at_s=(1.0,), growth={"TcpExt.TCPTimeouts": (2,)})
+    measured = replace(
+        trial(Configuration({"a.key": "1"})), metrics={"lb": METRICS}, counters={"lb": counted}
+    )
     part = Part(
         study="lab",
         campaign=1,
@@ -106,7 +116,8 @@ def test_every_column_of_trials_has_its_row() -> None:
         trials=[measured],
         modelled={("collect", 0): 1.0},
     )
-    columns = [field.name for field in fields_of([part], {})]
+    explained = load_counters(ROOT / "configs" / "counters.toml")
+    columns = [field.name for field in fields_of([part], {}, explained)]
     shown = [cells[0].strip("`") for cells in trials.rows()]
-    generic = {"a.key": "KEY`, `KEY[component]"}
+    generic = {"a.key": "KEY`, `KEY[component]", "lb.TcpExt.TCPTimeouts": "HOST.COUNTER"}
     assert shown == [generic.get(c, c.replace("lb.", "HOST.")) for c in columns]

@@ -43,6 +43,7 @@ TABLES = (CSV, PARQUET)
     "intop export --format ansible --arch arm --output intop-arm.yml",
     "intop export --format json | jq .values",
     "intop export --format csv --output trials.csv.gz          all trials, a row each",
+    "intop export --format csv --counters --output trials.csv   with the kernel's counters",
     "intop export --format parquet --stage collect --stage refine --output sds.parquet",
 )
 @config_option
@@ -74,6 +75,12 @@ TABLES = (CSV, PARQUET)
     multiple=True,
     help="With csv and parquet: trials of this stage only; may be said several times.",
 )
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="With csv and parquet: also what the kernel of each host counted, a column for each "
+    "counter that was not 0 in all trials.",
+)
 @winner_option
 @costs_option
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
@@ -85,6 +92,7 @@ def command(
     output: Path | None,
     include: str | None,
     stages: tuple[str, ...],
+    counters: bool,
     winner: bool,
     accept_costs: bool,
     force: bool,
@@ -103,10 +111,11 @@ def command(
             raise UsageError(
                 f"--include, --winner and --accept-costs don't go with --format {form}"
             )
-        _export_trials(config, arch, workload, form, output, stages, force=force)
+        _export_trials(config, arch, workload, form, output, stages, counters=counters, force=force)
         return
-    if stages:
-        raise UsageError("--stage is for --format csv and parquet: leave it out")
+    if stages or counters:
+        name = "--stage" if stages else "--counters"
+        raise UsageError(f"{name} is for --format csv and parquet: leave it out")
     from intop.inspect.export import sole_deployment
 
     if include is not None and form != TUNED:
@@ -134,6 +143,7 @@ def _export_trials(
     output: Path | None,
     stages: tuple[str, ...],
     *,
+    counters: bool,
     force: bool,
 ) -> None:
     from intop.domain.table import PARQUET as SUFFIX
@@ -146,7 +156,7 @@ def _export_trials(
     if output is not None and (form == PARQUET) != (output.suffix == SUFFIX):
         raise UsageError(f"--output {output}: {SUFFIX} is the ending of Parquet, and of no other")
     with stored_context(config, arch, workload) as context:
-        found = export(context, stages)
+        found = export(context, stages, counters=counters)
     data = to_parquet(found.table) if form == PARQUET else to_csv(found.table, output)
     if output is None:
         print_result(data.decode().rstrip("\n"))

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from intop.config.catalogue import load_catalogue
+from intop.config.counters import load_counters
+from intop.domain.counters import CounterCatalogue
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe
 from intop.domain.table import Field, Recipe
@@ -38,10 +40,12 @@ def trials(
     arch: str | None = None,
     workload: str | None = None,
     catalogue: Path | None = None,
+    counters: bool = False,
 ) -> "DataFrame":
     """All trials of a store (a file, or a URL), or those of one study, campaign and so on.
 
     The catalogue names the components of parameters; the default is the one that comes with intop.
+    With `counters` there is a column for each of the kernel's counters that was not 0 everywhere.
     Raises ResultMissingError where there are none, UsageError for what is no store.
     """
     known = load_catalogue(catalogue or shipped("configs") / "parameters.toml").parameters
@@ -56,11 +60,11 @@ def trials(
                 ]
     if not any(part.trials for part in parts):
         raise ResultMissingError(f"{store} has no such trials: intop status --campaign")
-    return frame(parts, _by_key(known))
+    return frame(parts, _by_key(known), _explained() if counters else None)
 
 
-def export(context: Context, stages: Collection[str] = ()) -> Export:
-    """The trials of these stages (none: of all) of a context's campaign.
+def export(context: Context, stages: Collection[str] = (), *, counters: bool = False) -> Export:
+    """The trials of these stages (none: of all) of a context's campaign; `counters` as in `trials`.
 
     Where `train` has what it needs, there is a recipe to repeat it. Raises ResultMissingError
     where there are no trials.
@@ -79,9 +83,10 @@ def export(context: Context, stages: Collection[str] = ()) -> Export:
     if not any(part.trials for part in parts):
         raise ResultMissingError(f"{context.study.name}: nothing is measured yet: intop tune")
     parameters = _by_key(context.study.catalogue.parameters)
+    explained = _explained() if counters else None
     return Export(
-        table=frame(parts, parameters),
-        fields=fields_of(parts, parameters),
+        table=frame(parts, parameters, explained),
+        fields=fields_of(parts, parameters, explained),
         recipes=tuple(recipes),
     )
 
@@ -125,6 +130,10 @@ def _part(
         trials=store.trials(subject, *stages),
         modelled=modelled or {},
     )
+
+
+def _explained() -> CounterCatalogue:
+    return load_counters(shipped("configs") / "counters.toml")
 
 
 def _by_key(parameters: Iterable[Parameter]) -> dict[str, Parameter]:

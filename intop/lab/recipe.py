@@ -19,7 +19,7 @@ GUEST_FOLDER = "/run/intop"
 
 PROGRAMS = (
     *("openssh-server", "nginx", "iproute2", "procps", "kmod", "mount"),
-    *("dash", "coreutils", "grep", "sed", "libc-bin", "base-files", "luajit"),
+    *("dash", "bash", "coreutils", "grep", "sed", "libc-bin", "base-files", "luajit"),
 )
 
 LEFT_OUT = re.compile(

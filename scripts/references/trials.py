@@ -13,6 +13,11 @@ PARAMETER = [
     "as in [parameters](parameters.md)",
     "value of each parameter that any of the trials set; the host's default where this one did not",
 ]
+COUNTER = [
+    "`HOST.COUNTER`",
+    "",
+    "with `--counters`: each of the [kernel's counters](counters.md) that was not 0 in all trials",
+]
 HEAD = """\
 `intop export` writes all trials of a campaign as a table:
 
@@ -20,6 +25,7 @@ HEAD = """\
 intop export --format csv --output trials.csv.gz      all trials
 intop export --format csv --stage collect --stage refine --output sds.csv    for training
 intop export --format parquet --output trials.parquet
+intop export --format csv --counters --output trials.csv                  with the kernel's counters
 intop train --data trials.csv                             the errors of intop train
 ```
 
@@ -63,6 +69,7 @@ def rows() -> list[list[str]]:
         *_rows((*TRIAL, *CONDITIONS)),
         PARAMETER,
         *_rows((*RESULTS, MODELLED, *ERRORS, *of_hosts)),
+        COUNTER,
     ]
 
 

@@ -1,0 +1,74 @@
+"""The catalogue of counters: what the kernel counts, and which mechanism it is a sign of."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from intop.config.source import Model, Source
+from intop.domain.counters import CounterCatalogue, Direction, KernelCounter, Mechanism
+from intop.errors import ConfigurationError
+
+Sentence = Annotated[str, Field(min_length=2, max_length=300, pattern=r"^[A-Z].*\.$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]*$")]
+
+
+class _GroupModel(Model):
+    table: Name
+    document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$")
+    levels: tuple[Name, ...] = ()
+    counters: dict[Name, tuple[Direction, str, Sentence]] = Field(min_length=1)
+
+
+def load_counters(path: Path) -> CounterCatalogue:
+    """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
+    source = Source.read(path)
+    if source.data.get("schema") != 1:
+        source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
+    for unknown in sorted(set(source.data) - {"schema", "mechanism", "group"}):
+        source.problem((unknown,), "is not a known table")
+    mechanisms = _mechanisms(source)
+    counters: dict[str, KernelCounter] = {}
+    for index, entry in enumerate(source.tables("group")):
+        place = ("group", index)
+        group = source.check(partial(_GroupModel.model_validate, entry), place)
+        if group is None:
+            continue
+        for level in set(group.levels) - set(group.counters):
+            source.problem((*place, "levels"), f"{level} is no counter of this group")
+        for counter in _counters(group):
+            if counter.name in counters:
+                source.problem((*place, "counters"), f"{counter.name} stands there twice")
+            if counter.mechanism and counter.mechanism not in mechanisms:
+                what = f"{counter.name} names the unknown mechanism {counter.mechanism!r}"
+                source.problem((*place, "counters"), what)
+            counters[counter.name] = counter
+    if source.problems:
+        raise ConfigurationError(source.problems)
+    return CounterCatalogue(counters, mechanisms)
+
+
+class _MechanismsModel(Model):
+    mechanism: dict[Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$")], Sentence]
+
+
+def _mechanisms(source: Source) -> dict[str, Mechanism]:
+    entries = {"mechanism": source.data.get("mechanism", {})}
+    made = source.check(partial(_MechanismsModel.model_validate, entries), ())
+    of = {} if made is None else made.mechanism
+    return {name: Mechanism(name=name, about=about) for name, about in of.items()}
+
+
+def _counters(group: _GroupModel) -> list[KernelCounter]:
+    return [
+        KernelCounter(
+            name=f"{group.table}.{name}",
+            meaning=meaning,
+            document=group.document,
+            mechanism=mechanism,
+            direction=direction,
+            level=name in group.levels,
+        )
+        for name, (direction, mechanism, meaning) in group.counters.items()
+    ]
