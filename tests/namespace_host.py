@@ -39,13 +39,15 @@ class NamespaceHost:
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         self.seen.append(command)
-        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
+        words = self.words(command)
         done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_s)
         return Completed(done.returncode, done.stdout, done.stderr)
 
     def converse(self, command: str) -> Conversation:
-        words = ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
-        return LocalConversation(self.address.name, words)
+        return LocalConversation(self.address.name, self.words(command))
+
+    def words(self, command: str) -> list[str]:
+        return ["ip", "netns", "exec", self._namespace, "sh", "-c", command]
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         output(self, f"umask 077; mkdir -p {directory}")

@@ -5,7 +5,7 @@ does not name is called `sockstat.TCP.inuse`, `softnet.cpu0.dropped`, `conntrack
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from intop.hosts.answers import count
@@ -65,7 +65,7 @@ def parse_tables(listed: Iterable[str]) -> dict[str, int]:
             if names[0] != numbers[0]:
                 raise ValueError(f"{numbers[0]} has no names")
             table = zip(names[1:], map(int, numbers[1:]), strict=True)
-            _add(found, {name: number for name, number in table if name not in SETTINGS})
+            _add(found, ((name, number) for name, number in table if name not in SETTINGS))
             header = None
         elif _NAMES.fullmatch(line) and not _SOCKETS.fullmatch(line):
             header = line
@@ -73,10 +73,10 @@ def parse_tables(listed: Iterable[str]) -> dict[str, int]:
             kind, *words = line.split()
             of = f"sockstat.{kind[:-1]}"
             pairs = zip(words[::2], words[1::2], strict=True)
-            _add(found, {f"{of}.{name}": count(number) for name, number in pairs})
+            _add(found, ((f"{of}.{name}", count(number)) for name, number in pairs))
         elif _HEX_ROW.fullmatch(line):
             rows.append(line)
-    _add(found, _softnet(rows))
+    _add(found, _softnet(rows).items())
     return found
 
 
@@ -87,8 +87,8 @@ def _names(header: str) -> tuple[str, ...]:
     return (table, *(f"{table[:-1]}.{name}" for name in names))
 
 
-def _add(found: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, number in more.items():
+def _add(found: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    for name, number in more:
         if found.setdefault(name, number) != number:
             raise ValueError(f"{name} stands there twice")
 
@@ -99,7 +99,7 @@ def _softnet(rows: Sequence[str]) -> dict[str, int]:
         values = [int(word, 16) for word in row.split()]
         cpu = values[CPU_COLUMN] if len(values) > CPU_COLUMN else number
         named = zip(SOFTNET, values, strict=False)
-        _add(found, {f"softnet.cpu{cpu}.{name}": value for name, value in named if name})
+        _add(found, ((f"softnet.cpu{cpu}.{name}", value) for name, value in named if name))
     return found
 
 

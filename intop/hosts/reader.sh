@@ -14,7 +14,7 @@
 # It ends with its input, which is when the connection is gone.
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 exec 2>/dev/null
-most=1000
+most=500
 
 host="/proc/stat /proc/meminfo /proc/pressure/cpu"
 tables="/proc/net/sockstat /proc/net/netstat /proc/net/snmp /proc/net/softnet_stat"

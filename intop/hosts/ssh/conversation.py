@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 
 import paramiko
 
-from intop.errors import CommandError, UnreachableError
+from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.ssh import sudo
 from intop.hosts.ssh.command import (
     OUTPUT_LIMIT_BYTES,
@@ -76,15 +76,9 @@ class SshConversation:
         """Answer what sudo asks; whether the command runs."""
         answer = dialogue.answer(bytes(self._err))
         if answer is None:
-            raise CommandError(
-                self._name,
-                sudo.refusal(
-                    self._transport.get_username() or "the user",
-                    self._words(),
-                    asked=dialogue.asked,
-                ),
-            )
-        if answer:
+            with suppress(*LOST), self._channel.lock:
+                self._channel.shutdown_write()  # it says why, and ends
+        elif answer:
             self._send(answer)
         return dialogue.running
 
@@ -128,9 +122,13 @@ class SshConversation:
         heard = self._dialogue.heard(self._err) if self._dialogue else self._err
         return " ".join(heard.decode(errors="replace").split())[-300:]
 
-    def _ended(self, why: str) -> UnreachableError:
+    def _ended(self, why: str) -> HostError:
         if is_over(self._transport):
             return UnreachableError(
                 self._name, f"the SSH connection was lost: {self._transport.why}"
             )
+        if self._dialogue is not None and not self._dialogue.running:
+            user = self._transport.get_username() or "the user"
+            told = sudo.refusal(user, self._words(), asked=self._dialogue.asked)
+            return CommandError(self._name, told)
         return UnreachableError(self._name, f"{self._what} ended: {why or 'it says nothing'}")

@@ -49,6 +49,44 @@ def test_standard_input_arrives_whole(balancer: SshHost) -> None:
     assert text == output(balancer, "cat", stdin=text)
 
 
+ECHO = 'while read -r word; do echo "$word, heard"; echo end; done; exit 3'
+
+
+def test_a_conversation_goes_on_until_it_is_closed(balancer: SshHost) -> None:
+    conversation = balancer.converse(f"echo $$; {ECHO}")
+    answers = [conversation.ask(f"{word}\n", "end", 10) for word in ("one", "two", "x" * 50_000)]
+    pid, first = answers[0].split("\n")[:2]
+    assert "one, heard" == first
+    assert ["two, heard\nend\n", "x" * 50_000 + ", heard\nend\n"] == answers[1:]
+    assert 0 == balancer.run(f"kill -0 {pid}").exit_code
+    conversation.close()
+    assert 0 == balancer.run(GONE.format(pid)).exit_code
+
+
+def test_a_conversation_that_ends_or_does_not_answer_is_named(balancer: SshHost) -> None:
+    conversation = balancer.converse("read -r word; echo why >&2; exit 3")
+    with pytest.raises(UnreachableError, match=r"read ended: why"):
+        conversation.ask("one\n", "end", 10)
+    with pytest.raises(UnreachableError, match=r"read ended"):
+        conversation.ask("two\n", "end", 10)
+    assert "still there\n" == output(balancer, "echo still there")
+    silent = balancer.converse("exec sleep 600")
+    with pytest.raises(CommandError, match=r"no answer within 0\.3 s"):
+        silent.ask("one\n", "end", 0.3)
+    silent.close()
+
+
+def test_a_conversation_ends_with_its_connection(cluster: Cluster, balancer: SshHost) -> None:
+    other = connect(cluster.load_balancer)
+    conversation = other.converse(f"echo $$; {ECHO}")
+    pid = conversation.ask("one\n", "end", 10).partition("\n")[0]
+    assert 0 == balancer.run(f"kill -0 {pid}").exit_code
+    other.close()
+    assert 0 == balancer.run(GONE.format(pid)).exit_code
+    with pytest.raises(UnreachableError):
+        conversation.ask("two\n", "end", 10)
+
+
 def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None:
     """Those that shells, sshd and sudo have taken for something else; more of them without sshd in
     test_hostile_words.py.

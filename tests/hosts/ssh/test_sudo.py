@@ -47,7 +47,17 @@ def test_commands_run_as_root_and_get_their_own_input(
             assert "0\n" == output(host, "id -u")
             assert text == output(host, "cat", stdin=text)
         done = host.run("echo out; echo err >&2; exit 7")
+        conversation = host.converse("read -r word; id -u; echo $word; echo end; read -r word")
+        assert "0\nhello\nend\n" == conversation.ask("hello\n", "end", 30)
+        conversation.close()
     assert (7, "out\n", "err\n") == (done.exit_code, done.stdout, done.stderr)
+
+
+def test_a_conversation_is_refused_as_a_command_is(machine: Any) -> None:
+    with opened(machine, "asks", "ask") as host:
+        host._password = Secret("wrong")
+        with pytest.raises(CommandError, match="sudo did not take the password of asks"):
+            host.converse("cat")
 
 
 def test_without_a_password_the_user_stays_who_it_is(machine: Any) -> None:

@@ -1,0 +1,288 @@
+"""The process that reads a host's counters, on this machine, and what becomes of it."""
+
+import math
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from damage import anything, damaged
+from intop.domain.cluster import HostAddress
+from intop.errors import CommandError, UnreachableError
+from intop.hosts.kernel_counters import grown
+from intop.hosts.reader import Reader, Readers, Wanted, parse_reading, series
+from namespace_host import NamespaceHost
+from samples import LocalConversation, LocalHost, Told
+
+MARK = "0123456789abcdef" * 2
+CAPTURED = Path(__file__).parents[1] / "data" / "hosts"
+HOG = "9 (a hog) R 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
+LB, OTHER = "reading-x86-6.18-balancer.txt", "reading-arm-6.1-guest.txt"
+
+
+def captured(name: str) -> str:
+    """A reader's answer. In the files @ stands for the mark."""
+    lines = (CAPTURED / name).read_text().split("\n")
+    return "\n".join(MARK + line[1:] if line[:1] == "@" else line for line in lines)
+
+
+class Kept(LocalHost):
+    """A host here that keeps its conversations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[LocalConversation] = []
+
+    def converse(self, command: str) -> LocalConversation:
+        self.begun.append(LocalConversation("lb", ["sh", "-c", command]))
+        return self.begun[-1]
+
+
+@pytest.fixture
+def kept() -> Iterator[tuple[Kept, Reader]]:
+    host = Kept()
+    reader = Reader(host)
+    yield host, reader
+    reader.close()
+
+
+# The process --------------------------------------------------------------------------------------
+
+
+def test_one_process_answers_all_requests_and_ends_with_its_input(
+    kept: tuple[Kept, Reader],
+) -> None:
+    host, reader = kept
+    first, second = (reader.read(Wanted(processes=p)) for p in (True, False))
+    assert first.now.uptime_s <= second.now.uptime_s
+    assert any(pid == os.getpid() for pid, _ in first.counters.processes)
+    assert {} == second.counters.processes
+    (conversation,) = host.begun
+    assert first.machine.startswith(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    reader.close()
+    assert 0 == conversation.process.returncode
+
+
+def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> None:
+    _, reader = kept
+    before = reader.read(Wanted(points=3, step_s=0.05))
+    time.sleep(0.4)
+    after = reader.read(Wanted())
+    assert 3 == len(after.samples)
+    found = series(before.now, after)
+    assert sorted(found.at_s) == list(found.at_s)
+    assert 0 < found.at_s[0] < found.at_s[-1] < 5
+    assert () == reader.read(Wanted()).samples
+
+
+def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader]) -> None:
+    _, reader = kept
+    reader.read(Wanted(points=1000, step_s=60))
+    assert () == reader.read(Wanted()).samples
+
+
+def test_a_reader_that_was_killed_is_named_and_the_next_request_starts_another(
+    kept: tuple[Kept, Reader],
+) -> None:
+    host, reader = kept
+    reader.read(Wanted())
+    os.kill(host.begun[0].process.pid, signal.SIGKILL)
+    with pytest.raises(UnreachableError, match=r"^lb: exec ended"):
+        reader.read(Wanted())
+    assert reader.read(Wanted()).counters.uptime_s > 0
+    assert 2 == len(host.begun)
+
+
+def test_a_host_without_bash_is_told_what_it_lacks() -> None:
+    class Without(LocalHost):
+        def converse(self, command: str) -> LocalConversation:
+            return LocalConversation("lb", ["sh", "-c", command.replace("bash", "no-such-shell")])
+
+    with pytest.raises(CommandError, match=r"^lb: its counters can't be read by bash .* install b"):
+        Reader(Without()).read(Wanted())
+
+
+def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept, Reader]) -> None:
+    host, reader = kept
+
+    def faults_of_children() -> str:
+        pid = host.begun[0].process.pid
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[8]
+
+    reader.read(Wanted(processes=True, points=2, step_s=0.01))
+    before = faults_of_children()
+    time.sleep(0.1)
+    assert 2 == len(reader.read(Wanted(processes=True)).samples)
+    assert before == faults_of_children()
+    reader.read(Wanted(port=80))
+    assert before != faults_of_children()
+
+
+# What it says ------------------------------------------------------------------------------------
+
+
+def test_a_real_load_balancer_under_load() -> None:
+    found = parse_reading(captured(LB), MARK, 80)
+    assert (50015.07, 50015.07) == (found.counters.uptime_s, found.now.uptime_s)
+    assert [50014.46, 50014.88] == [sample.uptime_s for sample in found.samples]
+    over = series(found.samples[0], replace(found, samples=found.samples[1:]))
+    assert (0.42, 0.61) == over.at_s
+    assert (7, 19) == over.growth["Tcp.RetransSegs"]
+    assert 26 == over.total("TcpExt.TCPFastRetrans")
+    assert (4445, 3238) == over.growth["softnet.cpu0.processed"]
+    assert (682966, 340961) == over.growth["upstreams.bytes_received"]
+    assert (8, 16) == over.growth["upstreams.cwnd_limited_ms"]
+    assert (4, 4) == over.levels["clients.sockets"]
+    assert 4096 == over.highest("listen.limit")
+    assert 4725 == over.levels["clients.rtt_us.max"][-1]
+    assert 0 == over.total("TcpExt.TCPTimeouts")
+    assert () == over.unread
+    # What is 0 at all points is left out, and settings are no counters.
+    assert "TcpExt.TCPTimeouts" not in over.totals
+    assert "Tcp.RtoMin" not in found.now.counters
+
+
+def test_an_older_kernel_without_connection_tracking() -> None:
+    found = parse_reading(captured(OTHER), MARK, None)
+    assert 27.34 == found.now.uptime_s
+    assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
+        found.now.counters
+    )
+    assert ("conntrack", "sockets") == series(found.now, found).unread
+    assert {} == series(found.now, found).growth
+
+
+def test_a_counter_of_a_newer_kernel_is_kept() -> None:
+    text = captured(LB).replace("TcpExt: SyncookiesSent", "TcpExt: TCPBrandNew")
+    assert 0 == parse_reading(text, MARK, 80).now.counters["TcpExt.TCPBrandNew"]
+
+
+def test_a_sample_without_its_sockets_repeats_those_before() -> None:
+    """There were too many at that moment; what they did is in the next point."""
+    listed = captured(LB).split(f"{MARK} sockets\n")
+    listed[2] = f"many\n{MARK} time{listed[2].partition(f'{MARK} time')[2]}"
+    found = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
+    assert found.samples[1].sockets is None
+    over = series(found.samples[0], replace(found, samples=found.samples[1:]))
+    assert (0, 682966 + 340961) == over.growth["upstreams.bytes_received"]
+    assert 3 == over.levels["upstreams.sockets"][0]
+
+
+@given(damaged(captured(LB)) | damaged(captured(OTHER)) | anything)
+def test_what_a_host_says_makes_sense_or_is_refused(text: str) -> None:
+    try:
+        found = parse_reading(text, MARK, 80)
+        over = series(found.samples[0] if found.samples else found.now, found)
+    except (KeyError, ValueError, IndexError):
+        return
+    assert all(math.isfinite(value) for value in over.totals.values())
+    assert all(len(name) < 100 for name in over.totals)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("TcpExt: SyncookiesSent SyncookiesRecv", "TcpExt: SyncookiesSent"),
+        ("Udp: InDatagrams NoPorts", "Tcp: InDatagrams NoPorts"),
+        (f"{MARK} tables", f"{MARK} host"),
+        ("TCP: inuse", "TCP: inuse 7 inuse"),
+        ("entries  clashres", "entries"),
+        (f"{MARK}\n", ""),
+        ("cpu  ", "cpu  x"),
+    ],
+)
+def test_an_answer_that_cannot_be_trusted_is_refused(old: str, new: str) -> None:
+    text = captured(LB)
+    assert old in text
+    with pytest.raises((ValueError, KeyError)):
+        parse_reading(text.replace(old, new), MARK, 80)
+
+
+def test_no_program_can_forge_a_section() -> None:
+    """A name may have line ends in it, but not as many characters as the mark."""
+    line = "9 (x\n{} sockets\n) S 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
+    section = f"{MARK} processes\n{line.format(MARK[:15])}"
+    text = captured(LB).replace(f"{MARK} machine", f"{section}{MARK} machine")
+    plain = parse_reading(captured(LB), MARK, 80)
+    found = parse_reading(text, MARK, 80)
+    assert plain.now == found.now
+    assert [f"x\n{MARK[:15]} sockets\n"] == [p.name for p in found.counters.processes.values()]
+
+
+def test_counters_of_32_bits_begin_again_at_zero() -> None:
+    assert 6 == grown("softnet.cpu0.processed", 0xFFFFFFFE, 4)
+    assert -4 == grown("TcpExt.Unknown", 8, 4)
+
+
+def test_hosts_of_one_machine_list_their_processes_once() -> None:
+    class Listed(Told):
+        def ask(self, request: str, end: str, timeout_s: float) -> str:
+            said = super().ask(request, end, timeout_s)
+            listed = f"{end} processes\n{HOG}" if "p" in self.asked[-1] else ""
+            rest = f"{listed}{end} time\n3278.19\n{end} machine\n{self.name}\n{end}\n"
+            return said.removesuffix(f"{end}\n") + rest
+
+    text = (CAPTURED / "counters-x86-namespace.txt").read_text()
+    *rest, _ = text.splitlines()
+    hosts, asked = [], {}
+    for name, machine in {"lb": "one", "lg": "one", "b1": "two"}.items():
+        host = LocalHost()
+        host.address = HostAddress(name=name, role="backend", hostname=name)
+        asked[name] = of = Listed(machine, lambda: "\n".join([*rest, ""]))
+        host.converse = lambda _, of=of: of  # type: ignore[method-assign]
+        hosts.append(host)
+    readers = Readers(hosts)
+    wanted = {name: Wanted(processes=True) for name in asked}
+    for _ in range(2):
+        found = readers.read(wanted)
+        assert {"lb": 1, "lg": 1, "b1": 1} == {
+            n: len(r.counters.processes) for n, r in found.items()
+        }
+    assert {"lb": ["p 0 0"] * 2, "lg": ["p 0 0", "- 0 0"], "b1": ["p 0 0"] * 2} == {
+        name: of.asked for name, of in asked.items()
+    }
+
+
+# In a namespace -----------------------------------------------------------------------------------
+
+OVERFLOW = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", 8099), backlog=1)
+server.listen(1)
+clients = [socket.socket() for _ in range(8)]
+for client in clients:
+    client.setblocking(False)
+    client.connect_ex(("127.0.0.1", 8099))
+time.sleep(0.2)
+print("planted", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> None:
+    assert 0 == host.run("ip link set lo up").exit_code
+    reader = Reader(host)
+    before = reader.read(Wanted(port=8099, points=3, step_s=0.1)).now
+    planted = LocalConversation("lb", host.words(shlex.join([sys.executable, "-c", OVERFLOW])))
+    try:
+        planted.ask("", "planted", 10)
+        time.sleep(0.3)  # until the last sample
+        found = series(before, reader.read(Wanted(port=8099)))
+    finally:
+        planted.close()
+        reader.close()
+    assert 0 < found.total("TcpExt.ListenOverflows") <= found.total("TcpExt.ListenDrops")
+    assert 8 == found.total("Tcp.ActiveOpens")
+    assert (2, 1) == (found.highest("listen.queue"), found.highest("listen.limit"))
+    # What came in and was not accepted is clients', and their own ends are upstreams'.
+    assert 2 == found.highest("clients.sockets")
+    assert 2 <= found.highest("upstreams.sockets") <= 8
+    assert "sockets" not in found.unread
+    assert all(p >= 0 for of in found.growth.values() for p in of)
