@@ -97,11 +97,11 @@ class SshConversation:
         while True:
             self._woken.clear()
             # Before reading, so that nothing comes between the last look and the end.
-            is_over = channel.eof_received or channel.closed
+            has_ended = channel.eof_received or channel.closed
             self._read()
             if is_done():
                 return
-            if is_over and not (channel.recv_ready() or channel.recv_stderr_ready()):
+            if has_ended and not (channel.recv_ready() or channel.recv_stderr_ready()):
                 raise self._ended(self._words())
             try:
                 patience.check()

@@ -49,6 +49,14 @@ def test_standard_input_arrives_whole(balancer: SshHost) -> None:
     assert text == output(balancer, "cat", stdin=text)
 
 
+GONE = """
+for n in 1 2 3 4 5 6 7 8 9; do
+    case $(cat /proc/{}/stat 2>/dev/null) in "" | *") Z "*) exit 0 ;; esac
+    sleep 0.1
+done
+exit 1
+"""
+"""Whether a process has ended, also where nobody buries it."""
 ECHO = 'while read -r word; do echo "$word, heard"; echo end; done; exit 3'
 
 
