@@ -30,7 +30,8 @@ section() {
     done
 }
 
-# Appends TCP's sockets, unless there are too many: each of them takes time to read and to list.
+# Appends TCP's sockets, unless there are too many: each of them takes time. Without -e, which would
+# also say their cookies, but looks for the path of each one's cgroup, and takes twice as long.
 sockets() {
     local words
     text+="$mark sockets"$'\n'
@@ -38,7 +39,7 @@ sockets() {
         [[ ${words[0]} == TCP: ]] && break
     done </proc/net/sockstat
     if [ "${words[2]}" -le "$most" ]; then
-        text+=$(ss -tineH state listening state established || echo unseen)$'\n'
+        text+=$(ss -tinH state listening state established || echo unseen)$'\n'
     else
         text+=$'many\n'
     fi

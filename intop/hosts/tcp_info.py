@@ -1,4 +1,4 @@
-"""What the kernel knows of each TCP connection (TCP_INFO), as `ss -tineH` prints it.
+"""What the kernel knows of each TCP connection (TCP_INFO), as `ss -tinH` prints it.
 
 The load balancer's connections have two sides: clients', which come in on the URL's port, and
 upstreams', which it opened itself. Others that come in, such as ours by SSH, are neither.
@@ -8,10 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import quantiles
 
-Identity = tuple[str, str, str]
-"""Both ends, and the kernel's cookie: ends are used again."""
+Ends = tuple[str, str]
+"""The local and the other end of a connection, each ADDRESS:PORT."""
 
 SIDES = ("clients", "upstreams")
 
@@ -31,14 +30,16 @@ GROWING = {
     "delivered_ce": "delivered_ce",
 }
 """What `ss` calls what only grows, and what we do."""
+ONLY_UP = ("busy_ms", "segs_out", "segs_in", "bytes_sent")
+"""By which a connection is told from an earlier one of the same ends."""
 SUMMED = ("unacked", "notsent", "lost", "sacked")
 LARGEST = ("reordering",)
+LEVELS = ("rtt", "rto", "cwnd", "backoff", "snd_wnd", *SUMMED, *LARGEST)
+QUANTILES = {"rtt_us": (50, 90), "rto": (50,), "cwnd": (10, 50)}
+RENAMED = {"rto": "rto_ms"}
 
-_FIELD = re.compile(
-    rf"(?<!\S)({'|'.join((*GROWING, *SUMMED, *LARGEST))}|rtt|rto|cwnd|backoff|snd_wnd|sk):"
-    r"([0-9a-f]{1,20}(?:\.[0-9]{1,6})?)(?:/([0-9]{1,20}))?(?:\.[0-9]{1,6})?(?:ms)?(?:\([0-9.]+%\))?"
-    r"(?!\S)"
-)
+_NUMBER = re.compile(r"([0-9]{1,20})(?:ms)?(?:\([0-9.]{1,10}%\))?")
+_RATIO = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)(?:/([0-9.]{1,20}))?")
 _HEAD = re.compile(r"(LISTEN|ESTAB) +([0-9]{1,10}) +([0-9]{1,10}) +(\S{1,100}) +(\S{1,100})(?: |$)")
 
 
@@ -51,7 +52,7 @@ class SocketSample:
     longest queue and the shortest limit (`listen.queue`, `listen.limit`).
     """
 
-    growing: Mapping[Identity, tuple[str, Mapping[str, int]]] = field(default_factory=dict)
+    growing: Mapping[Ends, tuple[str, Mapping[str, int]]] = field(default_factory=dict)
     levels: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -70,8 +71,8 @@ def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
             of.append((int(found[2]), int(found[3])))
         else:
             after = listed[n + 1] if n + 1 < len(listed) and listed[n + 1][:1] == "\t" else ""
-            connections.append((found, f"{listed[n]} {after}"))
-    growing: dict[Identity, tuple[str, Mapping[str, int]]] = {}
+            connections.append((found, after))
+    growing: dict[Ends, tuple[str, Mapping[str, int]]] = {}
     sides: dict[str, list[dict[str, float]]] = {}
     for head, text in connections:
         local = _port(head[4])
@@ -81,11 +82,11 @@ def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
             continue
         else:
             side = "upstreams"
-        fields = {name: (first, second) for name, first, second in _FIELD.findall(text)}
-        identity = (head[4], head[5], fields.get("sk", ("", ""))[0])
-        growing[identity] = (side, _growing(fields))
+        words = text.split()
+        fields = dict(word.split(":", 1) for word in words if ":" in word)
+        growing[head[4], head[5]] = (side, _growing(fields))
         now = _levels(fields) | {"recv_q": int(head[2]), "send_q": int(head[3])}
-        now["app_limited"] = float(" app_limited " in f"{text} ")
+        now["app_limited"] = float("app_limited" in words)
         sides.setdefault(side, []).append(now)
     levels = {
         f"{side}.{name}": value for side, all_ in sides.items() for name, value in _over(all_)
@@ -100,14 +101,13 @@ def _port(end: str) -> str:
     return end.rpartition(":")[2]
 
 
-def _growing(fields: Mapping[str, tuple[str, str]]) -> dict[str, int]:
+def _growing(fields: Mapping[str, str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, ours in GROWING.items():
-        if name in fields:
-            # Retransmitted now / in all.
-            text = fields[name][1 if name == "retrans" else 0]
-            if text.isdigit():
-                found[ours] = int(text)
+        # Retransmitted now / in all.
+        text = fields.get(name, "").partition("/")[2] if name == "retrans" else fields.get(name)
+        if text and (match := _NUMBER.fullmatch(text)):
+            found[ours] = int(match[1])
     if "busy_ms" in found:
         # The kernel's three reasons exclude each other, and `ss` leaves out the third, which is the
         # congestion window or the network (tcp_chrono_start in net/ipv4/tcp_output.c).
@@ -116,19 +116,13 @@ def _growing(fields: Mapping[str, tuple[str, str]]) -> dict[str, int]:
     return found
 
 
-def _levels(fields: Mapping[str, tuple[str, str]]) -> dict[str, float]:
+def _levels(fields: Mapping[str, str]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, (text, _) in fields.items():
-        try:
-            number = float(text)
-        except ValueError:
-            continue
-        if name == "rtt":
-            found["rtt_us"] = round(number * 1000)
-        elif name == "rto":
-            found["rto_ms"] = number
-        elif name in ("cwnd", "backoff", "snd_wnd", *SUMMED, *LARGEST):
-            found[name] = number
+    for name in LEVELS:
+        if (text := fields.get(name)) and (match := _RATIO.fullmatch(text)):
+            found[name] = float(match[1])
+    if "rtt" in found:
+        found["rtt_us"] = round(found["rtt"] * 1000)
     return found
 
 
@@ -145,23 +139,28 @@ def _over(sockets: Sequence[Mapping[str, float]]) -> Iterable[tuple[str, float]]
     for name in ("recv_q", "send_q"):
         yield name, sum(s[name] for s in sockets)
         yield f"{name}.max", max(s[name] for s in sockets)
-    for name, shown in {"rtt_us": (50, 90), "rto_ms": (50,), "cwnd": (10, 50)}.items():
+    for name, shown in QUANTILES.items():
         values = sorted(s[name] for s in sockets if name in s)
+        ours = RENAMED.get(name, name)
         if values:
-            cuts = quantiles(values, n=100, method="inclusive") if values[1:] else values * 99
             for percent in shown:
-                yield f"{name}.p{percent}", round(cuts[percent - 1], 1)
-            yield f"{name}.max", values[-1]
+                # The nearest rank: the least value that so many per cent don't exceed.
+                yield f"{ours}.p{percent}", values[-(-len(values) * percent // 100) - 1]
+            yield f"{ours}.max", values[-1]
 
 
 def growth(before: SocketSample, after: SocketSample) -> Counter[str]:
     """By how much what only grows grew, summed over the sockets of each side.
 
-    A socket that is new began at 0. What one did between a sample and its end is not seen.
+    A socket that is new began at 0, and so did one with less than before: its ends were used again.
+    What a socket did between a sample and its end is not seen.
     """
     found: Counter[str] = Counter()
-    for identity, (side, now) in after.growing.items():
-        _, then = before.growing.get(identity, (side, {}))
+    for ends, (side, now) in after.growing.items():
+        _, then = before.growing.get(ends, (side, {}))
+        if any(then.get(name, 0) > value for name, value in now.items() if name in ONLY_UP):
+            then = {}
         for name, value in now.items():
-            found[f"{side}.{name}"] += max(value - then.get(name, 0), 0)
+            if more := value - then.get(name, 0):
+                found[f"{side}.{name}"] += max(more, 0)
     return found
