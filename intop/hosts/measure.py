@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
@@ -35,11 +35,15 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile."""
+    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile.
+
+    `counters` are still being computed, so that the hosts can be given back at once; their result
+    may raise CommandError.
+    """
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
-    counters: dict[str, HostCounters]
+    counters: Future[dict[str, HostCounters]]
 
 
 def measure(
@@ -80,8 +84,23 @@ def measure(
             lag_ms=part.lag_ms,
             clock_step_s=part.clock_step_s,
         )
-    counters = {name: series(before[name].now, reading) for name, reading in after.items()}
+    pool = ThreadPoolExecutor(1)
+    counters = pool.submit(_counted, rig, before, after)
+    pool.shutdown(wait=False)
     return Measurement(merged(results), metrics, counters)
+
+
+def _counted(
+    rig: Rig, before: Mapping[str, Reading], after: Mapping[str, Reading]
+) -> dict[str, HostCounters]:
+    found: dict[str, HostCounters] = {}
+    for name, reading in after.items():
+        try:
+            found[name] = series(before[name].now, reading, port_of(rig.cluster))
+        except (KeyError, ValueError, IndexError) as error:
+            told = f"its counters can't be read: {error!r}"[:500]
+            raise CommandError(name, told) from error
+    return found
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:

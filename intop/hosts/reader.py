@@ -33,6 +33,10 @@ SOURCES = ("conntrack", "sockets")
 """What not every host shows."""
 
 
+Sections = Mapping[str, Sequence[str]]
+"""The lines of each section of an answer."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """One point of a time series: `uptime_s` says when, `counters` are since the host started.
@@ -49,12 +53,13 @@ class Sample:
 class Reading:
     """A whole reading, and the samples since the one before, the oldest first.
 
-    Hosts with the same `machine` have the same processes; "" where that is not known.
+    Of samples these are the lines of each section: they are understood later, by `series`. Hosts
+    with the same `machine` have the same processes; "" where that is not known.
     """
 
     counters: Counters
     now: Sample
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[Sections, ...] = ()
     machine: str = ""
 
 
@@ -132,15 +137,12 @@ class Reader:
 
 def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
-    samples: list[Sample] = []
+    samples: list[Sections] = []
     sections: dict[str, list[str]] = {}
     for name, body in _sections(text, mark):
-        if name == "sample":
+        if name in ("sample", "host"):
             if sections:
-                samples.append(_sample(sections, port))
-            sections = {"sample": []}
-        elif name == "host" and sections:
-            samples.append(_sample(sections, port))
+                samples.append(sections)
             sections = {name: body}
         elif name in sections:
             raise ValueError(f"section {name[:40]} stands there twice")
@@ -174,7 +176,7 @@ def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
         yield name, body
 
 
-def _sample(sections: Mapping[str, Sequence[str]], port: int | None) -> Sample:
+def _sample(sections: Sections, port: int | None) -> Sample:
     counters = parse_tables(sections.get("tables", ()))
     counters |= parse_conntrack(sections.get("conntrack", ()), sections.get("limits", ()))
     if len(counters) > MOST_COUNTERS:
@@ -187,12 +189,14 @@ def _sample(sections: Mapping[str, Sequence[str]], port: int | None) -> Sample:
     )
 
 
-def series(before: Sample, after: Reading) -> HostCounters:
-    """The time series between two readings of one host.
+def series(before: Sample, after: Reading, port: int | None) -> HostCounters:
+    """The time series between two readings of one host; `port` as in `Wanted`.
 
-    Where a sample has no sockets, they are taken to be what they were before.
+    Where a sample has no sockets, they are taken to be what they were before. Raises KeyError,
+    ValueError or IndexError for samples that make no sense.
     """
-    points = list(accumulate((before, *after.samples, after.now), _with_sockets))[1:]
+    samples = [_sample(sections, port) for sections in after.samples]
+    points = list(accumulate((before, *samples, after.now), _with_sockets))[1:]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
         "sockets": points[-1].sockets is not None,

@@ -15,9 +15,10 @@ from hypothesis import given
 
 from damage import anything, damaged
 from intop.domain.cluster import HostAddress
+from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
-from intop.hosts.reader import Reader, Readers, Wanted, parse_reading, series
+from intop.hosts.reader import Reader, Readers, Reading, Wanted, _sample, parse_reading, series
 from namespace_host import NamespaceHost
 from samples import LocalConversation, LocalHost, Told
 
@@ -76,7 +77,7 @@ def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> 
     time.sleep(0.4)
     after = reader.read(Wanted())
     assert 3 == len(after.samples)
-    found = series(before.now, after)
+    found = series(before.now, after, None)
     assert sorted(found.at_s) == list(found.at_s)
     assert 0 < found.at_s[0] < found.at_s[-1] < 5
     assert () == reader.read(Wanted()).samples
@@ -128,11 +129,17 @@ def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept,
 # What it says ------------------------------------------------------------------------------------
 
 
+def since_first(found: Reading) -> HostCounters:
+    """The series since the first sample, as if that were the reading before."""
+    before = _sample(found.samples[0], 80)
+    return series(before, replace(found, samples=found.samples[1:]), 80)
+
+
 def test_a_real_load_balancer_under_load() -> None:
     found = parse_reading(captured(LB), MARK, 80)
     assert (50015.07, 50015.07) == (found.counters.uptime_s, found.now.uptime_s)
-    assert [50014.46, 50014.88] == [sample.uptime_s for sample in found.samples]
-    over = series(found.samples[0], replace(found, samples=found.samples[1:]))
+    assert [["50014.46"], ["50014.88"]] == [sample["time"] for sample in found.samples]
+    over = since_first(found)
     assert (0.42, 0.61) == over.at_s
     assert (7, 19) == over.growth["Tcp.RetransSegs"]
     assert 26 == over.total("TcpExt.TCPFastRetrans")
@@ -155,8 +162,8 @@ def test_an_older_kernel_without_connection_tracking() -> None:
     assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
         found.now.counters
     )
-    assert ("conntrack", "sockets") == series(found.now, found).unread
-    assert {} == series(found.now, found).growth
+    assert ("conntrack", "sockets") == series(found.now, found, None).unread
+    assert {} == series(found.now, found, None).growth
 
 
 def test_a_counter_of_a_newer_kernel_is_kept() -> None:
@@ -169,8 +176,8 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
     listed = captured(LB).split(f"{MARK} sockets\n")
     listed[2] = f"many\n{MARK} time{listed[2].partition(f'{MARK} time')[2]}"
     found = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
-    assert found.samples[1].sockets is None
-    over = series(found.samples[0], replace(found, samples=found.samples[1:]))
+    assert ["many"] == found.samples[1]["sockets"]
+    over = since_first(found)
     assert (0, 682966 + 340961) == over.growth["upstreams.bytes_received"]
     assert 3 == over.levels["upstreams.sockets"][0]
 
@@ -179,7 +186,7 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
 def test_what_a_host_says_makes_sense_or_is_refused(text: str) -> None:
     try:
         found = parse_reading(text, MARK, 80)
-        over = series(found.samples[0] if found.samples else found.now, found)
+        over = since_first(found) if found.samples else series(found.now, found, 80)
     except (KeyError, ValueError, IndexError):
         return
     assert all(math.isfinite(value) for value in over.totals.values())
@@ -202,7 +209,7 @@ def test_an_answer_that_cannot_be_trusted_is_refused(old: str, new: str) -> None
     text = captured(LB)
     assert old in text
     with pytest.raises((ValueError, KeyError)):
-        parse_reading(text.replace(old, new), MARK, 80)
+        since_first(parse_reading(text.replace(old, new), MARK, 80))
 
 
 def test_no_program_can_forge_a_section() -> None:
@@ -274,7 +281,7 @@ def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> N
     try:
         planted.ask("", "planted", 10)
         time.sleep(0.3)  # until the last sample
-        found = series(before, reader.read(Wanted(port=8099)))
+        found = series(before, reader.read(Wanted(port=8099)), 8099)
     finally:
         planted.close()
         reader.close()
