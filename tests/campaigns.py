@@ -100,6 +100,7 @@ def with_labels(connection: sqlite3.Connection) -> None:
         "where kind = 'verdict'"
     )
     connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
+    connection.execute("alter table trial drop column counters")
     connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
 
 

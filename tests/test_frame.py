@@ -11,7 +11,9 @@ import pytest
 import intop
 from fakes import probe_of
 from intop.config.catalogue import load_catalogue
+from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
+from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, HostMetrics, Trial
 from intop.errors import ResultMissingError, UsageError
@@ -59,6 +61,34 @@ def test_a_row_has_all_that_is_known_of_a_trial() -> None:
     assert (made()[1].p99_ms, made()[1].tail_ms) == (one["p99_ms"], one["tail_ms"])
     assert (2, 0, 1) == (one["errors_timeout"], one["errors_read"], one["errors_strange"])
     assert (103, 0.25, 100.5) == (one["requests"], one["lb.cpu"], one["load.memory_mib"])
+
+
+def test_counters_are_columns_where_they_are_asked_for_and_moved() -> None:
+    counted = HostCounters(
+        at_s=(1.0, 2.0),
+        growth={"TcpExt.TCPTimeouts": (1, 2), "softnet.cpu0.dropped": (0, 5), "TcpExt.New": (1, 0)},
+        levels={"clients.rtt_us.p50": (10.5, 7)},
+    )
+    blind = HostCounters(at_s=(1.0,), unread=("sockets",))
+    trials = [
+        replace(one, counters=c)
+        for one, c in zip(made(), ({"lb": counted}, {"lb": blind}, {}), strict=True)
+    ]
+    explained = load_counters(shipped("configs") / "counters.toml")
+    names = [f"lb.{n}" for n in ("TcpExt.New", "TcpExt.TCPTimeouts", "clients.rtt_us.p50")]
+    names.append("lb.softnet.cpu0.dropped")
+    fields = {f.name: f.meaning for f in fields_of([part(*trials)], PARAMETERS, explained)}
+    assert names == list(fields)[-4:]
+    assert "a counter that the catalogue does not explain" == fields["lb.TcpExt.New"]
+    assert "A retransmission timer ran out" == fields["lb.TcpExt.TCPTimeouts"]
+    assert fields["lb.clients.rtt_us.p50"].endswith("; the highest at any time")
+    table = frame([part(*trials)], PARAMETERS, explained)
+    assert [1, 3, 10.5, 5] == table.loc[0, names].tolist()
+    # What a host did not show is not known; what did not move is 0.
+    assert [0, 0, 0] == table.loc[1, [names[0], names[1], names[3]]].tolist()
+    assert table.loc[1, names[2]] != table.loc[1, names[2]]
+    assert table.loc[2, names].isna().all()
+    assert not [n for n in frame([part(*trials)], PARAMETERS) if "TcpExt" in n]
 
 
 def test_what_a_configuration_leaves_alone_is_the_hosts_default() -> None:

@@ -1,9 +1,11 @@
 """A store that is something else, or in which somebody else has written: one clear error."""
 
+import base64
 import json
 import os
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +23,15 @@ from intop.store import Store, Subject, is_begun, opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
 from samples import CONDITIONS, METRICS, VERDICT, trial
 
+COUNTED = '{"lb": {"at": [1.0], "growth": {"Tcp.x": [2]}, "levels": {}, "unread": []}}'
+
+
+def packed_json(text: str) -> str:
+    """As `store.packed_counters` packs it."""
+    return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+PACKED = packed_json(COUNTED)
 NAN = json.dumps({"lb": asdict(METRICS) | {"cpu": float("nan")}})
 PLAN = [PlannedTrial(index=0, role="design", configuration=Configuration({"net.core.x": "1"}))]
 
@@ -71,6 +82,13 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "metrics", "[]", "trial 1"),
         ("trial", "metrics", NAN, "trial 1"),
         ("trial", "metrics", '{"lb": {"cpu": 1}}', "trial 1"),
+        ("trial", "counters", "not base64", "trial 1"),
+        ("trial", "counters", PACKED[:-8], "trial 1"),
+        ("trial", "counters", packed_json('{"lb": {"at": [1]}}'), "trial 1"),
+        ("trial", "counters", packed_json(COUNTED.replace("[2]", '["2"]')), "trial 1"),
+        ("trial", "counters", packed_json(COUNTED.replace("[2]", "[2, 3]")), "trial 1"),
+        ("trial", "counters", packed_json(COUNTED.replace("[2]", "[NaN]")), "trial 1"),
+        ("trial", "counters", packed_json("[" * 100_000), "trial 1"),
         ("trial", "conditions", "{}", "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"altitude": 1}), "trial 1"),
         ("trial", "conditions", json.dumps(asdict(CONDITIONS) | {"rate_rps": "x"}), "trial 1"),
@@ -92,7 +110,7 @@ def test_what_nobody_of_us_wrote_is_named(
 
 
 PLACES = {
-    "trial": "status histogram errors metrics conditions detail seconds attempt",
+    "trial": "status histogram errors metrics counters conditions detail seconds attempt",
     "planned": "configuration arm round series step reason duration_s rate_rps",
     "result": "document",
     "campaign": "started_at",

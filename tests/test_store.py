@@ -21,6 +21,7 @@ import samples
 from campaigns import as_before_migrations, sql, with_labels
 from commands import ran
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
 from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
@@ -254,6 +255,21 @@ def test_evidence_comes_back(store: Store) -> None:
     subject = kept(store, trial(metrics={"lg": seen}))
     (found,) = store.trials(subject)
     assert {"lg": seen} == found.metrics
+
+
+def test_counters_come_back(store: Store, path: Path) -> None:
+    growth = {"TcpExt.TCPTimeouts": (0, 3), "clients.busy_ms": (12, 2**63)}
+    counted = HostCounters(
+        at_s=(0.5, 1.25),
+        growth=growth,
+        levels={"clients.rtt_us.p50": (1.5, 0)},
+        unread=("sockets",),
+    )
+    subject = kept(store, trial(counters={"lb": counted, "lg": HostCounters(at_s=(1.0,))}))
+    (found,) = store.trials(subject)
+    assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == found.counters
+    sql(path, "update trial set counters = null")
+    assert {} == store.trials(subject)[0].counters
 
 
 def test_a_trial_of_an_intop_that_recorded_less_lacks_it(store: Store, path: Path) -> None:
@@ -559,6 +575,7 @@ def before_0005(path: Path, *trials: Trial) -> None:
     with opened(str(path)) as store:
         kept(store, *trials)
     sql(path, "alter table planned drop column rate_rps")
+    sql(path, "alter table trial drop column counters")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
 
 
@@ -652,6 +669,7 @@ def test_plans_of_before_have_no_rate_of_their_own(path: Path) -> None:
         subject = begun(store)
         store.write_plan(subject, "judge", PLAN)
     sql(path, "alter table planned drop column rate_rps")
+    sql(path, "alter table trial drop column counters")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
     with opened(str(path)) as store:
         assert [replace(p, rate_rps=None) for p in PLAN] == store.plan(subject, "judge")
