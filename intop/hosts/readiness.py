@@ -14,12 +14,25 @@ TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", 
 a host's configuration as it was declared. (systemd-sysctl only does so at boot.)"""
 
 NEEDED: dict[Role, tuple[str, ...]] = {
-    "load-generator": ("timeout",),
+    "load-generator": ("bash", "timeout"),
     "load-balancer": (
-        *("cat", "cut", "date", "grep", "ln", "mkdir", "mv", "nohup", "readlink", "rm", "sed"),
+        *(
+            "bash",
+            "cat",
+            "cut",
+            "date",
+            "grep",
+            "ln",
+            "mkdir",
+            "mv",
+            "nohup",
+            "readlink",
+            "rm",
+            "sed",
+        ),
         *("sha256sum", "sleep", "sort", "stat", "sync", "tail", "tee", "tr", "ss", "ip"),
     ),
-    "backend": (),
+    "backend": ("bash",),
 }
 """What our scripts call there, and a trial can't be made without."""
 
@@ -29,7 +42,7 @@ USEFUL = ("ss", "ip")
 ENGINE: dict[Role, tuple[str, ...]] = {"load-generator": (INTERPRETER,)}
 """What our own load engine runs in. A host with wrk2 can do without."""
 
-PACKAGES = {"ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
+PACKAGES = {"bash": "bash", "ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
 """Where programs are from, if not from coreutils."""
 
 READINESS = f"""
