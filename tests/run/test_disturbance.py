@@ -76,11 +76,8 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
 
     assert ["disturbed"] * 4 == [t.status for t in crowded]
     for trial in crowded:
-        # Also where our own programs are busy: dlt is made by the lab's application. In quiet
-        # trials a name says nothing: the programs of other tests' labs have the same.
-        assert re.search(
-            r": other programs used \d\.\d\d of its \d+ cores, most of it sh, ", trial.detail
-        )
+        # No name is wanted: other tests, beside this one, may be busier than the hogs.
+        assert re.search(r": other programs used \d+\.\d\d of its \d+ cores", trial.detail)
         assert f"more than max_foreign_cores ({LIMIT:g})" in trial.detail
     for trial in quiet + crowded:
         (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
