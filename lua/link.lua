@@ -5,7 +5,7 @@
 -- them into the other's when they are due. It is run in the namespace of the first device, and lives
 -- in that of the second one afterwards. Frames come one by one: a tap has no segmentation offload.
 --
--- The n-th frame of a direction is lost or not by the seed alone. Frames are never reordered.
+-- The n-th IPv4 packet of a direction is lost or not by the seed alone. They are never reordered.
 
 local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
@@ -90,8 +90,8 @@ local function direction(from, to, chance, way)
             local problem = ffi.errno()
             if problem == EAGAIN then return false end
             if problem ~= EINTR then checked(length, "reading a device") end
-         elseif frame[12] == 8 and frame[13] == 6 then
-            C.write(to, frame, length) -- ARP: who is where is not what is measured
+         elseif not (frame[12] == 8 and frame[13] == 0) then
+            C.write(to, frame, length) -- no IPv4, such as ARP: who is where is not what is measured
          else
             local now = system.now_us()
             local is_lost = loss > 0 and chance.draw() <= loss
