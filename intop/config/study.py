@@ -21,6 +21,7 @@ from intop.domain.cluster import (
     Cluster,
     Direction,
     HostAddress,
+    LabClients,
     LabKind,
     LabSpec,
     Link,
@@ -177,10 +178,17 @@ class _LinkModel(_DirectionModel):
         return link
 
 
+class _LabClientsModel(Model):
+    name: str
+    share: Share
+    link: _LinkModel | None = None
+
+
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
     link: _LinkModel | None = None
+    clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
     machines: tuple[str, ...] = ()
 
@@ -431,6 +439,10 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
             kind=lab.kind,
             link=lab.link.link() if lab.link else None,
             machines=lab.machines,
+            clients=tuple(
+                LabClients(name=c.name, share=c.share, link=c.link.link() if c.link else None)
+                for c in lab.clients
+            ),
         )
     model = _ClusterModel.model_validate(table)
     first, *others = (g.address("load-generator") for g in model.generators())

@@ -73,7 +73,7 @@ def has_netem() -> bool:
 
 def address(subnet: IPv4Network, host: str) -> str:
     """Where a load generator's requests come from."""
-    return str(subnet[100 + network.HOSTS[host]])
+    return str(subnet[100 + network.NUMBERS[host]])
 
 
 def port(host: str) -> str:
