@@ -43,6 +43,8 @@ CPU_BOUND = 0.25
 RATE_BOUND = 0.9
 """Of the rate asked for: what TCP carries of it, behind 40 bytes of headers and 14 of Ethernet."""
 NETEM_BOUND = 0.15
+RATE_MBIT, GUEST_RATE_MBIT = 50, 10
+"""Of the bottleneck: an emulated guest that sends single packets carries little more."""
 RTTS_MS = (20, 80)
 LOSSES = (0.0, 1.0)
 CONTROLS = ("cubic", "bbr")
@@ -211,11 +213,11 @@ def cpu_s(pid: int | None) -> float:
 
 def transfers(table: Table, folder: Path, seconds: float, repeats: int) -> None:
     """What congestion controls make of links."""
-    table.head("round trip (ms)", "loss (%)", "control", "Mbit/s of 50, this kernel", "")
+    table.head("round trip (ms)", "loss (%)", "control", f"Mbit/s of {RATE_MBIT}, this kernel", "")
     for rtt, loss, control in itertools.product(RTTS_MS, LOSSES, CONTROLS):
         found = []
         for seed in range(1, repeats + 1):
-            link = one_sided(rtt, loss, seed)
+            link = one_sided(RATE_MBIT, rtt, loss, seed)
             with (
                 linked(NAME, link, folder) as (server, client),
                 sender(server, control, seconds),
@@ -224,11 +226,11 @@ def transfers(table: Table, folder: Path, seconds: float, repeats: int) -> None:
         table.row(str(rtt), f"{loss:g}", control, in_words(found))
 
 
-def one_sided(rtt_ms: float, loss_percent: float, seed: int) -> Link:
-    """All that a link does, on what goes to the client; 250 KB is 40 ms of its rate."""
+def one_sided(rate_mbit: int, rtt_ms: float, loss_percent: float, seed: int) -> Link:
+    """All that a link does, on what goes to the client, with a buffer of 41 ms."""
     return Link(
-        rate_mbit=50,
-        limit_kb=250,
+        rate_mbit=rate_mbit,
+        limit_kb=5 * rate_mbit,
         delay_ms=rtt_ms,
         loss_percent=loss_percent,
         seed=seed,
@@ -272,8 +274,9 @@ def in_words(found: list[float]) -> str:
 def beside_netem(table: Table, seconds: float, repeats: int) -> None:
     """The same sender, a guest with Debian's kernel, behind our link and behind its own netem."""
     spec = LabSpec(name=NAME, arch=native_arch(), kind="vm")
-    table.head("round trip (ms)", "loss (%)", "control", "our link (Mbit/s of 50)", "netem",
-               "ratio", "within 15 %")  # fmt: skip
+    ours_of = f"our link (Mbit/s of {GUEST_RATE_MBIT})"
+    bound = f"within {NETEM_BOUND:.0%}"
+    table.head("round trip (ms)", "loss (%)", "control", ours_of, "netem", "ratio", bound)
     try:
         made = lab.up(spec, lambda text: print(text, file=sys.stderr))
         subnet = IPv4Network(str(lab.status(NAME).network))
@@ -285,7 +288,7 @@ def beside_netem(table: Table, seconds: float, repeats: int) -> None:
             for rtt, loss, control in itertools.product(RTTS_MS, LOSSES, CONTROLS):
                 ours, theirs = [], []
                 for seed in range(1, repeats + 1):
-                    link = one_sided(rtt, loss, seed)
+                    link = one_sided(GUEST_RATE_MBIT, rtt, loss, seed)
                     with joined(subnet, link):
                         ours.append(from_guest(guest, subnet, control, seconds))
                     with netem(guest, link):

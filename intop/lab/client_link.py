@@ -114,7 +114,7 @@ def wiring(lab: str, subnet: IPv4Network, host: str, by: Medium) -> list[tuple[s
                 f"link set {port(host)} gso_max_segs 1",
                 f"link add name {bridge} type bridge",
                 *(f"link set {end} master {bridge} up" for end in (up, down)),
-                f"link set {bridge} up",
+                f"link set {bridge} arp off up",  # it only hands on
                 *joined,
             ],
         ),
