@@ -34,7 +34,6 @@ ffi.cdef([[
    int setns(int fd, int kind);
    int getpid(void);
    int nanosleep(const struct timespec *time, struct timespec *left);
-   int sched_setscheduler(int pid, int policy, const int *priority);
    int read(int fd, void *data, size_t length);
    int write(int fd, const void *data, size_t length);
 ]])
@@ -144,12 +143,9 @@ local far = tap(options["far-device"])
 local take_down, give_down = direction(near, far, chance_of(0), "down")
 local take_up, give_up = direction(far, near, chance_of(1), "up")
 
-local problem = system.prepare(16)
+local problem = system.prepare(16) -- real-time, too, where it may: what comes late is more delay
 if problem then arguments.die("link: " .. problem) end
 C.prctl(SET_NAME, ffi.cast("unsigned long", ffi.cast("const char *", options.name)), 0, 0, 0)
--- Where others keep all processors busy, even the highest niceness waits for some ms. Not everybody may.
-local FIFO = 1
-C.sched_setscheduler(0, FIFO, ffi.new("int[1]", 1))
 local wait = system.waiter(true)
 if not (system.watch(near, 1, 0) and system.watch(far, 2, 0)) then checked(-1, "epoll") end
 

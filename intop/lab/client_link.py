@@ -32,7 +32,7 @@ BURST_KB = 4
 """netem's bottleneck lets so much pass at once: the least that a packet fits in."""
 START_LIMIT_S = 10.0
 PRIORITY = -10
-"""Of our process: its lateness is delay that nobody asked for."""
+"""Niceness of our process, where it may not be real-time: its lateness is delay, too."""
 TUN_DEVICE = Path("/dev/net/tun")
 
 WATCHED = '"$@"; kill $(ip netns pids "$0")'
