@@ -1,5 +1,6 @@
 """Clusters: a load generator, the load balancer under test and its backends."""
 
+import math
 import platform
 import re
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ class HostAddress:
     `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
     `none`), and then root at port 22. `sudo` runs every command through sudo; `ask` says that it
-    wants a password.
+    wants a password. `share` is a load generator's of the load; None: as much as any other.
     """
 
     name: str
@@ -60,46 +61,81 @@ class HostAddress:
     state_dir: str = "/var/lib/intop"
     lease_s: float = 30.0
     config_root: str = "/"
+    share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
-    """The shape of the load balancer's link; None and zero leave it as it is.
+class Direction:
+    """One direction of a link; None and zero leave it as it is.
 
-    `rate_mbit` in Mbit/s is kept by a token bucket before a short buffer; `burst_kb` and
-    `limit_kb` (the buffer) in KB of 1,024 bytes. `delay_ms` and `loss_percent` are what happens
-    to each packet before.
+    `rate_mbit` in Mbit/s, before a buffer of `limit_kb` in KB of 1,024 bytes; `delay_ms` one way,
+    at random up to `jitter_ms` more or less, without changing the order; `loss_percent` of packets.
     """
 
     rate_mbit: float | None = None
-    burst_kb: int = 32
     limit_kb: int = 100
     delay_ms: float = 0
+    jitter_ms: float = 0
     loss_percent: float = 0
 
     def __post_init__(self) -> None:
         if self.rate_mbit is not None and self.rate_mbit <= 0:
             raise ValueError(f"link: the rate must be above zero, got {self.rate_mbit:g}")
-        if self.burst_kb <= 0 or self.limit_kb <= 0:
+        if self.limit_kb <= 0:
             raise ValueError("link: burst and limit must be above zero")
         if self.delay_ms < 0 or not 0 <= self.loss_percent < 100:
             raise ValueError("link: the delay must not be negative, the loss 0 up to 100 %")
-        if self.rate_mbit is None and not self.has_netem:
+        if not 0 <= self.jitter_ms <= self.delay_ms:
+            raise ValueError("link: the jitter must be between 0 and the delay")
+
+    def in_words(self) -> str:
+        """Such as `delay 30 ms, loss 0.2 %, 75 Mbit/s, limit 200 KB`."""
+        parts = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
+        parts += [f"jitter {self.jitter_ms:g} ms"] if self.jitter_ms else []
+        parts += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
+        if self.rate_mbit is not None:
+            parts.append(f"{self.rate_mbit:g} Mbit/s, limit {self.limit_kb} KB")
+        return ", ".join(parts) or "unshaped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link(Direction):
+    """A link of an embedded lab.
+
+    With a rate and nothing else it is a token bucket of `burst_kb` that shapes what the load
+    balancer sends. With delay, jitter, loss or `up` it is the way between the load generator and
+    the load balancer: both directions are alike, unless `up` says what the load generator's is.
+    Jitter and losses are chosen by `seed`.
+    """
+
+    burst_kb: int = 32
+    seed: int = 1
+    up: Direction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.burst_kb <= 0:
+            raise ValueError("link: burst and limit must be above zero")
+        if self.rate_mbit is None and not self.is_at_client:
             raise ValueError("link: give it a rate_mbit, a delay_ms or a loss_percent")
 
     @property
-    def has_netem(self) -> bool:
-        """Whether packets are delayed or lost, which only the kernel's sch_netem can do."""
-        return bool(self.delay_ms or self.loss_percent)
+    def directions(self) -> tuple[Direction, Direction]:
+        """Towards the load generator, and from it."""
+        return self, self.up or self
+
+    @property
+    def is_at_client(self) -> bool:
+        """Whether it is the way to the load generator, and not the load balancer's own."""
+        return bool(self.delay_ms or self.loss_percent or self.up)
 
     def __str__(self) -> str:
-        netem = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
-        netem += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
-        parts = [f"netem {', '.join(netem)}"] if netem else []
-        if self.rate_mbit is not None:
+        if not self.is_at_client:
             shape = f"burst {self.burst_kb} KB, limit {self.limit_kb} KB"
-            parts.append(f"tbf {self.rate_mbit:g} Mbit/s, {shape}")
-        return "; ".join(parts)
+            return f"tbf {self.rate_mbit:g} Mbit/s, {shape}"
+        if self.up is None:
+            return f"each way {self.in_words()}; seed {self.seed}"
+        return f"down {self.in_words()}; up {self.up.in_words()}; seed {self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +172,12 @@ class Cluster:
         return (self.load_generator, *self.more_generators)
 
     @property
+    def load_shares(self) -> tuple[float, ...]:
+        """Their shares of the load."""
+        even = 1 / len(self.load_generators)
+        return tuple(even if g.share is None else g.share for g in self.load_generators)
+
+    @property
     def hosts(self) -> tuple[HostAddress, ...]:
         """All hosts, the first load generator first and the load balancer second."""
         return (self.load_generator, self.load_balancer, *self.more_generators, *self.backends)
@@ -154,9 +196,43 @@ def lab_name_problem(name: str) -> str | None:
     )
 
 
+MAX_CLIENTS = 9
+"""Classes of clients that a lab may have."""
+_CLASS_NAME = re.compile(r"[a-z][a-z0-9-]{0,14}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabClients:
+    """Clients that reach a lab's load balancer over a link of their own, None: over a bare one.
+
+    `share` is theirs of the load's rate and connections.
+    """
+
+    name: str
+    share: float
+    link: Link | None = None
+
+    def __post_init__(self) -> None:
+        if not _CLASS_NAME.fullmatch(self.name) or self.name in ("lb", "b1", "b2", "b3"):
+            raise ValueError(
+                f"clients {self.name!r}: a name has up to 15 of a-z, 0-9 and hyphen, a letter "
+                "first, and is none of lb, b1, b2, b3"
+            )
+        if not 0 < self.share <= 1:
+            raise ValueError(f"clients {self.name}: the share must be above 0, and at most 1")
+        if self.link is not None and not self.link.is_at_client:
+            raise ValueError(
+                f"clients {self.name}: a link with a rate alone is the load balancer's: give it a "
+                "delay_ms, a loss_percent or up"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabSpec:
-    """What an embedded lab shall be. `link` shapes what its load balancer sends; None: nothing.
+    """What an embedded lab shall be. `link` as in Link; None: no shaping.
+
+    With several classes of `clients` each is a load generator, and `link` can only be the load
+    balancer's.
 
     `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
     what its load balancer is: a network namespace as all its other hosts, a virtual machine of the
@@ -168,9 +244,28 @@ class LabSpec:
     kind: LabKind = "namespaces"
     link: Link | None = None
     machines: tuple[str, ...] = ()
+    clients: tuple[LabClients, ...] = ()
 
     def __post_init__(self) -> None:
         if problem := lab_name_problem(self.name):
             raise ValueError(problem)
+        if self.clients:
+            self._check_clients()
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
+
+    def _check_clients(self) -> None:
+        names = [clients.name for clients in self.clients]
+        if len(set(names)) < len(names) or len(names) > MAX_CLIENTS:
+            raise ValueError(f"clients: at most {MAX_CLIENTS}, each with a name of its own")
+        if abs(math.fsum(clients.share for clients in self.clients) - 1) > 1e-6:
+            raise ValueError("clients: their shares must add up to 1")
+        if self.link is not None and self.link.is_at_client:
+            raise ValueError("link: with clients, a delay or loss belongs to the links of theirs")
+
+    @property
+    def client_links(self) -> tuple[Link | None, ...]:
+        """The link of each load generator to the load balancer, None for a bare one."""
+        if self.clients:
+            return tuple(clients.link for clients in self.clients)
+        return (self.link if self.link is not None and self.link.is_at_client else None,)

@@ -22,7 +22,7 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
-RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends")
+RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends", "congestion_control")
 """The conditions that trials of an earlier intop don't have."""
 
 UNKNOWN = "unknown"
@@ -38,8 +38,9 @@ class Conditions:
     `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
     fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
-    say in words what the other hosts are. What is in RECORDED_LATER may be None or empty: it was
-    not recorded.
+    say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
+    which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
+    empty: it was not recorded.
     """
 
     arch: str
@@ -63,6 +64,7 @@ class Conditions:
     nginx_conf: str = ""
     generator: str = ""
     backends: str = ""
+    congestion_control: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.
@@ -126,8 +128,9 @@ class HostMetrics:
     `foreign_cpu` went to programs that have no part in the load, most of it to `foreign_program`;
     `load_cpu` is what the load tool used of what its threads could. `lag_ms` is the 99th percentile
     of how late the load tool was for its own slots, and `clock_step_s` by how much somebody set the
-    clock meanwhile. None is what is not known: of a backend whose application nobody named, of a
-    lab's guest, of another host than a load generator, of wrk2.
+    clock meanwhile; `p99_ms` is of the requests that this load generator sent. None is what is not
+    known: of a backend whose application nobody named, of a lab's guest, of another host than a
+    load generator, of wrk2.
 
     `cpus` is how many processors it has. `max_cpu_steal` and `max_cpu_softirq` are shares of the
     time of the one processor that had most of each. `softnet_drops` counts packets for which a
@@ -157,6 +160,7 @@ class HostMetrics:
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
     accepted: int | None = None
+    p99_ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

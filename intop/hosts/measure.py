@@ -83,6 +83,7 @@ def measure(
             load_cpu=_load_cpu(part, threads, before[name].counters, after[name].counters),
             lag_ms=part.lag_ms,
             clock_step_s=part.clock_step_s,
+            p99_ms=part.histogram.percentile_ms(99) if part.requests else None,
         )
     pool = ThreadPoolExecutor(1)
     counters = pool.submit(_counted, rig, before, after)

@@ -9,18 +9,29 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Literal
 
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
+from intop.domain.cluster import (
+    Cluster,
+    Direction,
+    HostAddress,
+    LabClients,
+    LabSpec,
+    Link,
+    Role,
+    lab_name_problem,
+)
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
     app,
+    client_link,
     content,
+    defaults,
     guest,
     image,
     machine,
@@ -34,11 +45,13 @@ from intop.lab.commands import require_programs, require_root, wait_until
 
 STATE_FOLDER = Path("/run/intop/lab")
 PRIVILEGE_MARKER = STATE_FOLDER.parent / "made-run-sshd"
+ALLOWED_RECORD = STATE_FOLDER.parent / "allowed-cubic"
 LOCK_LIMIT_S = 60.0
 RECOVERY_LIMIT_S = 8.0
 """How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
 machine may be starting again, and has that long."""
 
+MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
 ROLES: dict[str, Role] = {
     "lg": "load-generator",
     "lb": "load-balancer",
@@ -83,12 +96,14 @@ class Removed:
 class Lab:
     """A lab with its addresses: what `lab.json` holds.
 
-    `emulation` says by what its guest is carried out, and is empty when it has none.
+    `emulation` says by what its guest is carried out, and is empty when it has none. `media` are
+    what its clients' links are made by, None for a bare one.
     """
 
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
+    media: tuple[client_link.Medium | None, ...] = (None,)
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -175,8 +190,16 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     subnet = network.choose_subnet(_taken_subnets())
     folders, guests, emulation = _folders(spec.name), _guests(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
-    servers.prepare(spec.name, folders, subnet, guests)
-    network.build(spec.name, subnet, spec.link, guests)
+    count = len(spec.client_links)
+    servers.prepare(spec.name, folders, subnet, guests, count)
+    network.build(spec.name, subnet, spec.link, guests, count)
+    problem = defaults.allow(ALLOWED_RECORD)
+    inheriting = [host for host in folders.hosts if host not in guests]
+    if problem := problem or defaults.set_on(spec.name, inheriting):
+        say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
+    media = tuple(None if link is None else client_link.medium(link) for link in spec.client_links)
+    for host, link, by in _client_links(spec, media):
+        client_link.build(spec.name, subnet, host, link, by, folders.host(host))
     servers.start_all(spec.name, folders, guests)
     limit_s = servers.LIMIT_S
     if made is not None and spec.kind == "machine":
@@ -196,7 +219,15 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
             spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
         )
     servers.wait_for_all(folders, subnet, limit_s=limit_s)
-    return Lab(spec, subnet, emulation)
+    return Lab(spec, subnet, emulation, media)
+
+
+def _client_links(
+    spec: LabSpec, media: Sequence[client_link.Medium | None]
+) -> list[tuple[str, Link, client_link.Medium]]:
+    """The load generators that have a link to the load balancer, with what it is made by."""
+    found = zip(network.clients(len(media)), spec.client_links, media, strict=True)
+    return [(host, link, by) for host, link, by in found if link is not None and by is not None]
 
 
 def cluster(name: str) -> Cluster:
@@ -207,6 +238,8 @@ def cluster(name: str) -> Cluster:
     if lab is None or _missing_namespaces(lab):
         raise LabDownError(f"lab {name} is not up: start it with intop lab up")
     if lab.guests and (gone := guest.problem(name, _guest_files(name))):
+        raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
+    if gone := _link_problem(lab):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
     return _cluster(lab)
 
@@ -265,7 +298,11 @@ def to_json(lab: Lab) -> str:
         "spec": asdict(lab.spec),
         "subnet": str(lab.subnet),
         "emulation": lab.emulation,
-        "addresses": {host: network.address(lab.subnet, host) for host in network.HOSTS},
+        "media": lab.media,
+        "addresses": {
+            host: network.address(lab.subnet, host)
+            for host in network.hosts(len(lab.spec.client_links))
+        },
     }
     return json.dumps(state, indent=2) + "\n"
 
@@ -274,12 +311,30 @@ def from_json(text: str) -> Lab:
     """Raises ValueError, KeyError or TypeError for a text of another version."""
     state: dict[str, Any] = json.loads(text)
     spec = state["spec"]
-    link = None if spec["link"] is None else Link(**spec["link"])
+    link = _link_from(spec["link"])
     return Lab(
-        LabSpec(**{**spec, "link": link, "machines": tuple(spec["machines"])}),
+        LabSpec(
+            **{
+                **spec,
+                "link": link,
+                "machines": tuple(spec["machines"]),
+                "clients": tuple(
+                    LabClients(**{**one, "link": _link_from(one["link"])})
+                    for one in spec["clients"]
+                ),
+            }
+        ),
         IPv4Network(state["subnet"]),
         state["emulation"],
+        tuple(state["media"]),
     )
+
+
+def _link_from(state: dict[str, Any] | None) -> Link | None:
+    if state is None:
+        return None
+    up = None if state["up"] is None else Direction(**state["up"])
+    return Link(**{**state, "up": up})
 
 
 def _folders(name: str) -> servers.Folders:
@@ -371,7 +426,9 @@ def _taken_subnets() -> list[IPv4Network]:
 
 def _missing_namespaces(lab: Lab) -> list[str]:
     present = network.existing_namespaces(lab.spec.name)
-    return [n for n in network.namespaces(lab.spec.name, lab.guests) if n not in present]
+    count = len(lab.spec.client_links)
+    wanted = network.namespaces(lab.spec.name, lab.guests, count)
+    return [n for n in wanted if n not in present]
 
 
 def _broken(lab: Lab) -> list[str]:
@@ -382,7 +439,19 @@ def _broken(lab: Lab) -> list[str]:
         problems.append(f"interface {network.machine_link(name)} is missing")
     if not problems and lab.guests and (gone := guest.problem(name, _guest_files(name))):
         problems.append(gone)
+    if not problems and (gone := _link_problem(lab)):
+        problems.append(gone)
     return problems
+
+
+def _link_problem(lab: Lab) -> str | None:
+    """Why a client's link is no more; None while all work."""
+    name, folders = lab.spec.name, _folders(lab.spec.name)
+    found = (
+        client_link.problem(name, host, by, folders.host(host))
+        for host, _, by in _client_links(lab.spec, lab.media)
+    )
+    return next((problem for problem in found if problem), None)
 
 
 def _problems(lab: Lab) -> list[str]:
@@ -416,7 +485,8 @@ def _answers(lab: Lab) -> bool:
 
 def _described(spec: LabSpec) -> str:
     balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
-    return f"{spec.link or 'an unshaped link'} as {spec.arch}{balancer}"
+    kinds = [f"{clients.share:.4g} {clients.link}" for clients in spec.clients]
+    return f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
 
 
 def _guests(spec: LabSpec) -> tuple[str, ...]:
@@ -435,11 +505,14 @@ def _cluster(lab: Lab) -> Cluster:
         "machine": machine.NGINX_RESTART,
     }[lab.spec.kind]
 
+    classes = dict(zip(network.clients(len(lab.media)), lab.spec.clients, strict=False))
+
     def host(part: str) -> HostAddress:
+        clients = classes.get(part)
         is_machine = lab.spec.kind == "machine" and part in lab.guests
         return HostAddress(
-            name=f"{lab.spec.name}-{part}",
-            role=ROLES[part],
+            name=f"{lab.spec.name}-{clients.name if clients else part}",
+            role=ROLES.get(part, "load-generator"),
             hostname=network.address(lab.subnet, part),
             user=machine_image.USER if is_machine else "root",
             sudo="ask" if is_machine else False,
@@ -449,27 +522,48 @@ def _cluster(lab: Lab) -> Cluster:
             state_dir=guest.STATE_FOLDER if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
             config_root="/" if part in lab.guests else str(folders.config_root(part)),
+            share=clients.share if clients else None,
         )
 
+    first, *others = network.clients(len(lab.media))
     return Cluster(
         arch=lab.spec.arch,
-        load_generator=host("lg"),
+        load_generator=host(first),
+        more_generators=tuple(host(other) for other in others),
         load_balancer=host(servers.BALANCER),
         backends=tuple(host(part) for part in servers.BACKENDS),
         url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
         nginx_restart=restart,
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
-        link=str(lab.spec.link or "unshaped"),
+        link=_link_in_words(lab),
         machines=lab.spec.machines,
         emulation=lab.emulation,
         programs=_programs(lab),
     )
 
 
+def _link_in_words(lab: Lab) -> str:
+    """Of the load balancer, and of each class of clients with its share of the load."""
+
+    def one(link: Link | None, by: client_link.Medium | None) -> str:
+        return str(link or "unshaped") if by is None else f"{link}; by {MEDIA[by]}"
+
+    if not lab.spec.clients:
+        return one(lab.spec.link, *lab.media)
+    parts = [
+        f"{clients.name} ({clients.share:.4g} of the load): {one(clients.link, by)}"
+        for clients, by in zip(lab.spec.clients, lab.media, strict=True)
+    ]
+    balancer = [] if lab.spec.link is None else [f"load balancer: {lab.spec.link}"]
+    return " | ".join([*balancer, *parts])
+
+
 def _programs(lab: Lab) -> tuple[str, ...]:
     """What carries the load beside nginx: the hosts of a lab see all processes of the machine."""
-    return (app.PROGRAM, *([Path(qemu.program(lab.spec.arch)).name] if lab.guests else []))
+    guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
+    link = [client_link.PROGRAM] if "process" in lab.media else []
+    return (app.PROGRAM, *guest_program, *link)
 
 
 # -- removing ------------------------------------------------------------------------------------
@@ -518,6 +612,7 @@ def _tidy() -> None:
     if _names():
         return
     servers.remove_privilege_folder(PRIVILEGE_MARKER, sshd_runs=processes.runs("sshd"))
+    defaults.disallow(ALLOWED_RECORD)
     for folder in (STATE_FOLDER, STATE_FOLDER.parent):
         try:
             folder.rmdir()
