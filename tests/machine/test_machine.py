@@ -4,7 +4,6 @@ A real boot each time the power is cut, so these take half an hour: `make test-m
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,20 +56,6 @@ max_steal = 0.99
 max_load_cpu = 1
 max_lag = 1
 """
-
-
-@pytest.fixture
-def before(machine: Machine) -> Iterator[dict[str, str]]:
-    """The machine's own values, of which none is one of ours, and nothing of us on it."""
-    with machine.connected() as host:
-        assert "" == left(host)
-        found = values(host)
-    assert not set(found.items()) & set(VALUES.items())
-    yield found
-    # What one test has shown to be left must not fail the others, too.
-    machine.switch_on()
-    with machine.connected() as host:
-        rollback(host, force=True)
 
 
 @pytest.fixture
