@@ -1,8 +1,12 @@
-"""Programs that tests run."""
+"""Programs that tests run, intop's command line among them."""
 
 import subprocess
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from forked import Forked
 
 
 def ran(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -10,3 +14,13 @@ def ran(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         words, **({"capture_output": True, "text": True, "timeout": 120} | options)
     )
+
+
+def intop(*words: object, before: str = "") -> subprocess.CompletedProcess[str]:
+    """intop in a process of its own, without a terminal; `before` is Python to run first."""
+    arguments = [str(word) for word in words]
+    with tempfile.TemporaryDirectory(prefix="intop-said-") as said:
+        prepare = partial(exec, before, {})
+        process = Forked(arguments, folder=Path.cwd(), said=Path(said), prepare=prepare)
+        out, err, code = process.communicate()
+    return subprocess.CompletedProcess(arguments, code, out, err)

@@ -16,6 +16,7 @@ import click
 import pytest
 
 from campaigns import LAB
+from commands import intop, ran
 from fakes import probe_of
 from intop import __version__
 from intop.cli import cli, rollback
@@ -55,18 +56,6 @@ def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
     path.write_text(LAB.format(folder=tmp_path))
     return path
-
-
-def intop(*words: object, before: str = "") -> subprocess.CompletedProcess[str]:
-    """intop in a process of its own, without a terminal; `before` is Python to run first."""
-    return subprocess.run(
-        [sys.executable, "-c", f"{before}\nfrom intop.cli import main; main()", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
-    )
 
 
 # Help ---------------------------------------------------------------------------------------------
@@ -194,8 +183,10 @@ def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) ->
 
 
 def test_a_signal_while_python_ends_is_no_traceback() -> None:
-    signalled = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)"
-    done = intop("--version", before=signalled)
+    script = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGTERM)\n"
+    script += "from intop.cli import main; main()"
+    # Not forked: that ends without what is registered.
+    done = ran(sys.executable, "-c", script, "--version", cwd=ROOT)
     assert (-signal.SIGTERM, "") == (done.returncode, done.stderr)
 
 
@@ -747,7 +738,8 @@ def runs(tmp_path: Path) -> Path:
 
 def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path) -> None:
     words = ("--data", runs, "--target", "ms", "--ignore", "worker", "--failed", -1, *QUICK)
-    done = intop("train", *words, "--json", before=f"import os; os.chdir({str(runs.parent)!r})")
+    # Not forked: it starts processes of its own, by a library that doesn't work in a forked one.
+    done = ran(sys.executable, "-m", "intop", "train", *map(str, words), "--json", cwd=runs.parent)
     assert 0 == done.returncode, done.stderr
     found = json.loads(done.stdout)
     assert (41, 1, 1) == tuple(found["table"][name] for name in ("rows", "failed", "lost"))

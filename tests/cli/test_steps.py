@@ -1,7 +1,5 @@
 """What a command says that can't do all yet: what is missing, once, as lines to be copied."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import click
 import pytest
 
 from campaigns import LOAD, as_before_migrations, begun
+from commands import intop
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.config.study import Study, load_study
@@ -42,16 +41,6 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     (tmp_path / "intop.toml").write_text(TWO.format(folder=tmp_path))
     monkeypatch.chdir(tmp_path)
     return load_study(Path("intop.toml"))
-
-
-def intop(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "intop", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> list[Exception]:

@@ -9,17 +9,13 @@ user stops it by Ctrl-C in its first load, and the signal comes while it gives t
 
 import os
 import signal
-import sys
 import threading
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import paramiko
 import sqlalchemy as sa
 
-from intop import cli
 from intop.hosts.ssh import SshHost
 from intop.report import progress
 from intop.store import Store
@@ -37,7 +33,6 @@ STEPS = {
 }
 """What a remote command of each step has in it."""
 
-STREAMS = ("stdout", "stderr")
 MOMENTS = ("before", "sent", "within", "after")
 WITHIN_S = 0.4
 """So long after it was sent a load is at work."""
@@ -107,20 +102,8 @@ def watch(point: Point) -> None:
     Store.add = watched_add  # type: ignore[method-assign]
 
 
-def intop(folder: Path, said: Path, words: Sequence[str], point: Point | None) -> None:
-    """Be the command line in a process that was forked for it, and never return.
-
-    What it prints goes to files in the folder `said`.
-    """
-    os.setsid()
-    os.chdir(folder)
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), 0)
-    for descriptor, name in enumerate(STREAMS, start=1):
-        with (said / name).open("w") as stream:
-            os.dup2(stream.fileno(), descriptor)
+def prepare(point: Point | None) -> None:
+    """In the process that is to be intop: its progress is told at once, and it has its point."""
     progress.LINE_EVERY_S = 0.0
     if point is not None:
         watch(point)
-    sys.argv[:] = ["intop", *words]
-    cli.main()

@@ -5,8 +5,6 @@ that a file may ask for.
 """
 
 import json
-import multiprocessing
-import os
 import platform
 import re
 import signal
@@ -15,11 +13,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from faults.signalled import STREAMS, Point, intop
+from faults.signalled import Point, prepare
+from forked import Forked
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab
@@ -154,16 +154,21 @@ class Site:
 
     # The controller
 
-    def start(self, *words: str) -> "Controller":
+    def start(self, *words: str) -> Forked:
         """intop in a process of its own."""
-        return Controller(self.folder, words)
+        return self._forked(words, None)
 
-    def signalled(self, number: signal.Signals, step: str, count: int, moment: str) -> "Controller":
+    def _forked(self, words: Sequence[str], point: Point | None) -> Forked:
+        said = self.folder / f"said-{next(_NUMBERS)}"
+        said.mkdir()
+        return Forked(words, folder=self.folder, said=said, prepare=partial(prepare, point))
+
+    def signalled(self, number: signal.Signals, step: str, count: int, moment: str) -> Forked:
         """COLLECT by a controller that gets a signal there; signalled.py has the words."""
-        return Controller(self.folder, COLLECT, Point(number, step, count, moment))
+        return self._forked(COLLECT, Point(number, step, count, moment))
 
     @contextmanager
-    def stopped(self, step: str, count: int, moment: str) -> Iterator["Controller"]:
+    def stopped(self, step: str, count: int, moment: str) -> Iterator[Forked]:
         """COLLECT that stands still there; it goes on when it is sent SIGCONT."""
         with ending(self.signalled(signal.SIGSTOP, step, count, moment)) as process:
             wait_for(lambda: _state(process.pid) in "TZ", f"{step} {count} {moment}")
@@ -212,60 +217,10 @@ class Site:
         return dict(found)
 
 
-class Controller:
-    """intop in a process and a session of its own.
-
-    It is forked from one that has all imported already, which would take most of its time.
-    """
-
-    def __init__(self, folder: Path, words: Sequence[str], point: Point | None = None) -> None:
-        self._said = folder / f"said-{next(_NUMBERS)}"
-        self._said.mkdir()
-        self._process = _FORKS.Process(target=intop, args=(folder, self._said, words, point))
-        self._process.start()
-
-    @property
-    def pid(self) -> int:
-        assert self._process.pid is not None
-        return self._process.pid
-
-    def send_signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
-
-    def poll(self) -> int | None:
-        """Its exit code, or None while it runs; one below 0 is the signal that ended it."""
-        return self._process.exitcode
-
-    def communicate(self) -> tuple[str, str, int]:
-        """Standard output, error and exit code of its end. When that takes long it is killed."""
-        self._process.join(timeout=PATIENCE_S)
-        self.kill()
-        out, err = ((self._said / name).read_text() for name in STREAMS)
-        code = self.poll()
-        assert code is not None
-        return out, err, code
-
-    def kill(self) -> None:
-        """By force; it may have ended already."""
-        if self.poll() is None:
-            self._process.kill()
-            self._process.join()
-
-
 _NUMBERS = count()
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        "intop.cli",
-        "intop.hosts.ssh",
-        "intop.stages.collected",
-        "intop.report.document.text",
-        "intop.store",
-    ]
-)
 
 
-def ended(process: "Controller", *expected: int) -> tuple[str, str]:
+def ended(process: Forked, *expected: int) -> tuple[str, str]:
     """Standard output and error of a process that ends with one of these exit codes."""
     out, err, code = process.communicate()
     assert code in expected, f"exit code {code}: {err}\n{out}"
@@ -303,7 +258,7 @@ def site(letter: str, folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def ending(process: "Controller") -> Iterator["Controller"]:
+def ending(process: Forked) -> Iterator[Forked]:
     """Whatever happens, the process is gone afterwards."""
     try:
         yield process

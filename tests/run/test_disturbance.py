@@ -23,7 +23,6 @@ BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
 SOMAXCONN = "net.core.somaxconn"
 LIMIT = (os.cpu_count() or 1) / 2
 """Hogs on all processors take more, unless the load itself needs half of them."""
-OURS = {"nginx", "sshd", "sshd-session", "luajit", "wrk2", app.PROGRAM}
 
 
 @contextmanager
@@ -77,15 +76,13 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
 
     assert ["disturbed"] * 4 == [t.status for t in crowded]
     for trial in crowded:
+        # No name is wanted: other tests, beside this one, may be busier than the hogs.
         assert re.search(r": other programs used \d+\.\d\d of its \d+ cores", trial.detail)
         assert f"more than max_foreign_cores ({LIMIT:g})" in trial.detail
     for trial in quiet + crowded:
-        # Also where our own programs are busy: dlt is made by the lab's application.
-        assert not {m.foreign_program for m in trial.metrics.values()} & OURS
         (load_cpu,) = [m.load_cpu for m in trial.metrics.values() if m.load_cpu is not None]
         assert 0 < load_cpu < study.budget.max_load_cpu
-    # Other tests run beside this one, and may be busy for longer than it is patient. That none of
-    # our programs was blamed was seen above.
+    # Other tests run beside this one, and may be busy for longer than it is patient.
     others = "other programs used"
     assert all(t.usable or others in t.detail for t in quiet), [t.detail for t in quiet]
 
