@@ -126,9 +126,10 @@ class FakeKernelHost(NamespaceHost):
         return sorted(path.name for path in self.folder(name).glob("applied.*"))
 
     def lapse(self, name: str, lease: str = "0") -> None:
-        lock = self.folder(name) / "lock"
-        if lock.is_dir():
-            (lock / "lease").write_text(f"{lease}\n")
+        """A lock whose maker died early has no lease yet, and a full disk no room for one."""
+        file = self.folder(name) / "lock" / "lease"
+        if file.exists() and file.stat().st_size:
+            file.write_text(f"{lease}\n")
 
     def fill(self) -> None:
         self.run(f"cat /dev/zero > {self._folder}/a/full")

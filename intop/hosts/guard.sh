@@ -1094,6 +1094,8 @@ do_begin() {
         drop_lock
         unwatched "nothing was changed"
     fi
+    # On a slow host the disk and systemd have taken a good part of the lease by now.
+    [ ! -e "$lock/armed.$token" ] || sign_of_life
     if [ -s "$dir/report" ]; then
         heard=$(grep -c '' "$dir/report")
         keep told "$heard"

@@ -13,6 +13,7 @@ from faults.sites import COLLECT, PROMISED_S, Site, ended, message, site
 FIN = "net.ipv4.tcp_fin_timeout"
 RETRIES = "net.ipv4.tcp_retries2"
 RTO = "net.ipv4.tcp_rto_max_ms"
+SOMAXCONN = "net.core.somaxconn"
 GONE = "net.ipv4.neigh.gone0.ucast_solicit"
 
 COMMON = """
@@ -112,3 +113,33 @@ def test_a_key_that_goes_away_under_a_session(place: Site) -> None:
     place.assert_untouched()
     assert re.search(r"neigh[./]gone0[./]ucast_solicit", message(err))
     assert place.trials()[0].usable
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_nginx_listens_as_before_when_a_session_has_ended(
+    place: Site, ending: signal.Signals
+) -> None:
+    """Its sockets have the backlog of when it was started; a death leaves the command for that."""
+
+    def backlogs() -> set[str]:
+        listed = place.inside("lb", "ss -Hltn")
+        return set(re.findall(r"^LISTEN +\d+ +(\d+) .*:80 ", listed, re.MULTILINE))
+
+    place.write_file(catalogue=catalogue(integer(SOMAXCONN, 101, 400)))
+    before = backlogs()
+    assert before
+    with place.stopped("load", 2, "within") as process:
+        assert not before & backlogs()
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(ending)
+        ended(process, 130 if ending == signal.SIGINT else -ending)
+    if ending == signal.SIGKILL:
+        place.given_back(time.monotonic())
+        place.wait_until_released()
+        assert not before & backlogs()
+        report = (place.state / "report").read_text()
+        (command,) = re.findall(r"until it is restarted, as root: (.+)", report)
+        place.inside("lb", command)
+    place.assert_untouched()
+    assert before == backlogs()

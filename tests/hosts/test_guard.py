@@ -209,6 +209,30 @@ def test_a_session_that_lost_its_host_says_so(host: NamespaceHost) -> None:
     assert before == host.values()
 
 
+def test_a_slow_host_is_given_a_sign_of_life_as_often_as_a_quick_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    pauses: list[float] = []
+    takes = iter([4.0, 12.0, 0.0])
+
+    class Stop:
+        def wait(self, seconds: float) -> bool:
+            nonlocal now
+            pauses.append(seconds)
+            now += seconds
+            return len(pauses) == 4
+
+    class Session:
+        def renew(self) -> None:
+            nonlocal now
+            now += next(takes)
+
+    monkeypatch.setattr(guard.time, "monotonic", lambda: now)
+    guard._renew_until(Session(), 30.0, Stop())  # type: ignore[arg-type]
+    assert [10.0, 6.0, 0.0, 10.0] == pauses
+
+
 def test_renewals_keep_the_host_beyond_one_lease(host: NamespaceHost) -> None:
     lease = host.state / "lock" / "lease"
     with guarded(leased(host, 2.0), KEYS) as session:

@@ -225,6 +225,15 @@ def test_a_lease_from_the_future_has_lapsed(fake: FakeKernelHost) -> None:
     assert OWN == fake.now()
 
 
+def test_the_lease_begins_when_the_host_is_taken(fake: FakeKernelHost, tmp_path: Path) -> None:
+    """However long a slow host takes for that."""
+    (tmp_path / "calm" / "sync").write_text("#!/bin/sh\nexec /bin/sleep 1.1\n")
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    lock = fake.folder("a") / "lock"
+    taken, lease = (int((lock / name).read_text()) for name in ("taken", "lease"))
+    assert taken < lease
+
+
 # What is known, and how long ----------------------------------------------------------------------
 
 

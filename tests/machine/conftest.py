@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from intop.domain.cluster import LabSpec, Link, native_arch
+from intop.hosts.guard import rollback
 from intop.hosts.ssh import Secret
 from intop.lab import cluster as lab
-from machine.hosts import Machine
+from machine.hosts import Machine, left, values
+from machine.session import VALUES
 
 SPEC = LabSpec(
     name=f"t-m{os.getpid() % 10_000}",
@@ -27,6 +29,20 @@ def machine() -> Iterator[Machine]:
         yield Machine(SPEC, made, password, TIMES)
     finally:
         lab.down(SPEC.name)
+
+
+@pytest.fixture
+def before(machine: Machine) -> Iterator[dict[str, str]]:
+    """The machine's own values, of which none is one of ours, and nothing of us on it."""
+    with machine.connected() as host:
+        assert "" == left(host)
+        found = values(host)
+    assert not set(found.items()) & set(VALUES.items())
+    yield found
+    # What one test has shown to be left must not fail the others, too.
+    machine.switch_on()
+    with machine.connected() as host:
+        rollback(host, force=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -95,6 +95,21 @@ class Machine:
 
     # Sessions
 
+    def wait_for_values(
+        self, process: "subprocess.Popen[str]", are_there: Callable[[dict[str, str]], bool]
+    ) -> None:
+        """Until a command has set values, which it does before it ends.
+
+        Looked for seldom: each look takes the machine's one processor from what is waited for.
+        """
+        with self.connected() as host:
+
+            def are_set() -> bool:
+                assert process.poll() is None, process.communicate()
+                return are_there(values(host))
+
+            until(are_set, "values of a command", BOOT_LIMIT_S, poll_s=2)
+
     @contextmanager
     def session(self) -> Iterator["Session"]:
         """A controller that has taken it, and set VALUES."""
@@ -189,9 +204,11 @@ def left(host: SshHost) -> str:
     )
 
 
-def until(condition: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
+def until(
+    condition: Callable[[], bool], what: str, limit_s: float = 120.0, poll_s: float = POLL_S
+) -> None:
     """Wait for it, with a generous limit."""
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}"
-        time.sleep(POLL_S)
+        time.sleep(poll_s)

@@ -4,7 +4,6 @@ A real boot each time the power is cut, so these take half an hour: `make test-m
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, connect, with_passwords
-from machine.hosts import BOOT_LIMIT_S, Machine, left, until, values
+from machine.hosts import Machine, left, until, values
 from machine.session import FILE, VALUES
 from samples import VERDICT
 from studies import Study
@@ -57,20 +56,6 @@ max_steal = 0.99
 max_load_cpu = 1
 max_lag = 1
 """
-
-
-@pytest.fixture
-def before(machine: Machine) -> Iterator[dict[str, str]]:
-    """The machine's own values, of which none is one of ours, and nothing of us on it."""
-    with machine.connected() as host:
-        assert "" == left(host)
-        found = values(host)
-    assert not set(found.items()) & set(VALUES.items())
-    yield found
-    # What one test has shown to be left must not fail the others, too.
-    machine.switch_on()
-    with machine.connected() as host:
-        rollback(host, force=True)
 
 
 @pytest.fixture
@@ -269,8 +254,7 @@ def test_an_apply_survives_a_restart_and_a_rollback_does_too(
 
 def test_the_power_fails_in_a_trial(machine: Machine, study: Study, before: dict[str, str]) -> None:
     process = study.start("collect", "--samples", "8", "--workload", "slt")
-    with machine.connected() as host:
-        until(lambda: values(host) != before, "a trial with values", BOOT_LIMIT_S)
+    machine.wait_for_values(process, lambda found: found != before)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
     assert 1 == process.returncode, said
@@ -295,8 +279,7 @@ def test_the_power_fails_in_an_apply(
     """While the canary is measured: nothing is left."""
     finish(study, machine)
     process = study.start("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
-    with machine.connected() as host:
-        until(lambda: values(host) == VALUES, "the canary's values", BOOT_LIMIT_S)
+    machine.wait_for_values(process, lambda found: found == VALUES)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
     assert 1 == process.returncode, said
