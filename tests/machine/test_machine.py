@@ -252,9 +252,14 @@ def test_an_apply_survives_a_restart_and_a_rollback_does_too(
     assert "not held" in out.splitlines()[0]
 
 
-def test_the_power_fails_in_a_trial(machine: Machine, study: Study, before: dict[str, str]) -> None:
+@pytest.mark.parametrize("later_s", [0, 1, 2.5])
+def test_the_power_fails_in_a_trial(
+    machine: Machine, study: Study, before: dict[str, str], later_s: float
+) -> None:
+    """Once values are set, or later: while the load is at work, or they are given back."""
     process = study.start("collect", "--samples", "8", "--workload", "slt")
     machine.wait_for_values(process, lambda found: found != before)
+    time.sleep(later_s)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
     assert 1 == process.returncode, said
@@ -273,13 +278,15 @@ def test_the_power_fails_in_a_trial(machine: Machine, study: Study, before: dict
         assert "" == left(host)
 
 
+@pytest.mark.parametrize("later_s", [0, 3])
 def test_the_power_fails_in_an_apply(
-    machine: Machine, study: Study, before: dict[str, str]
+    machine: Machine, study: Study, before: dict[str, str], later_s: float
 ) -> None:
     """While the canary is measured: nothing is left."""
     finish(study, machine)
     process = study.start("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
     machine.wait_for_values(process, lambda found: found == VALUES)
+    time.sleep(later_s)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
     assert 1 == process.returncode, said
