@@ -280,7 +280,8 @@ def the_lab(
     delay_ms: float = 0.0,
     keys: Collection[str] = (),
 ) -> Iterator[Lab]:
-    """Labs of our own, up as long as it lasts; buffer and delay are those of their links.
+    """Labs of our own, up as long as it lasts. `buffer_kb` and `delay_ms` (of the round trip) are
+    those of their links.
 
     With a delay their load balancers are virtual machines. Without `keys`, those of the table.
     """
@@ -288,7 +289,7 @@ def the_lab(
     arch = native_arch()
     (cluster, *_) = whole.clusters[arch]
     assert cluster.link is not None
-    link = replace(cluster.link, delay_ms=delay_ms)
+    link = replace(cluster.link, delay_ms=delay_ms / 2)  # one way
     if buffer_kb is not None:
         link = replace(link, limit_kb=buffer_kb)
     specs = tuple(

@@ -9,7 +9,15 @@ import pytest
 from intop.config.location import default_path
 from intop.config.study import Study, host_address, load_study
 from intop.domain.baseline import Baseline
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, native_arch, other_arch
+from intop.domain.cluster import (
+    Cluster,
+    Direction,
+    HostAddress,
+    LabSpec,
+    Link,
+    native_arch,
+    other_arch,
+)
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrails
 from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
@@ -354,6 +362,17 @@ def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     assert (expected,) == study(tmp_path, text).clusters["x86"]
 
 
+def test_a_link_may_differ_by_direction(tmp_path: Path) -> None:
+    shaped = "rate_mbit = 75, limit_kb = 200, delay_ms = 30, jitter_ms = 2, loss_percent = 0.2"
+    link = f"link = {{ {shaped}, seed = 3, up = {{ rate_mbit = 10, loss_percent = 0 }} }}"
+    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", link)).clusters["x86"]
+    assert isinstance(found, LabSpec)
+    up = Direction(rate_mbit=10, limit_kb=200, delay_ms=30, jitter_ms=2, loss_percent=0)
+    assert found.link == Link(
+        rate_mbit=75, limit_kb=200, delay_ms=30, jitter_ms=2, loss_percent=0.2, seed=3, up=up
+    )
+
+
 def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
     found = study(tmp_path, REPLICAS).clusters["x86"]
     assert ["one", "two"] == [c.name for c in found if isinstance(c, LabSpec)]
@@ -590,6 +609,10 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
          ":11: cluster.x86: link: give it a rate_mbit, a delay_ms or a loss_percent"),
         (LINK, "link = { delay_ms = 1, limit_kb = 20 }",
          ":11: cluster.x86: link: burst_kb and limit_kb belong to a rate_mbit"),
+        (LINK, "link = { rate_mbit = 9, delay_ms = 1, burst_kb = 20 }",
+         ":11: cluster.x86: link: burst_kb belongs to a rate_mbit without delay"),
+        (LINK, "link = { rate_mbit = 9, seed = 2 }",
+         ":11: cluster.x86: link: seed belongs to a loss or jitter"),
         (LINK, "link = { loss_percent = 100 }",
          ":13: cluster.x86.link.loss_percent: input should be less than 100 (got 100)"),
         (LINK, "link = { rate_mbit = -1 }",

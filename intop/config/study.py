@@ -19,6 +19,7 @@ from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
     Cluster,
+    Direction,
     HostAddress,
     LabKind,
     LabSpec,
@@ -143,18 +144,37 @@ _HOST = re.compile(
 )
 
 
-class _LinkModel(Model):
+class _DirectionModel(Model):
     rate_mbit: Positive | None = None
-    burst_kb: Count = 32
     limit_kb: Count = 100
     delay_ms: Annotated[float, Field(ge=0, le=10_000)] = 0
+    jitter_ms: Annotated[float, Field(ge=0, le=10_000)] = 0
     loss_percent: Annotated[float, Field(ge=0, lt=100)] = 0
 
+
+class _LinkModel(_DirectionModel):
+    burst_kb: Count = 32
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    up: _DirectionModel | None = None
+
     def link(self) -> Link:
-        """Raises ValueError for one that shapes nothing, or a buffer without a rate."""
-        if self.rate_mbit is None and self.model_fields_set & {"burst_kb", "limit_kb"}:
+        """Raises ValueError for one that shapes nothing, or a buffer without a rate.
+
+        What `up` does not say is as it is for the other direction.
+        """
+        said = self.model_dump(exclude={"up"}, exclude_unset=True)
+        if self.rate_mbit is None and said.keys() & {"burst_kb", "limit_kb"}:
             raise ValueError("link: burst_kb and limit_kb belong to a rate_mbit")
-        return Link(**self.model_dump())
+        up = None
+        if self.up is not None:
+            same = {key: said[key] for key in said.keys() & _DirectionModel.model_fields.keys()}
+            up = Direction(**(same | self.up.model_dump(exclude_unset=True)))
+        link = Link(**said, up=up)
+        if link.is_at_client and "burst_kb" in said:
+            raise ValueError("link: burst_kb belongs to a rate_mbit without delay, loss or up")
+        if not link.is_at_client and "seed" in said:
+            raise ValueError("link: seed belongs to a loss or jitter")
+        return link
 
 
 class _LabModel(Model):

@@ -63,43 +63,77 @@ class HostAddress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
-    """The shape of the load balancer's link; None and zero leave it as it is.
+class Direction:
+    """One direction of a link; None and zero leave it as it is.
 
-    `rate_mbit` in Mbit/s is kept by a token bucket before a short buffer; `burst_kb` and
-    `limit_kb` (the buffer) in KB of 1,024 bytes. `delay_ms` and `loss_percent` are what happens
-    to each packet before.
+    `rate_mbit` in Mbit/s, before a buffer of `limit_kb` in KB of 1,024 bytes; `delay_ms` one way,
+    at random up to `jitter_ms` more or less, without changing the order; `loss_percent` of packets.
     """
 
     rate_mbit: float | None = None
-    burst_kb: int = 32
     limit_kb: int = 100
     delay_ms: float = 0
+    jitter_ms: float = 0
     loss_percent: float = 0
 
     def __post_init__(self) -> None:
         if self.rate_mbit is not None and self.rate_mbit <= 0:
             raise ValueError(f"link: the rate must be above zero, got {self.rate_mbit:g}")
-        if self.burst_kb <= 0 or self.limit_kb <= 0:
+        if self.limit_kb <= 0:
             raise ValueError("link: burst and limit must be above zero")
         if self.delay_ms < 0 or not 0 <= self.loss_percent < 100:
             raise ValueError("link: the delay must not be negative, the loss 0 up to 100 %")
-        if self.rate_mbit is None and not self.has_netem:
+        if not 0 <= self.jitter_ms <= self.delay_ms:
+            raise ValueError("link: the jitter must be between 0 and the delay")
+
+    def in_words(self) -> str:
+        """Such as `delay 30 ms, loss 0.2 %, 75 Mbit/s, limit 200 KB`."""
+        parts = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
+        parts += [f"jitter {self.jitter_ms:g} ms"] if self.jitter_ms else []
+        parts += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
+        if self.rate_mbit is not None:
+            parts.append(f"{self.rate_mbit:g} Mbit/s, limit {self.limit_kb} KB")
+        return ", ".join(parts) or "unshaped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link(Direction):
+    """A link of an embedded lab.
+
+    With a rate and nothing else it is a token bucket of `burst_kb` that shapes what the load
+    balancer sends. With delay, jitter, loss or `up` it is the way between the load generator and
+    the load balancer: both directions are alike, unless `up` says what the load generator's is.
+    Jitter and losses are chosen by `seed`.
+    """
+
+    burst_kb: int = 32
+    seed: int = 1
+    up: Direction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.burst_kb <= 0:
+            raise ValueError("link: burst and limit must be above zero")
+        if self.rate_mbit is None and not self.is_at_client:
             raise ValueError("link: give it a rate_mbit, a delay_ms or a loss_percent")
 
     @property
-    def has_netem(self) -> bool:
-        """Whether packets are delayed or lost, which only the kernel's sch_netem can do."""
-        return bool(self.delay_ms or self.loss_percent)
+    def directions(self) -> tuple[Direction, Direction]:
+        """Towards the load generator, and from it."""
+        return self, self.up or self
+
+    @property
+    def is_at_client(self) -> bool:
+        """Whether it is the way to the load generator, and not the load balancer's own."""
+        return bool(self.delay_ms or self.loss_percent or self.up)
 
     def __str__(self) -> str:
-        netem = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
-        netem += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
-        parts = [f"netem {', '.join(netem)}"] if netem else []
-        if self.rate_mbit is not None:
+        if not self.is_at_client:
             shape = f"burst {self.burst_kb} KB, limit {self.limit_kb} KB"
-            parts.append(f"tbf {self.rate_mbit:g} Mbit/s, {shape}")
-        return "; ".join(parts)
+            return f"tbf {self.rate_mbit:g} Mbit/s, {shape}"
+        if self.up is None:
+            return f"each way {self.in_words()}; seed {self.seed}"
+        return f"down {self.in_words()}; up {self.up.in_words()}; seed {self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,19 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Literal
 
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link, Role, lab_name_problem
+from intop.domain.cluster import (
+    Cluster,
+    Direction,
+    HostAddress,
+    LabSpec,
+    Link,
+    Role,
+    lab_name_problem,
+)
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
     app,
+    client_link,
     content,
     guest,
     image,
@@ -39,6 +48,9 @@ RECOVERY_LIMIT_S = 8.0
 """How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
 machine may be starting again, and has that long."""
 
+MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
+CLIENT = "lg"
+"""The host whose link to the load balancer is a client's."""
 ROLES: dict[str, Role] = {
     "lg": "load-generator",
     "lb": "load-balancer",
@@ -83,12 +95,14 @@ class Removed:
 class Lab:
     """A lab with its addresses: what `lab.json` holds.
 
-    `emulation` says by what its guest is carried out, and is empty when it has none.
+    `emulation` says by what its guest is carried out, and is empty when it has none. `medium` is
+    what its client's link is made by, None when it has none.
     """
 
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
+    medium: client_link.Medium | None = None
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -177,6 +191,10 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     servers.make_privilege_folder(PRIVILEGE_MARKER)
     servers.prepare(spec.name, folders, subnet, guests)
     network.build(spec.name, subnet, spec.link, guests)
+    by = None
+    if spec.link is not None and spec.link.is_at_client:
+        by = client_link.medium(spec.link)
+        client_link.build(spec.name, subnet, CLIENT, spec.link, by, folders.host(CLIENT))
     servers.start_all(spec.name, folders, guests)
     limit_s = servers.LIMIT_S
     if made is not None and spec.kind == "machine":
@@ -196,7 +214,7 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
             spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
         )
     servers.wait_for_all(folders, subnet, limit_s=limit_s)
-    return Lab(spec, subnet, emulation)
+    return Lab(spec, subnet, emulation, by)
 
 
 def cluster(name: str) -> Cluster:
@@ -207,6 +225,8 @@ def cluster(name: str) -> Cluster:
     if lab is None or _missing_namespaces(lab):
         raise LabDownError(f"lab {name} is not up: start it with intop lab up")
     if lab.guests and (gone := guest.problem(name, _guest_files(name))):
+        raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
+    if gone := _link_problem(lab):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
     return _cluster(lab)
 
@@ -265,6 +285,7 @@ def to_json(lab: Lab) -> str:
         "spec": asdict(lab.spec),
         "subnet": str(lab.subnet),
         "emulation": lab.emulation,
+        "medium": lab.medium,
         "addresses": {host: network.address(lab.subnet, host) for host in network.HOSTS},
     }
     return json.dumps(state, indent=2) + "\n"
@@ -274,12 +295,20 @@ def from_json(text: str) -> Lab:
     """Raises ValueError, KeyError or TypeError for a text of another version."""
     state: dict[str, Any] = json.loads(text)
     spec = state["spec"]
-    link = None if spec["link"] is None else Link(**spec["link"])
+    link = _link_from(spec["link"])
     return Lab(
         LabSpec(**{**spec, "link": link, "machines": tuple(spec["machines"])}),
         IPv4Network(state["subnet"]),
         state["emulation"],
+        state["medium"],
     )
+
+
+def _link_from(state: dict[str, Any] | None) -> Link | None:
+    if state is None:
+        return None
+    up = None if state["up"] is None else Direction(**state["up"])
+    return Link(**{**state, "up": up})
 
 
 def _folders(name: str) -> servers.Folders:
@@ -382,7 +411,18 @@ def _broken(lab: Lab) -> list[str]:
         problems.append(f"interface {network.machine_link(name)} is missing")
     if not problems and lab.guests and (gone := guest.problem(name, _guest_files(name))):
         problems.append(gone)
+    if not problems and (gone := _link_problem(lab)):
+        problems.append(gone)
     return problems
+
+
+def _link_problem(lab: Lab) -> str | None:
+    """Why the client's link is no more; None while it works, or for a lab without one."""
+    if lab.medium is None:
+        return None
+    return client_link.problem(
+        lab.spec.name, CLIENT, lab.medium, _folders(lab.spec.name).host(CLIENT)
+    )
 
 
 def _problems(lab: Lab) -> list[str]:
@@ -460,16 +500,23 @@ def _cluster(lab: Lab) -> Cluster:
         nginx_restart=restart,
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
-        link=str(lab.spec.link or "unshaped"),
+        link=_link_in_words(lab),
         machines=lab.spec.machines,
         emulation=lab.emulation,
         programs=_programs(lab),
     )
 
 
+def _link_in_words(lab: Lab) -> str:
+    words = str(lab.spec.link or "unshaped")
+    return words if lab.medium is None else f"{words}; by {MEDIA[lab.medium]}"
+
+
 def _programs(lab: Lab) -> tuple[str, ...]:
     """What carries the load beside nginx: the hosts of a lab see all processes of the machine."""
-    return (app.PROGRAM, *([Path(qemu.program(lab.spec.arch)).name] if lab.guests else []))
+    guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
+    link = [client_link.PROGRAM] if lab.medium == "process" else []
+    return (app.PROGRAM, *guest_program, *link)
 
 
 # -- removing ------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str
         f"ip address add {address}/{prefix} dev {device}",
         f"ip link set {device} up",
     ]
-    parts += [" ".join(command) for command in network.shaping(link)] if link else []
+    parts += [" ".join(command) for command in network.shaping(link)]
     parts += [
         f"/usr/sbin/sshd -f {FOLDER}/sshd.conf -E {FOLDER}/sshd.log",
         f"sh {RESTART_SCRIPT}",

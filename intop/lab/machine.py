@@ -37,7 +37,7 @@ def prepared(
     """What runs at a machine's first start, as root, before its network and servers do."""
     address = network.address(subnet, network.BALANCER)
     device, home = network.INTERFACE, f"/home/{USER}"
-    shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(link)) if link else ""
+    shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(link))
     site = texts.balancer_site([network.address(subnet, backend) for backend in backends])
     parts = [
         "set -eu",

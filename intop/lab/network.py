@@ -114,38 +114,27 @@ def wiring(
     return steps
 
 
-def shaping(link: Link) -> list[list[str]]:
-    """The commands that shape the interface of the host they are run on.
+def shaping(link: Link | None) -> list[list[str]]:
+    """The commands that shape what the load balancer sends; a client's link is made elsewhere."""
+    if link is None or link.is_at_client or link.rate_mbit is None:
+        return []
+    where = ["tc", "qdisc", "add", "dev", INTERFACE, "root"]
+    return [[*where, *bucket(link.rate_mbit, link.burst_kb, link.limit_kb)]]
 
-    Packets are delayed and lost before they come to the bottleneck.
-    """
-    commands: list[list[str]] = []
-    discipline = ["tc", "qdisc", "add", "dev", INTERFACE]
-    if link.loss_percent:
-        # netem loses what TCP hands down at once, which else is a batch of up to 64 KB. Turning
-        # segmentation off would not do: TCP makes batches for software to segment then.
-        commands.append(["ip", "link", "set", "dev", INTERFACE, "gso_max_segs", "1"])
-    if link.has_netem:
-        # Room for a second at 100 Mbit/s: what is dropped shall be dropped by the bottleneck.
-        netem = ["netem", "limit", "10000"]
-        netem += ["delay", f"{link.delay_ms:g}ms"] if link.delay_ms else []
-        netem += ["loss", f"{link.loss_percent:g}%"] if link.loss_percent else []
-        commands.append([*discipline, "root", "handle", "1:", *netem])
-    if link.rate_mbit is not None:
-        rate = f"{round(link.rate_mbit * 1e6)}bit"
-        tbf = ["tbf", "rate", rate, "burst", f"{link.burst_kb}kb", "limit", f"{link.limit_kb}kb"]
-        commands.append([*discipline, *(["parent", "1:1"] if link.has_netem else ["root"]), *tbf])
-    return commands
+
+def bucket(rate_mbit: float, burst_kb: int, limit_kb: int) -> list[str]:
+    """A token bucket, as `tc` has it."""
+    rate = f"{round(rate_mbit * 1e6)}bit"
+    return ["tbf", "rate", rate, "burst", f"{burst_kb}kb", "limit", f"{limit_kb}kb"]
 
 
 def shape_problem(link: Link | None, shown: str) -> str | None:
     """What is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
-    kinds = ("tbf", "netem")
-    wanted = None if link is None else ("netem" if link.has_netem else "tbf")
-    found = next((kind for kind in kinds if shown.startswith(f"qdisc {kind}")), None)
+    wanted = "tbf" if shaping(link) else None
+    found = next((kind for kind in ("tbf", "netem") if shown.startswith(f"qdisc {kind}")), None)
     if found == wanted:
         return None
-    return f"the link has {shown or 'no queueing'!r}, expected {link or 'no shaping'}"
+    return f"the link has {shown or 'no queueing'!r}, expected {link if wanted else 'no shaping'}"
 
 
 def inside(lab: str, part: str, *arguments: str) -> list[str]:
@@ -160,23 +149,10 @@ def build(lab: str, subnet: IPv4Network, link: Link | None, guests: Collection[s
     for inside_of, lines in wiring(lab, subnet, guests):
         where = [] if inside_of is None else ["-netns", inside_of]
         run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
-    if link is not None and BALANCER not in guests:
-        _shape(namespace(lab, BALANCER), link)
+    for program, *words in shaping(link) if BALANCER not in guests else []:
+        run([program, "-netns", namespace(lab, BALANCER), *words])
     # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
     run(inside(lab, "lg", "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
-
-
-def _shape(inside_of: str, link: Link) -> None:
-    for program, *words in shaping(link):
-        try:
-            run([program, "-netns", inside_of, *words])
-        except LabError as error:
-            if "netem" not in words or "kind is unknown" not in str(error):
-                raise
-            raise LabError(
-                "this machine's kernel has no sch_netem, which delay and loss need: take them out "
-                'of the cluster\'s link, or say kind = "vm" there, for a kernel that has it'
-            ) from error
 
 
 def queueing(lab: str) -> str:

@@ -1,16 +1,30 @@
 """What a lab's link and its hosts may be."""
 
+from dataclasses import replace
+
 import pytest
 
-from intop.domain.cluster import HostAddress, LabSpec, Link
+from intop.domain.cluster import Direction, HostAddress, LabSpec, Link
 from samples import cluster
 
 
 def test_a_link_is_described_in_words() -> None:
     assert "tbf 300 Mbit/s, burst 32 KB, limit 100 KB" == str(Link(rate_mbit=300))
-    assert "netem delay 10 ms" == str(Link(delay_ms=10))
-    both = Link(rate_mbit=50, delay_ms=2.5, loss_percent=1)
-    assert "netem delay 2.5 ms, loss 1 %; tbf 50 Mbit/s, burst 32 KB, limit 100 KB" == str(both)
+    assert "each way delay 10 ms; seed 1" == str(Link(delay_ms=10))
+    both = Link(rate_mbit=50, delay_ms=2.5, jitter_ms=1, loss_percent=1, seed=7)
+    shape = "delay 2.5 ms, jitter 1 ms, loss 1 %, 50 Mbit/s, limit 100 KB"
+    assert f"each way {shape}; seed 7" == str(both)
+    up = Direction(rate_mbit=5)
+    assert f"down {shape}; up 5 Mbit/s, limit 100 KB; seed 7" == str(replace(both, up=up))
+
+
+def test_what_has_delay_loss_or_two_directions_is_at_the_client() -> None:
+    assert not Link(rate_mbit=300).is_at_client
+    assert Link(delay_ms=1).is_at_client
+    assert Link(loss_percent=1).is_at_client
+    lossless = Direction()
+    assert Link(rate_mbit=300, up=lossless).directions[1] == lossless
+    assert Link(delay_ms=1).directions[1].delay_ms == 1
 
 
 @pytest.mark.parametrize(
@@ -21,6 +35,7 @@ def test_a_link_is_described_in_words() -> None:
         ({"rate_mbit": 1, "burst_kb": 0}, "burst and limit"),
         ({"delay_ms": -1}, "delay must not be negative"),
         ({"loss_percent": 100}, "loss 0 up to 100"),
+        ({"delay_ms": 1, "jitter_ms": 2}, "jitter must be between 0 and the delay"),
     ],
 )
 def test_a_link_that_makes_no_sense_is_refused(shape: dict[str, float], said: str) -> None:

@@ -23,13 +23,13 @@ def told(tmp_path: Path, link: Link | None) -> str:
 
 
 def test_its_first_start_is_a_valid_script_with_address_link_and_password(tmp_path: Path) -> None:
-    text = told(tmp_path, Link(rate_mbit=50, delay_ms=10))
+    text = told(tmp_path, Link(rate_mbit=50))
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     lines = text.splitlines()
     assert "Address=198.18.7.20/24" in lines
     assert "admin:a-Pass_word" in lines
     assert "        server 198.18.7.31:80 max_fails=0;" in lines
-    assert "tc qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms" in lines
+    assert "tc qdisc add dev eth0 root tbf rate 50000000bit burst 32kb limit 100kb" in lines
     # Nobody else may read the keys, at no moment.
     assert lines.index("umask 077") < lines.index("PRIVATE") < lines.index("umask 022")
     assert not any(line.startswith("tc ") for line in told(tmp_path, None).splitlines())

@@ -14,7 +14,7 @@ SPEC = LabSpec(
     name=f"t-m{os.getpid() % 10_000}",
     arch=native_arch(),
     kind="machine",
-    link=Link(rate_mbit=100, delay_ms=1),
+    link=Link(rate_mbit=100),
 )
 TIMES: list[tuple[str, float]] = []
 

@@ -38,7 +38,7 @@ parameters = {keys}
 [cluster.native]
 lab = "{lab}"
 kind = "machine"
-link = {{ rate_mbit = 100, delay_ms = 1 }}
+link = {{ rate_mbit = 100 }}
 
 [workload.slt]
 rate_rps = 60

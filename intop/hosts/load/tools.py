@@ -32,6 +32,9 @@ PACKAGE = (
 )
 """What to do where there is no load generator."""
 
+LINK_SCRIPT = "link.lua"
+"""The one script among those of the load that no load is sent by: it is the lab's."""
+
 
 def identify(path: str, said: str) -> LoadTool | None:
     """The tool at `path` from what it prints for `-v`; None if it is neither.
@@ -158,10 +161,10 @@ def script_fingerprint(directory: Path, script: str) -> str:
     is missing.
     """
     digest = hashlib.sha256()
-    requests = {"slt.lua", "dlt.lua"} - {f"{script}.lua"}
+    others = {"slt.lua", "dlt.lua", LINK_SCRIPT} - {f"{script}.lua"}
     (directory / f"{script}.lua").stat()
     for path in sorted(directory.glob("*.lua")):
-        if path.name not in requests:
+        if path.name not in others:
             content = path.read_bytes()
             digest.update(f"{path.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]

@@ -261,13 +261,19 @@ def test_the_fingerprint_covers_the_script_and_all_that_it_is_sent_by(tmp_path: 
     assert re.fullmatch(r"[0-9a-f]{16}", before["slt"])
 
     seen = {*before.values()}
-    changed = sorted({path.name for path in LUA.glob("*.lua")} - {"dlt.lua"})
+    changed = sorted({path.name for path in LUA.glob("*.lua")} - {"dlt.lua", "link.lua"})
     assert {"engine.lua", "intop.lua", "slt.lua"} <= set(changed)
     for name in changed:
         with (tmp_path / name).open("a") as file:
             file.write("-- changed\n")
         seen.add(script_fingerprint(tmp_path, "slt"))
     assert 2 + len(changed) == len(seen)
+
+
+def test_the_fingerprint_leaves_out_the_labs_link(tmp_path: Path) -> None:
+    shutil.copytree(LUA, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "link.lua").unlink()
+    assert script_fingerprint(LUA, "slt") == script_fingerprint(tmp_path, "slt")
 
 
 def test_the_fingerprint_leaves_out_the_other_script(tmp_path: Path) -> None:
