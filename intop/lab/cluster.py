@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intop.domain.cluster import (
+    Balancing,
     Cluster,
     Direction,
     HostAddress,
@@ -189,8 +190,10 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     subnet = network.choose_subnet(_taken_subnets())
     folders, guests, emulation = _folders(spec.name), _guests(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
-    servers.prepare(spec.name, folders, subnet, guests)
+    servers.prepare(spec.name, folders, subnet, guests, spec.balancing)
     network.build(spec.name, subnet, spec.link, guests)
+    if not guests:
+        network.start_with(spec.name, spec.balancing.sysctls)
     by = None
     if spec.link is not None and spec.link.is_at_client:
         by = client_link.medium(spec.link)
@@ -200,14 +203,16 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     if made is not None and spec.kind == "machine":
         password = machine.new_password()
         servers.write(folders.sudo_password, f"{password}\n")
-        script = machine.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, password)
+        script = machine.prepared(
+            subnet, servers.BACKENDS, spec.link, folders.keys, password, spec.balancing
+        )
         servers.write(_guest_files(spec.name).script, script)
         mine = machine.own(made, spec.name)
         emulation = _launch_machine(spec.name, spec.arch, subnet, mine, say)
         limit_s = machine.SERVERS_LIMIT_S
     elif made is not None:
         files = _guest_files(spec.name)
-        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys)
+        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, spec.balancing)
         servers.write(files.script, told)
         address = network.address(subnet, servers.BALANCER)
         emulation = guest.launch(
@@ -297,11 +302,22 @@ def from_json(text: str) -> Lab:
     spec = state["spec"]
     link = _link_from(spec["link"])
     return Lab(
-        LabSpec(**{**spec, "link": link, "machines": tuple(spec["machines"])}),
+        LabSpec(
+            **{
+                **spec,
+                "link": link,
+                "machines": tuple(spec["machines"]),
+                "balancing": _balancing_from(spec["balancing"]),
+            }
+        ),
         IPv4Network(state["subnet"]),
         state["emulation"],
         state["medium"],
     )
+
+
+def _balancing_from(state: dict[str, Any]) -> Balancing:
+    return Balancing(**{**state, "sysctls": tuple((k, v) for k, v in state["sysctls"])})
 
 
 def _link_from(state: dict[str, Any] | None) -> Link | None:
@@ -456,7 +472,8 @@ def _answers(lab: Lab) -> bool:
 
 def _described(spec: LabSpec) -> str:
     balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
-    return f"{spec.link or 'an unshaped link'} as {spec.arch}{balancer}"
+    told = f"{spec.link or 'an unshaped link'} as {spec.arch}{balancer}"
+    return told if spec.balancing == Balancing() else f"{told}, {spec.balancing}"
 
 
 def _guests(spec: LabSpec) -> tuple[str, ...]:

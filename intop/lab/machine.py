@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Link, native_arch
+from intop.domain.cluster import Balancing, Link, native_arch
 from intop.errors import LabError
 from intop.lab import guest, image, machine_image, network, texts
 from intop.lab.commands import run
@@ -32,13 +32,21 @@ COPY_LIMIT_S = 300.0
 
 
 def prepared(
-    subnet: IPv4Network, backends: Sequence[str], link: Link | None, keys: Path, password: str
+    subnet: IPv4Network,
+    backends: Sequence[str],
+    link: Link | None,
+    keys: Path,
+    password: str,
+    balancing: Balancing = texts.USUAL,
 ) -> str:
     """What runs at a machine's first start, as root, before its network and servers do."""
     address = network.address(subnet, network.BALANCER)
     device, home = network.INTERFACE, f"/home/{USER}"
     shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(link))
-    site = texts.balancer_site([network.address(subnet, backend) for backend in backends])
+    site = texts.balancer_site(
+        [network.address(subnet, backend) for backend in backends], balancing
+    )
+    sysctls = "".join(f"{key} = {value}\n" for key, value in balancing.sysctls)
     parts = [
         "set -eu",
         "umask 077",
@@ -57,6 +65,7 @@ def prepared(
         ),
         guest.written("/etc/nginx/conf.d/balancer.conf", site),
         guest.written(machine_image.LINK_SCRIPT, f"set -e\n{shape}"),
+        *([guest.written("/etc/sysctl.d/50-lab.conf", sysctls)] if sysctls else []),
     ]
     return "\n".join(parts) + "\n"
 

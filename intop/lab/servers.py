@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from intop.domain.cluster import Balancing
 from intop.errors import LabError
 from intop.lab import app, content, network, texts
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
@@ -126,7 +127,13 @@ def make_keys(folders: Folders, subnet: IPv4Network, lab: str) -> None:
     write(folders.known_hosts, "".join(known))
 
 
-def prepare(lab: str, folders: Folders, subnet: IPv4Network, guests: Collection[str] = ()) -> None:
+def prepare(
+    lab: str,
+    folders: Folders,
+    subnet: IPv4Network,
+    guests: Collection[str] = (),
+    balancing: Balancing = texts.USUAL,
+) -> None:
     """Write keys, content and configurations. Workers may pass through, only root may list.
 
     A guest has all of its own inside it, and here only a folder.
@@ -155,7 +162,9 @@ def prepare(lab: str, folders: Folders, subnet: IPv4Network, guests: Collection[
         folder = folders.host(host)
         if host == BALANCER:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
-            text = texts.balancer_config(folder, user, backends, open_files=files)
+            text = texts.balancer_config(
+                folder, user, backends, open_files=files, balancing=balancing
+            )
         else:
             text = texts.backend_config(folder, user, folders.content, open_files=files)
         write(folder / "nginx.conf", text)
