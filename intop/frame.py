@@ -65,6 +65,7 @@ CONDITIONS = (
     Field("nginx_conf", "", "fingerprint of nginx -T on the load balancer, or unknown"),
     Field("generator", "", "the load generator: processor, number of CPUs, kernel"),
     Field("backends", "", "the same of the backends, with nginx"),
+    Field("congestion_control", "", "what the load balancer starts with; empty where unknown"),
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),

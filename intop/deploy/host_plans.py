@@ -238,7 +238,7 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
         # Measuring would start an nginx that does not run.
         nginx_conf=confs if is_known(confs) else None,
     )
-    conditions = conditions_of(task, seen.cluster, described, seen.tool)
+    conditions = conditions_of(task, seen.cluster, described, seen.tool, probe)
     found = differences(task, conditions, probe, before, name)
     if not found:
         return []

@@ -21,7 +21,7 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
-RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends")
+RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends", "congestion_control")
 """The conditions that trials of an earlier intop don't have."""
 
 UNKNOWN = "unknown"
@@ -37,8 +37,9 @@ class Conditions:
     `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
     fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
-    say in words what the other hosts are. What is in RECORDED_LATER may be None or empty: it was
-    not recorded.
+    say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
+    which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
+    empty: it was not recorded.
     """
 
     arch: str
@@ -62,6 +63,7 @@ class Conditions:
     nginx_conf: str = ""
     generator: str = ""
     backends: str = ""
+    congestion_control: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.

@@ -31,6 +31,7 @@ from intop.lab import (
     app,
     client_link,
     content,
+    defaults,
     guest,
     image,
     machine,
@@ -44,6 +45,7 @@ from intop.lab.commands import require_programs, require_root, wait_until
 
 STATE_FOLDER = Path("/run/intop/lab")
 PRIVILEGE_MARKER = STATE_FOLDER.parent / "made-run-sshd"
+ALLOWED_RECORD = STATE_FOLDER.parent / "allowed-cubic"
 LOCK_LIMIT_S = 60.0
 RECOVERY_LIMIT_S = 8.0
 """How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
@@ -192,6 +194,9 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     servers.make_privilege_folder(PRIVILEGE_MARKER)
     servers.prepare(spec.name, folders, subnet, guests, spec.balancing)
     network.build(spec.name, subnet, spec.link, guests)
+    problem = defaults.allow(ALLOWED_RECORD)
+    if problem := problem or defaults.set_on(spec.name, [h for h in ROLES if h not in guests]):
+        say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
     if not guests:
         network.start_with(spec.name, spec.balancing.sysctls)
     by = None
@@ -582,6 +587,7 @@ def _tidy() -> None:
     if _names():
         return
     servers.remove_privilege_folder(PRIVILEGE_MARKER, sshd_runs=processes.runs("sshd"))
+    defaults.disallow(ALLOWED_RECORD)
     for folder in (STATE_FOLDER, STATE_FOLDER.parent):
         try:
             folder.rmdir()

@@ -275,7 +275,7 @@ def cluster_testbed(
             readings |= _refused(task, rig.load_balancer, readings, keys)
             probe = Probe(facts=facts, readings=readings)
             described = with_nginx_started(rig, described)
-            conditions = conditions_of(task, rig.cluster, described, tool)
+            conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
             own = before if replica == 0 else said_by(before, name)
             check_same(task, conditions, probe, own, name)

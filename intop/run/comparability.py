@@ -19,6 +19,8 @@ from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import Task
 
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+
 REPLICAS_OWN = ("nginx_conf",)
 """What replicas needn't have in common: their nginx.conf names other servers."""
 
@@ -26,11 +28,15 @@ COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
 """What all trials that are mixed have in common."""
 
 
-def conditions_of(task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool) -> Conditions:
+def conditions_of(
+    task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool, probe: Probe
+) -> Conditions:
     """What trials on this cluster, with this load, are measured under.
 
     The facts must have the load balancer; what other hosts are is left empty where one is missing.
+    `probe` is what the load balancer has by itself.
     """
+    congestion_control = probe.readings.get(CONGESTION_CONTROL)
     workload, balancer = task.workload, facts.hosts[cluster.load_balancer.name]
     addresses = [host.hostname for host in cluster.hosts]
     return Conditions(
@@ -55,6 +61,7 @@ def conditions_of(task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadT
         nginx_conf="" if facts.nginx_conf is None else fingerprint(facts.nginx_conf, addresses),
         generator=_in_words(cluster.load_generators, facts),
         backends=_in_words(cluster.backends, facts, nginx=True),
+        congestion_control="" if congestion_control is None else congestion_control.value or "",
     )
 
 

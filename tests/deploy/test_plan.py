@@ -189,7 +189,9 @@ def measured(testbed: FakeTestbed) -> None:
         hosts={"lb": found.balancer.probe.facts, **found.others},
         nginx_conf=found.balancer.nginx_conf,
     )
-    conditions = conditions_of(testbed.task, found.cluster, described, found.tool)
+    conditions = conditions_of(
+        testbed.task, found.cluster, described, found.tool, found.balancer.probe
+    )
     store.write_plan(subject, "collect", [trial().planned])
     store.add(subject, replace(trial(conditions=conditions), replica="lb"))
 

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
+from benchmarks.namespaces import CLIENT, linked, socket_of
 from intop.domain.cluster import Direction, LabSpec, Link
 from intop.errors import LabDownError, LabError
 from intop.lab import client_link, network, servers
 from intop.lab import cluster as lab
-from namespaces import socket_of
 
 SUBNET = IPv4Network("198.18.9.0/24")
 NAME = f"t-k{os.getpid() % 10_000}"
@@ -81,11 +80,10 @@ def test_whether_there_is_netem_is_tried_and_leaves_nothing() -> None:
 
 @dataclass(frozen=True)
 class Ends:
-    """A link between two bare namespaces, with the load balancer's address at the bridge."""
+    """Two sockets with a link between them."""
 
     server: socket.socket
     client: socket.socket
-    folder: Path
 
     def sent_down(self, count: int, length: int) -> list[tuple[int, float]]:
         """Of so many packets the numbers that arrived, and when, in s since they were sent."""
@@ -103,33 +101,18 @@ class Ends:
 
 @contextmanager
 def ends(folder: Path, link: Link) -> Iterator[Ends]:
-    switch, client = (network.namespace(NAME, part) for part in (network.SWITCH, "lg"))
-    server = network.address(SUBNET, network.BALANCER)
-    try:
-        for name in (switch, client):
-            ran("ip", "netns", "add", name, check=True)
-        for words in ("link add br0 type bridge", f"address add {server}/24 dev br0",
-                      "link set br0 up"):  # fmt: skip
-            ran("ip", "-n", switch, *words.split(), check=True)
-        client_link.build(NAME, SUBNET, "lg", link, "process", folder)
-        with (
-            socket_of(switch, socket.SOCK_DGRAM) as here,
-            socket_of(client, socket.SOCK_DGRAM, 0.2) as there,
-        ):
-            there.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-            there.bind((client_link.address(SUBNET, "lg"), PORT))
-            here.connect((client_link.address(SUBNET, "lg"), PORT))
-            here.send(b"who is where")  # what waits for the answer to ARP goes out in any order
-            with suppress(TimeoutError):  # it may be lost
-                there.recv(2000)
-            yield Ends(here, there, folder)
-    finally:
-        if (pid := client_link.pid(NAME, "lg", folder)) is not None:
-            os.kill(pid, signal.SIGKILL)
-        while any(ran("ip", "netns", "pids", name).stdout.strip() for name in (switch, client)):
-            time.sleep(0.01)
-        for name in (switch, client):
-            ran("ip", "netns", "delete", name)
+    with (
+        linked(NAME, link, folder) as (server, client),
+        socket_of(server, socket.SOCK_DGRAM) as here,
+        socket_of(client, socket.SOCK_DGRAM, 0.2) as there,
+    ):
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        there.bind((CLIENT, PORT))
+        here.connect((CLIENT, PORT))
+        here.send(b"who is where")  # what waits for the answer to ARP goes out in any order
+        with suppress(TimeoutError):  # it may be lost
+            there.recv(2000)
+        yield Ends(here, there)
 
 
 def test_loss_is_by_the_seed_and_delay_is_kept(tmp_path: Path) -> None:

@@ -128,6 +128,15 @@ def test_the_load_generator_has_ports_for_a_minute(shaped: Cluster) -> None:
     assert ports == ["1024", "65535"]
 
 
+def test_every_host_starts_with_what_distributions_have(shaped: Cluster) -> None:
+    assert shaped.hosts
+    key = "net.ipv4.tcp_congestion_control"
+    for part in network.HOSTS:
+        assert inside(SPEC.name, part, "sysctl", "-n", key) == "cubic\n"
+    for choice in ("reno", "cubic"):  # another one may be tried, and put back
+        assert inside(SPEC.name, "lb", "sysctl", "-w", f"{key}={choice}")
+
+
 def test_a_restarted_nginx_has_a_new_backlog(shaped: Cluster) -> None:
     balancer = shaped.load_balancer
     ssh(balancer, f"sysctl -w net.core.somaxconn=777 && {shaped.nginx_restart}")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.namespaces import socket_of
 from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PAIRS
@@ -24,7 +25,6 @@ from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.lab import network
-from namespaces import socket_of
 from studies import wait_for
 
 PROJECT = Path(__file__).resolve().parents[2]

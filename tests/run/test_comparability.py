@@ -28,7 +28,7 @@ def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
     hosts: Mapping[str, Any] = {**SAME, **changes.pop("hosts", {})}
     known = {name: facts for name, facts in hosts.items() if facts is not None}
     facts = ClusterFacts(hosts=known, **changes)
-    return conditions_of(testbed.task, cluster(backends=BACKENDS), facts, TOOL)
+    return conditions_of(testbed.task, cluster(backends=BACKENDS), facts, TOOL, PROBE)
 
 
 # The load -----------------------------------------------------------------------------------------
@@ -37,19 +37,19 @@ def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
 def test_the_load_tool_and_its_threads_are_told(testbed: FakeTestbed) -> None:
     assert 1 < testbed.task.workload.threads
     facts, made = ClusterFacts(hosts=SAME), cluster()
-    found = conditions_of(testbed.task, made, facts, TOOL)
+    found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
     assert ("engine LuaJIT 2.1.0", 1) == (found.load_tool, found.threads)
     wrk2 = LoadTool(name="wrk2", version="4.0.0", path="wrk2")
-    found = conditions_of(testbed.task, made, facts, wrk2)
+    found = conditions_of(testbed.task, made, facts, wrk2, PROBE)
     assert ("wrk2 4.0.0", testbed.task.workload.threads) == (found.load_tool, found.threads)
 
 
 def test_traffic_is_told_where_it_is_not_the_usual_one(testbed: FakeTestbed) -> None:
     task = testbed.task
-    assert "" == conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL).traffic
+    assert "" == conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE).traffic
     workload = replace(task.workload, arrivals="poisson", clients=(Clients(think_ms=5),))
     found = conditions_of(
-        replace(task, workload=workload), cluster(), ClusterFacts(hosts=SAME), TOOL
+        replace(task, workload=workload), cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE
     )
     assert "poisson arrivals; think_ms=5" == found.traffic
 
@@ -58,8 +58,19 @@ def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
     more = HostAddress(name="lg2", role="load-generator", hostname="lg2")
     hosts = {**SAME, "lg2": replace(FACTS, cpus=2)}
     made = cluster(more_generators=(more,))
-    found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL).generator
+    found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
     assert "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0" == found
+
+
+def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> None:
+    """The same host gains by other keys with another one, so these are never mixed."""
+    assert "" == described(testbed).congestion_control
+    probe = probe_of({"net.ipv4.tcp_congestion_control": "cubic"})
+    facts = ClusterFacts(hosts=SAME)
+    found = conditions_of(testbed.task, cluster(), facts, TOOL, probe)
+    assert "cubic" == found.congestion_control
+    (line,) = replace(found, congestion_control="bbr").differences(found)
+    assert "congestion_control: bbr against cubic" == line
 
 
 # In words -----------------------------------------------------------------------------------------
