@@ -4,9 +4,11 @@ An arm is the base (the host's default, or a good configuration) with one key ch
 is the logarithm of base's P99 / arm's P99, so above 0 is better.
 
 scan    All arms in a few rounds. Keys that hardly ever matter (UNLIKELY) are changed together, in
-        groups of up to GROUP arms. An arm goes on if its mean is more than SUSPICION standard
-        errors from the base's (one of five inert arms does), or if it failed. The scatter is that
-        of the base's own trials, which are about a tenth of all.
+        groups of up to GROUP arms, GROUPINGS times by chance, so that two which cancel each other
+        in one group are hardly together again. An arm goes on if its mean is more than SUSPICION
+        standard errors from the base's (one of five inert arms does), a group with more than
+        GROUP_SUSPICION (one of twenty), and what failed. The scatter is that of the base's own
+        trials, which are about a tenth of all.
 split   The arms of the groups that went on, one by one, by the same rule.
 test    What went on, in fresh rounds with several trials of the base in each. Only these rounds
         count, so that nobody's luck in the scan is part of an effect, and m below is the number of
@@ -21,7 +23,7 @@ pairs   The strongest arms of PAIRED keys, gains first, two by two, and all gain
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import combinations
@@ -62,7 +64,10 @@ UNLIKELY = (
 """Keys that are not expected to act in any of our scenarios. They are tested all the same."""
 
 GROUP = 8
+GROUPINGS = 2
 SUSPICION = 1.28
+GROUP_SUSPICION = 2.0
+"""Of a group: each one that goes on costs as many arms as it has."""
 RATE = 0.05
 PAIRED = 4
 BASES_EVERY = 10
@@ -120,15 +125,30 @@ def grouped(
 ) -> tuple[Arms, dict[str, tuple[str, ...]]]:
     """The arms of a scan, and the members of those that are groups.
 
-    A group has at most one arm of a key, and meets all constraints that the base meets.
+    Each arm of an unlikely key is in GROUPINGS groups. A group has at most one arm of a key, and
+    meets all constraints that the base meets.
     """
     rng = random.Random(seed)
     arms: Arms = {n: c for n, c in singles.items() if not is_unlikely(key_of(n))}
     waiting = [n for n in singles if n not in arms]
-    rng.shuffle(waiting)
+    found: dict[str, tuple[str, ...]] = {}
+    for grouping in range(1, GROUPINGS + 1):
+        rng.shuffle(waiting)
+        for n, (members, together) in enumerate(_packed(space, base, singles, waiting), 1):
+            name = members[0] if len(members) == 1 else f"group {grouping}.{n}"
+            arms[name] = together
+            if len(members) > 1:
+                found[name] = tuple(members)
+    return arms, found
+
+
+def _packed(
+    space: Space, base: Configuration, singles: Mapping[str, Configuration], names: Sequence[str]
+) -> list[tuple[list[str], Configuration]]:
+    """The names in groups, in this order, each in the first group where it fits."""
     accepted = set(space.broken(base))
     groups: list[tuple[list[str], Configuration]] = []
-    for name in waiting:
+    for name in names:
         changed = _changes(singles[name], base)
         for n, (members, together) in enumerate(groups):
             joined = Configuration({**together.values, **changed})
@@ -138,13 +158,7 @@ def grouped(
                 break
         else:
             groups.append(([name], singles[name]))
-    found: dict[str, tuple[str, ...]] = {}
-    for n, (members, together) in enumerate(groups, 1):
-        name = members[0] if len(members) == 1 else f"group {n}"
-        arms[name] = together
-        if len(members) > 1:
-            found[name] = tuple(members)
-    return arms, found
+    return groups
 
 
 def _changes(configuration: Configuration, base: Configuration) -> dict[str, str]:
@@ -188,16 +202,23 @@ def scanned(p99: Rounds) -> list[Effect]:
     return found
 
 
-def goes_on(arms: Iterable[str], effects: Sequence[Effect]) -> list[str]:
+def goes_on(
+    arms: Iterable[str], effects: Sequence[Effect], groups: Collection[str] = ()
+) -> list[str]:
     """The arms that could still be something: the strongest first, before them those that failed.
 
-    An arm without any usable trial has no effect in `effects`.
+    An arm without any usable trial has no effect in `effects`. `groups` are arms of several keys.
     """
     by_arm = {e.arm: e for e in effects}
     failed = [a for a in arms if not is_base(a) and a not in by_arm]
-    suspicious = [e for e in effects if e.z is not None and abs(e.z) > SUSPICION]
+    suspicious = [e for e in effects if abs(e.z or 0) > limit(e.arm, groups)]
     suspicious.sort(key=lambda e: -abs(e.z or 0))
     return [*failed, *(e.arm for e in suspicious)]
+
+
+def limit(arm: str, groups: Collection[str]) -> float:
+    """How many standard errors from the base make an arm or group suspicious."""
+    return GROUP_SUSPICION if arm in groups else SUSPICION
 
 
 def _base_logs(p99: Rounds) -> dict[int, list[float]]:

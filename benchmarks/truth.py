@@ -38,6 +38,7 @@ from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.space import Column, Space
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Budget
 from intop.errors import IntopError
 from intop.hosts import ssh
 from intop.lab import cluster as lab
@@ -131,9 +132,9 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
     found = Found(singles=singles_of(space, cell.base), groups=groups)
     found.trials["scan"] = trials
     found.effects["scan"] = acting.scanned(p99_of(trials))
-    ahead = acting.goes_on(arms, found.effects["scan"])
+    ahead = acting.goes_on(arms, found.effects["scan"], groups)
 
-    members = [m for name in ahead for m in groups.get(name, ())]
+    members = dict.fromkeys(m for name in ahead for m in groups.get(name, ()))
     ahead = [name for name in ahead if name not in groups]
     if members:
         those = {name: found.singles[name] for name in members}
@@ -346,9 +347,24 @@ def cells(
                     study,
                     clusters={arch: replicas[:1]},
                     workloads={name: workload},
-                    budget=replace(study.budget, prune_factor=0.0),
+                    budget=budget_of(study.budget, is_look=bool(arguments.only)),
                 )
                 yield Cell(scenario=scenario, study=one, store=store)
+
+
+def budget_of(budget: Budget, *, is_look: bool) -> Budget:
+    """Without pruning, and for a look without doubts: it is no evidence, and neighbours may be."""
+    if not is_look:
+        return replace(budget, prune_factor=0.0)
+    return replace(
+        budget,
+        prune_factor=0.0,
+        retries=0,
+        max_foreign_cores=99.0,
+        max_steal_cores=99.0,
+        max_steal=1.0,
+        max_lag=1.0,
+    )
 
 
 def parsed() -> argparse.Namespace:

@@ -77,7 +77,7 @@ def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Ro
     row["z"] = f"{effect.z:.2f}"
     if effect.arm in found.dropped:
         return row | {"state": "not followed"}
-    is_on = abs(effect.z or 0) > acting.SUSPICION
+    is_on = abs(effect.z or 0) > acting.limit(effect.arm, found.groups)
     return row | {
         "state": ("split" if effect.arm in found.groups else "tested") if is_on else "dropped"
     }
