@@ -21,6 +21,8 @@ from intop.lab.machine_image import USER
 from intop.lab.qemu import Files
 
 NGINX_RESTART = "systemctl restart nginx"
+SYSCTLS = "/etc/sysctl.d/50-lab.conf"
+"""In the machine: what it starts with, at every boot."""
 PATIENCE = Patience(kvm_s=90.0, tcg_s=600.0)
 """Emulated it takes about a minute on a quiet machine."""
 SERVERS_LIMIT_S = 120.0
@@ -65,7 +67,7 @@ def prepared(
         ),
         guest.written("/etc/nginx/conf.d/balancer.conf", site),
         guest.written(machine_image.LINK_SCRIPT, f"set -e\n{shape}"),
-        *([guest.written("/etc/sysctl.d/50-lab.conf", sysctls)] if sysctls else []),
+        *([guest.written(SYSCTLS, sysctls), f"sysctl -q -p {SYSCTLS}"] if sysctls else []),
     ]
     return "\n".join(parts) + "\n"
 
