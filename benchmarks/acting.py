@@ -30,7 +30,7 @@ from itertools import combinations
 from statistics import fmean, variance
 
 from intop.domain.configuration import Configuration
-from intop.domain.space import Space
+from intop.domain.space import Column, Space
 from intop.domain.stats import bonferroni
 
 UNLIKELY = (
@@ -74,9 +74,11 @@ BASES_EVERY = 10
 """In the scan the base is measured once for so many arms."""
 TEST_BASES = 3
 """Trials of the base in each round of a test."""
-VECTOR_LEVELS = (0.0, 0.5, 1.0)
-NUMBER_LEVELS = (0.0, 1.0)
-"""Values of a number, as places in its range on its own scale; names take all their values."""
+ENDS = (0.0, 1.0)
+THREE = (0.0, 0.5, 1.0)
+"""Places in a number's range, on its own scale."""
+NEAR = 0.1
+"""So near to an end of the range the base is at it."""
 
 Arms = dict[str, Configuration]
 Rounds = Mapping[str, Mapping[int, Sequence[float]]]
@@ -118,6 +120,17 @@ def key_of(arm: str) -> str:
 def is_unlikely(key: str) -> bool:
     """Whether a key is scanned in groups."""
     return any(fnmatchcase(key, pattern) for pattern in UNLIKELY)
+
+
+def levels(column: Column, base: float) -> Sequence[float]:
+    """The places of a number's range at which it is measured, `base` being where the base is.
+
+    Its ends; the middle, too, where the base is at an end, and for the components of a vector. What
+    a name is measured at are all its values.
+    """
+    is_vector = len(column.parameter.components) > 1
+    is_at_end = base < NEAR or base > 1 - NEAR
+    return THREE if is_vector or (is_at_end and not is_unlikely(column.parameter.key)) else ENDS
 
 
 def grouped(

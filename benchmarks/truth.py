@@ -36,7 +36,7 @@ from benchmarks.datasets import alone
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.space import Column, Space
+from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.errors import IntopError
@@ -105,15 +105,10 @@ class Found:
 # -- parts ---------------------------------------------------------------------------------------
 
 
-def levels(column: Column) -> Sequence[float]:
-    """The places of a number's range at which it is measured."""
-    is_vector = len(column.parameter.components) > 1
-    return acting.VECTOR_LEVELS if is_vector else acting.NUMBER_LEVELS
-
-
 def singles_of(space: Space, base: Configuration) -> Arms:
     """The base with one key changed, without the base itself."""
-    found = dict(alone(space, base, levels))
+    start = dict(zip(space.columns, space.genes(space.values([base]))[0], strict=True))
+    found = dict(alone(space, base, lambda column: acting.levels(column, float(start[column]))))
     found.pop(next(iter(found)))
     return found
 

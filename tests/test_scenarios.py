@@ -47,4 +47,4 @@ def test_a_scenario_is_a_small_study_of_its_own(name: str) -> None:
 def test_scenarios_that_are_badly_set_say_so_in_their_lab() -> None:
     assert 0 == spec_of("upstreams").balancing.upstream_keepalive
     assert ("net.core.somaxconn", "128") in spec_of("bursts").balancing.sysctls
-    assert ("net.ipv4.tcp_rmem", "4096 32768 65536") in spec_of("uploads").balancing.sysctls
+    assert ("net.ipv4.tcp_rmem", "4096 16384 32768") in spec_of("uploads").balancing.sysctls

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from benchmarks import acting, truth_table
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter
-from intop.domain.space import Order, Space
+from intop.domain.space import Order, Space, parameter_columns
 
 SD = 0.07
 """Of log P99 over a link with delay and loss."""
@@ -92,6 +93,19 @@ def test_a_group_has_no_key_twice_and_breaks_no_constraint() -> None:
         assert {m for g in groups.values() for m in g} | arms.keys() >= singles.keys()
         assert all(not space.broken(c) for c in arms.values())
         assert all(len({acting.key_of(m) for m in g}) == len(g) for g in groups.values())
+
+
+def test_a_number_is_measured_at_its_ends_and_between_where_the_base_is_at_one() -> None:
+    def of(key: str, base: float, *names: str) -> tuple[float, ...]:
+        parts = tuple(Component(name=name, low=0, high=100) for name in names or ("",))
+        kind = "vector" if names else "integer"
+        made = replace(boolean(key), kind=kind, choices=(), components=parts)
+        return tuple(acting.levels(parameter_columns(made)[0], base))
+
+    assert (0, 1) == of("net.core.n", 0.5)
+    assert (0, 0.5, 1) == of("net.core.n", 0.95)
+    assert (0, 1) == of("net.ipv6.n", 0.95)
+    assert (0, 0.5, 1) == of("net.core.v", 0.5, "min", "max")
 
 
 def test_pairs_are_of_the_strongest_keys_gains_first() -> None:

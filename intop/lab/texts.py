@@ -90,7 +90,6 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
     """What makes an nginx the load balancer, within its block `http`."""
     kept = balancing.upstream_keepalive
     keepalive = f"        keepalive {kept};\n" if kept else ""
-    connection = '""' if kept else "close"
     servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
     return f"""\
     upstream backends {{
@@ -102,7 +101,7 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
         location / {{
             proxy_pass http://backends;
             proxy_http_version 1.1;
-            proxy_set_header Connection {connection};
+            proxy_set_header Connection "";
             proxy_set_header Host $host;
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
             proxy_buffer_size 16k;
