@@ -20,6 +20,7 @@ README.md, the summary of all tables there.
 import argparse
 import csv
 import math
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -298,8 +299,10 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 def main() -> int:
     arguments = parsed()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
     arguments.out.mkdir(parents=True, exist_ok=True)
     for scenario in arguments.scenario:
+        arguments.store.mkdir(parents=True, exist_ok=True)
         study = load_study(shipped("configs") / "scenarios" / f"{scenario}.toml")
         with opened(str(arguments.store / f"{scenario}.db")) as store:
             for cell in cells(scenario, study, store, arguments):
@@ -374,12 +377,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--from-good", action="store_true", help="from a good configuration")
     parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
-    parser.add_argument("--store", type=Path, default=Path("truth"), help="a folder (truth)")
+    parser.add_argument(
+        "--store", type=Path, default=Path("build/truth"), help="a folder (build/truth)"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/truth"), help="a folder")
     arguments = parser.parse_args()
     if bool(arguments.scenario) == arguments.summary:
         parser.error("name scenarios, or --summary")
-    arguments.store.mkdir(parents=True, exist_ok=True)
     return arguments
 
 
