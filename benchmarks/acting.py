@@ -253,15 +253,21 @@ def _scatter(base: Mapping[int, Sequence[float]]) -> float:
     return math.sqrt(sum(v * df for v, df in many) / sum(df for _, df in many))
 
 
+def _by_round(
+    base: Mapping[int, Sequence[float]], rounds: Mapping[int, Sequence[float]]
+) -> dict[int, float]:
+    """An arm's log ratio in each of the rounds that both have."""
+    return {
+        n: fmean(base[n]) - fmean(math.log(v) for v in values)
+        for n, values in rounds.items()
+        if n in base and values
+    }
+
+
 def _differences(
     base: Mapping[int, Sequence[float]], rounds: Mapping[int, Sequence[float]]
 ) -> list[float]:
-    """An arm's log ratio in each of the rounds that both have."""
-    return [
-        fmean(base[n]) - fmean(math.log(v) for v in values)
-        for n, values in rounds.items()
-        if n in base and values
-    ]
+    return list(_by_round(base, rounds).values())
 
 
 # -- test ----------------------------------------------------------------------------------------
@@ -287,12 +293,21 @@ def paired_up(p99: Rounds) -> tuple[list[Effect], float]:
     return found, level
 
 
-def interaction(p99: Rounds, pair: str, one: str, other: str) -> list[float]:
-    """By round: the pair's log ratio less those of its arms alone. Above 0: more than both."""
+def interactions(p99: Rounds) -> list[Effect]:
+    """By pair: what it does beyond the product of its arms alone; above 1 is better than that.
+
+    The intervals of all pairs hold together with 1 - RATE, by Bonferroni.
+    """
     base = _base_logs(p99)
-    logs = [dict(zip(p99[a], _differences(base, p99[a]), strict=False)) for a in (pair, one, other)]
-    common = [n for n in logs[0] if all(n in found for found in logs)]
-    return [logs[0][n] - logs[1][n] - logs[2][n] for n in common]
+    logs = {a: _by_round(base, rounds) for a, rounds in p99.items() if not is_base(a)}
+    beyond: dict[str, list[float]] = {}
+    for name, own in logs.items():
+        one, _, other = name.partition(TOGETHER)
+        if one in logs and other in logs:
+            common = [n for n in own if n in logs[one] and n in logs[other]]
+            beyond[name] = [own[n] - logs[one][n] - logs[other][n] for n in common]
+    level = bonferroni(1 - RATE, len(beyond))
+    return [_effect(a, d, _p_value(d), level) for a, d in beyond.items() if len(d) >= 2]
 
 
 def _level(ps: Sequence[float]) -> float:
@@ -345,6 +360,7 @@ def gains(effects: Sequence[Effect]) -> list[str]:
 
 
 ALL_GAINS = "all gains"
+TOGETHER = " & "
 
 
 def pairs(
@@ -361,7 +377,7 @@ def pairs(
     chosen = strongest(effects)
     arms: Arms = {name: singles[name] for name in chosen}
     for one, other in combinations(chosen, 2):
-        arms[f"{one} & {other}"] = _together(base, [singles[one], singles[other]])
+        arms[f"{one}{TOGETHER}{other}"] = _together(base, [singles[one], singles[other]])
     better = gains(effects)
     while len(better) > 1:
         together = _together(base, [singles[name] for name in better])

@@ -22,7 +22,6 @@ import csv
 import math
 import signal
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
@@ -32,8 +31,9 @@ from statistics import fmean, median, stdev
 
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
-from benchmarks.campaign import measured
+from benchmarks.campaign import Testbeds, measured
 from benchmarks.datasets import alone
+from benchmarks.truth_table import p99_of
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
@@ -67,6 +67,7 @@ class Cell:
     store: Store
     base: Configuration = DEFAULT
     words: str = ""
+    testbeds: Testbeds | None = None
 
     @property
     def name(self) -> str:
@@ -85,6 +86,7 @@ class Cell:
             progress=LineProgress(),
             archs=tuple(study.clusters),
             workloads=tuple(study.workloads.values()),
+            testbeds=self.testbeds,
         )
         (task,) = context.subjects()
         return task
@@ -183,15 +185,6 @@ def affordable(
     seconds = [t.seconds for part in trials.values() for t in part]
     left_s = 60 * minutes - sum(seconds)
     return max(1, int(left_s / (rounds * fmean(seconds))) - acting.TEST_BASES)
-
-
-def p99_of(trials: Iterable[Trial]) -> dict[str, dict[int, list[float]]]:
-    """P99 (ms) of the usable trials, by arm and in it by round."""
-    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for trial in trials:
-        if trial.usable and trial.planned.round is not None:
-            found[trial.planned.arm][trial.planned.round].append(trial.p99_ms)
-    return {arm: dict(rounds) for arm, rounds in found.items()}
 
 
 def good_configuration(cell: Cell) -> Configuration:

@@ -3,7 +3,8 @@
 import csv
 import gzip
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ def rows(cell: "Cell", found: "Found") -> list[Row]:
     start |= {"rounds": len(bases), "p99_ms": f"{math.exp(fmean(logs)):.2f}"}
     start |= {"sd_log_p99": f"{stdev(logs):.4f}" if len(logs) > 1 else ""}
     table = [start]
+    pairs = p99_of(found.trials["pairs"]) if "pairs" in found.trials else None
+    beyond = {e.arm: e for e in acting.interactions(pairs)} if pairs else {}
     for part, trials in found.trials.items():
         by_arm = {e.arm: e for e in found.effects[part]}
         arms = dict.fromkeys(t.planned.arm for t in trials)
@@ -49,8 +52,20 @@ def rows(cell: "Cell", found: "Found") -> list[Row]:
             own = [t for t in trials if t.planned.arm == arm]
             row = _row(cell, part, arm, own[0].configuration.to_json())
             row["level"] = found.levels.get(part, "")
-            table.append(row | _measured(by_arm.get(arm), own, found))
+            row |= _measured(by_arm.get(arm), own, found)
+            if part == "pairs" and (effect := beyond.get(arm)) is not None:
+                row["beyond"] = in_words(effect).rpartition(" ")[0]
+            table.append(row)
     return table
+
+
+def p99_of(trials: Iterable[Trial]) -> dict[str, dict[int, list[float]]]:
+    """P99 (ms) of the usable trials, by arm and in it by round."""
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trial in trials:
+        if trial.usable and trial.planned.round is not None:
+            found[trial.planned.arm][trial.planned.round].append(trial.p99_ms)
+    return {arm: dict(rounds) for arm, rounds in found.items()}
 
 
 def _row(cell: "Cell", part: str, arm: str, configuration: str) -> Row:
@@ -59,14 +74,27 @@ def _row(cell: "Cell", part: str, arm: str, configuration: str) -> Row:
     row |= {"base": cell.words or "default", "part": part, "arm": arm}
     row |= {"key": acting.key_of(arm) if arm.startswith("net.") and "&" not in arm else ""}
     row |= dict.fromkeys(
-        ("state", "rounds", "ratio", "low", "high", "level", "p", "z", "p99_ms", "sd_log_p99"), ""
+        (
+            "state",
+            "rounds",
+            "ratio",
+            "low",
+            "high",
+            "level",
+            "p",
+            "z",
+            "p99_ms",
+            "sd_log_p99",
+            "beyond",
+        ),
+        "",
     )
     return row | {"configuration": configuration}
 
 
 def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Row:
     if effect is None:
-        return {"state": "failed", "rounds": 0}
+        return {"state": own[-1].status, "rounds": 0}  # failed, or disturbed to the end
     row: Row = {"rounds": effect.rounds, "ratio": f"{effect.ratio:.4f}"}
     usable = [math.log(t.p99_ms) for t in own if t.usable]
     row["p99_ms"] = f"{math.exp(fmean(usable)):.2f}"
@@ -146,9 +174,11 @@ def _section(table: Sequence[Mapping[str, str]]) -> list[str]:
         lines += [f"For want of time {left} arms that went on were not tested.", ""]
     if not shown:
         return [*lines, "Nothing acts."]
-    lines += ["| part | arm | ratio |", "|---|---|---|"]
+    lines += ["| part | arm | ratio | beyond both alone |", "|---|---|---|---|"]
     shown.sort(key=lambda r: (r["part"] != "test", -float(r["ratio"] or 0)))
-    return lines + [f"| {r['part']} | `{r['arm']}` | {_interval(r)} |" for r in shown]
+    return lines + [
+        f"| {r['part']} | `{r['arm']}` | {_interval(r)} | {r['beyond']} |" for r in shown
+    ]
 
 
 def _interval(row: Mapping[str, str]) -> str:

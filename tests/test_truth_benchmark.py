@@ -1,17 +1,31 @@
 """The rules of benchmarks/truth.py on made-up data: what they find, and what they make up."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from benchmarks import acting, truth_table
+from benchmarks import acting, truth, truth_table
+from fakes import FakeTestbed, probe_of
+from intop.config.study import load_study
+from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter
+from intop.domain.probing import Probed
 from intop.domain.space import Order, Space, parameter_columns
+from intop.domain.trial import PlannedTrial
+from intop.resources import shipped
+from intop.run.available_space import probed_of
+from intop.run.context import Task
+from intop.store import Store, opened
+
+if TYPE_CHECKING:
+    from intop.run.testbed import Testbed
 
 SD = 0.07
 """Of log P99 over a link with delay and loss."""
@@ -247,22 +261,20 @@ def test_a_slow_round_is_nobodys_effect() -> None:
 
 def test_an_interaction_is_what_a_pair_does_beyond_both() -> None:
     truth = {"a": 0.3, "b": 0.2, "a & b": 0.4}
-    logs = acting.interaction(measured(truth, 5, 3, random.Random(5), sd=0.001), "a & b", "a", "b")
-    assert 5 == len(logs)
-    assert logs == pytest.approx([-0.1] * 5, abs=0.02)
+    (found,) = acting.interactions(measured(truth, 5, 3, random.Random(5), sd=0.001))
+    assert ("a & b", 5, -1) == (found.arm, found.rounds, found.acts)
+    assert found.ratio == pytest.approx(exp(-0.1), rel=0.02)
 
 
 # -- tables ----------------------------------------------------------------------------------------
 
 
 def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
-    from benchmarks.truth import write_rows
-
     common = {"scenario": "s", "arch": "x86", "workload": "slt", "base": "default", "p99_ms": "90"}
-    empty = dict.fromkeys(("ratio", "low", "high", "state", "key", "arm"), "")
+    empty = dict.fromkeys(("ratio", "low", "high", "state", "key", "arm", "beyond"), "")
     gain = {"key": "net.ipv4.tcp_sack", "arm": "net.ipv4.tcp_sack: 0", "state": "gain"}
     numbers = {"ratio": "1.5", "low": "1.4", "high": "1.6"}
-    write_rows(
+    truth.write_rows(
         tmp_path / "s-x86-slt.csv.gz",
         [
             {**common, **empty, "part": "base", "arm": "base"},
@@ -275,10 +287,90 @@ def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
         "| s x86 slt | default | 90 ms | `tcp_sack` | - | 1 of 1 tested | 1.50 (1.40 to 1.60)"
         in text
     )
-    assert "| test | `net.ipv4.tcp_sack: 0` | 1.50 (1.40 to 1.60) |" in text
+    assert "| test | `net.ipv4.tcp_sack: 0` | 1.50 (1.40 to 1.60) |  |" in text
     assert "1 arms that went on were not tested" in text
 
 
 def test_an_effect_in_words() -> None:
     assert "3.00 (2.97 to 3.03) gain" == truth_table.in_words(effect("net.a: 1", 3.0))
     assert "0.50" == truth_table.in_words(acting.Effect(arm="a", rounds=2, ratio=exp(log(0.5))))
+
+
+# -- a whole cell ----------------------------------------------------------------------------------
+
+OWN = {
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_autocorking": "1",
+    "net.ipv4.tcp_recovery": "1",
+    "net.ipv4.tcp_keepalive_time": "7200",
+    "net.ipv4.tcp_rfc1337": "0",
+    "net.ipv4.tcp_orphan_retries": "0",
+}
+ACTS = {"net.ipv4.tcp_sack": -0.5, "net.ipv4.tcp_slow_start_after_idle": 0.4}
+
+
+class Acting(FakeTestbed):
+    """A testbed on which some keys act, which dies after so many trials."""
+
+    @property
+    def probed(self) -> Probed:
+        return probed_of(self.task.context.study, PROBE)
+
+
+PROBE = probe_of(OWN)
+
+
+def cell_of(store: Store, *, dies_after: int | None = None) -> truth.Cell:
+    rng = random.Random(7)
+
+    def latency(planned: PlannedTrial) -> int:
+        changed = planned.configuration.values
+        effect = sum(ACTS.get(key, 0.0) for key in changed if changed[key] != OWN[key])
+        return round(1_000_000 * exp(rng.gauss(0, 0.01) - effect))
+
+    @contextmanager
+    def testbeds(task: Task) -> Iterator[tuple["Testbed", ...]]:
+        task.store.put(task.subject, PROBE)
+        ready = Acting(task, latency=latency, dies_after=dies_after)
+        yield (cast("Testbed", ready),)
+
+    whole = load_study(shipped("configs") / "scenarios" / "static-wan.toml")
+    study = replace(whole, clusters={"x86": (LabSpec(name="made-up"),)})
+    return truth.Cell(scenario="made-up", study=study, store=store, testbeds=testbeds)
+
+
+def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "made-up.db")) as store:
+        with pytest.raises(KeyboardInterrupt):
+            truth.measure_cell(cell_of(store, dies_after=5), 4, None)
+        found = truth.measure_cell(cell_of(store), 4, None)
+        again = truth.measure_cell(cell_of(store, dies_after=0), 4, None)
+        assert found.effects == again.effects  # all of it is stored
+
+        cell = cell_of(store)
+        good = truth.good_configuration(cell)
+        rows = truth_table.rows(cell, found)
+        truth.write_rows(tmp_path / f"{cell.name}.csv.gz", rows)
+        truth.write_trials(tmp_path / f"{cell.name}-trials.csv.gz", found)
+    assert {"net.ipv4.tcp_slow_start_after_idle": "0"} == good.values
+    states = {row["arm"]: row["state"] for row in rows if row["part"] == "test"}
+    assert "gain" == states["net.ipv4.tcp_slow_start_after_idle: 0"]
+    assert "worse" == states["net.ipv4.tcp_sack: 0"]
+    assert "nothing" not in {states.get(f"{key}: 0") for key in ACTS}
+    (pair,) = [row for row in rows if acting.TOGETHER in str(row["arm"])]
+    assert pair["beyond"]
+    text = truth_table.summary(tmp_path)
+    assert "| made-up x86 slt | default | " in text
+    assert " ms | `tcp_slow_start_after_idle` | `tcp_sack` | " in text
+
+
+def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "made-up.db")) as store:
+        # Trials of 12 s: the scan takes 2 rounds of some 12, the test of two arms 4 rounds of 5.
+        found = truth.measure_cell(cell_of(store), 4, 0.1)
+        rows = truth_table.rows(cell_of(store), found)
+    tested = [row["arm"] for row in rows if row["part"] == "test"]
+    assert ["net.ipv4.tcp_sack: 0"] == tested
+    left = [row["arm"] for row in rows if row["state"] == "not followed"]
+    assert "net.ipv4.tcp_slow_start_after_idle: 0" in left
