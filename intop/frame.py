@@ -115,6 +115,7 @@ METRICS = (
     Field("foreign_program", "", "the program that used most of it"),
     Field("load_cpu", "0 to 1", "used share of the load generator's threads", "number"),
     Field("lag_ms", "ms", "P99 of how late the load generator itself was", "number"),
+    Field("p99_ms", "ms", "P99 of the requests that this load generator sent", "number"),
     Field("clock_step_s", "s", "by how much its clock was set during the load", "number"),
     Field("cpus", "", "number of processors", "integer"),
     Field("max_cpu_steal", "0 to 1", "steal of the processor that had most of it", "number"),

@@ -14,6 +14,7 @@ from intop.domain.cluster import (
     Cluster,
     Direction,
     HostAddress,
+    LabClients,
     LabSpec,
     Link,
     native_arch,
@@ -391,6 +392,21 @@ def test_a_link_may_differ_by_direction(tmp_path: Path) -> None:
     assert found.link == Link(
         rate_mbit=75, limit_kb=200, delay_ms=30, jitter_ms=2, loss_percent=0.2, seed=3, up=up
     )
+
+
+def test_a_lab_may_have_classes_of_clients(tmp_path: Path) -> None:
+    tables = """link = { rate_mbit = 300 }
+clients = [
+    { name = "lan", share = 0.75 },
+    { name = "mobile", share = 0.25, link = { delay_ms = 40, loss_percent = 1 } },
+]"""
+    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", tables)).clusters["x86"]
+    assert isinstance(found, LabSpec)
+    mobile = LabClients(name="mobile", share=0.25, link=Link(delay_ms=40, loss_percent=1))
+    assert found.clients == (LabClients(name="lan", share=0.75), mobile)
+    (wrong,) = problems(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", tables[:-1]
+                                               .replace("0.75", "0.7") + "]"))  # fmt: skip
+    assert "clients: their shares must add up to 1" in wrong
 
 
 def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:

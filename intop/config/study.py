@@ -22,6 +22,7 @@ from intop.domain.cluster import (
     Cluster,
     Direction,
     HostAddress,
+    LabClients,
     LabKind,
     LabSpec,
     Link,
@@ -178,10 +179,17 @@ class _LinkModel(_DirectionModel):
         return link
 
 
+class _LabClientsModel(Model):
+    name: str
+    share: Share
+    link: _LinkModel | None = None
+
+
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
     link: _LinkModel | None = None
+    clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
     machines: tuple[str, ...] = ()
     upstream_keepalive: Annotated[int, Field(ge=0, le=10_000)] = 64
@@ -444,6 +452,10 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
             link=lab.link.link() if lab.link else None,
             machines=lab.machines,
             balancing=lab.balancing(),
+            clients=tuple(
+                LabClients(name=c.name, share=c.share, link=c.link.link() if c.link else None)
+                for c in lab.clients
+            ),
         )
     model = _ClusterModel.model_validate(table)
     first, *others = (g.address("load-generator") for g in model.generators())

@@ -1,5 +1,6 @@
 """Clusters: a load generator, the load balancer under test and its backends."""
 
+import math
 import platform
 import re
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ class HostAddress:
     `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
     `none`), and then root at port 22. `sudo` runs every command through sudo; `ask` says that it
-    wants a password.
+    wants a password. `share` is a load generator's of the load; None: as much as any other.
     """
 
     name: str
@@ -60,6 +61,7 @@ class HostAddress:
     state_dir: str = "/var/lib/intop"
     lease_s: float = 30.0
     config_root: str = "/"
+    share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +172,12 @@ class Cluster:
         return (self.load_generator, *self.more_generators)
 
     @property
+    def load_shares(self) -> tuple[float, ...]:
+        """Their shares of the load."""
+        even = 1 / len(self.load_generators)
+        return tuple(even if g.share is None else g.share for g in self.load_generators)
+
+    @property
     def hosts(self) -> tuple[HostAddress, ...]:
         """All hosts, the first load generator first and the load balancer second."""
         return (self.load_generator, self.load_balancer, *self.more_generators, *self.backends)
@@ -218,9 +226,43 @@ class Balancing:
                 raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
 
 
+MAX_CLIENTS = 9
+"""Classes of clients that a lab may have."""
+_CLASS_NAME = re.compile(r"[a-z][a-z0-9-]{0,14}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabClients:
+    """Clients that reach a lab's load balancer over a link of their own, None: over a bare one.
+
+    `share` is theirs of the load's rate and connections.
+    """
+
+    name: str
+    share: float
+    link: Link | None = None
+
+    def __post_init__(self) -> None:
+        if not _CLASS_NAME.fullmatch(self.name) or self.name in ("lb", "b1", "b2", "b3"):
+            raise ValueError(
+                f"clients {self.name!r}: a name has up to 15 of a-z, 0-9 and hyphen, a letter "
+                "first, and is none of lb, b1, b2, b3"
+            )
+        if not 0 < self.share <= 1:
+            raise ValueError(f"clients {self.name}: the share must be above 0, and at most 1")
+        if self.link is not None and not self.link.is_at_client:
+            raise ValueError(
+                f"clients {self.name}: a link with a rate alone is the load balancer's: give it a "
+                "delay_ms, a loss_percent or up"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabSpec:
-    """What an embedded lab shall be. `link` shapes what its load balancer sends; None: nothing.
+    """What an embedded lab shall be. `link` as in Link; None: no shaping.
+
+    With several classes of `clients` each is a load generator, and `link` can only be the load
+    balancer's.
 
     `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
     what its load balancer is: a network namespace as all its other hosts, a virtual machine of the
@@ -233,9 +275,28 @@ class LabSpec:
     link: Link | None = None
     machines: tuple[str, ...] = ()
     balancing: Balancing = Balancing()
+    clients: tuple[LabClients, ...] = ()
 
     def __post_init__(self) -> None:
         if problem := lab_name_problem(self.name):
             raise ValueError(problem)
+        if self.clients:
+            self._check_clients()
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
+
+    def _check_clients(self) -> None:
+        names = [clients.name for clients in self.clients]
+        if len(set(names)) < len(names) or len(names) > MAX_CLIENTS:
+            raise ValueError(f"clients: at most {MAX_CLIENTS}, each with a name of its own")
+        if abs(math.fsum(clients.share for clients in self.clients) - 1) > 1e-6:
+            raise ValueError("clients: their shares must add up to 1")
+        if self.link is not None and self.link.is_at_client:
+            raise ValueError("link: with clients, a delay or loss belongs to the links of theirs")
+
+    @property
+    def client_links(self) -> tuple[Link | None, ...]:
+        """The link of each load generator to the load balancer, None for a bare one."""
+        if self.clients:
+            return tuple(clients.link for clients in self.clients)
+        return (self.link if self.link is not None and self.link.is_at_client else None,)

@@ -127,8 +127,9 @@ class HostMetrics:
     `foreign_cpu` went to programs that have no part in the load, most of it to `foreign_program`;
     `load_cpu` is what the load tool used of what its threads could. `lag_ms` is the 99th percentile
     of how late the load tool was for its own slots, and `clock_step_s` by how much somebody set the
-    clock meanwhile. None is what is not known: of a backend whose application nobody named, of a
-    lab's guest, of another host than a load generator, of wrk2.
+    clock meanwhile; `p99_ms` is of the requests that this load generator sent. None is what is not
+    known: of a backend whose application nobody named, of a lab's guest, of another host than a
+    load generator, of wrk2.
 
     `cpus` is how many processors it has. `max_cpu_steal` and `max_cpu_softirq` are shares of the
     time of the one processor that had most of each. `softnet_drops` counts packets for which a
@@ -158,6 +159,7 @@ class HostMetrics:
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
     accepted: int | None = None
+    p99_ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

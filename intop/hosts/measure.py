@@ -67,6 +67,7 @@ def measure(
             load_cpu=_load_cpu(part, threads, before[name], after[name]),
             lag_ms=part.lag_ms,
             clock_step_s=part.clock_step_s,
+            p99_ms=part.histogram.percentile_ms(99) if part.requests else None,
         )
     return Measurement(merged(results), metrics)
 

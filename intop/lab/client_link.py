@@ -32,7 +32,7 @@ BURST_KB = 4
 """netem's bottleneck lets so much pass at once: the least that a packet fits in."""
 START_LIMIT_S = 10.0
 PRIORITY = -10
-"""Of our process: its lateness is delay that nobody asked for."""
+"""Niceness of our process, where it may not be real-time: its lateness is delay, too."""
 TUN_DEVICE = Path("/dev/net/tun")
 
 WATCHED = '"$@"; kill $(ip netns pids "$0")'
@@ -73,7 +73,7 @@ def has_netem() -> bool:
 
 def address(subnet: IPv4Network, host: str) -> str:
     """Where a load generator's requests come from."""
-    return str(subnet[100 + network.HOSTS[host]])
+    return str(subnet[100 + network.NUMBERS[host]])
 
 
 def port(host: str) -> str:
@@ -114,7 +114,7 @@ def wiring(lab: str, subnet: IPv4Network, host: str, by: Medium) -> list[tuple[s
                 f"link set {port(host)} gso_max_segs 1",
                 f"link add name {bridge} type bridge",
                 *(f"link set {end} master {bridge} up" for end in (up, down)),
-                f"link set {bridge} up",
+                f"link set {bridge} arp off up",  # it only hands on
                 *joined,
             ],
         ),

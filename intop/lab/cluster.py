@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
@@ -21,6 +21,7 @@ from intop.domain.cluster import (
     Cluster,
     Direction,
     HostAddress,
+    LabClients,
     LabSpec,
     Link,
     Role,
@@ -52,8 +53,6 @@ RECOVERY_LIMIT_S = 8.0
 machine may be starting again, and has that long."""
 
 MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
-CLIENT = "lg"
-"""The host whose link to the load balancer is a client's."""
 ROLES: dict[str, Role] = {
     "lg": "load-generator",
     "lb": "load-balancer",
@@ -98,14 +97,14 @@ class Removed:
 class Lab:
     """A lab with its addresses: what `lab.json` holds.
 
-    `emulation` says by what its guest is carried out, and is empty when it has none. `medium` is
-    what its client's link is made by, None when it has none.
+    `emulation` says by what its guest is carried out, and is empty when it has none. `media` are
+    what its clients' links are made by, None for a bare one.
     """
 
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
-    medium: client_link.Medium | None = None
+    media: tuple[client_link.Medium | None, ...] = (None,)
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -192,17 +191,18 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     subnet = network.choose_subnet(_taken_subnets())
     folders, guests, emulation = _folders(spec.name), _guests(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
-    servers.prepare(spec.name, folders, subnet, guests, spec.balancing)
-    network.build(spec.name, subnet, spec.link, guests)
+    count = len(spec.client_links)
+    servers.prepare(spec.name, folders, subnet, guests, count, spec.balancing)
+    network.build(spec.name, subnet, spec.link, guests, count)
     problem = defaults.allow(ALLOWED_RECORD)
-    if problem := problem or defaults.set_on(spec.name, [h for h in ROLES if h not in guests]):
+    inheriting = [host for host in folders.hosts if host not in guests]
+    if problem := problem or defaults.set_on(spec.name, inheriting):
         say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
     if not guests:
         network.start_with(spec.name, spec.balancing.sysctls)
-    by = None
-    if spec.link is not None and spec.link.is_at_client:
-        by = client_link.medium(spec.link)
-        client_link.build(spec.name, subnet, CLIENT, spec.link, by, folders.host(CLIENT))
+    media = tuple(None if link is None else client_link.medium(link) for link in spec.client_links)
+    for host, link, by in _client_links(spec, media):
+        client_link.build(spec.name, subnet, host, link, by, folders.host(host))
     servers.start_all(spec.name, folders, guests)
     limit_s = servers.LIMIT_S
     if made is not None and spec.kind == "machine":
@@ -224,7 +224,15 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
             spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
         )
     servers.wait_for_all(folders, subnet, limit_s=limit_s)
-    return Lab(spec, subnet, emulation, by)
+    return Lab(spec, subnet, emulation, media)
+
+
+def _client_links(
+    spec: LabSpec, media: Sequence[client_link.Medium | None]
+) -> list[tuple[str, Link, client_link.Medium]]:
+    """The load generators that have a link to the load balancer, with what it is made by."""
+    found = zip(network.clients(len(media)), spec.client_links, media, strict=True)
+    return [(host, link, by) for host, link, by in found if link is not None and by is not None]
 
 
 def cluster(name: str) -> Cluster:
@@ -295,8 +303,11 @@ def to_json(lab: Lab) -> str:
         "spec": asdict(lab.spec),
         "subnet": str(lab.subnet),
         "emulation": lab.emulation,
-        "medium": lab.medium,
-        "addresses": {host: network.address(lab.subnet, host) for host in network.HOSTS},
+        "media": lab.media,
+        "addresses": {
+            host: network.address(lab.subnet, host)
+            for host in network.hosts(len(lab.spec.client_links))
+        },
     }
     return json.dumps(state, indent=2) + "\n"
 
@@ -313,11 +324,15 @@ def from_json(text: str) -> Lab:
                 "link": link,
                 "machines": tuple(spec["machines"]),
                 "balancing": _balancing_from(spec["balancing"]),
+                "clients": tuple(
+                    LabClients(**{**one, "link": _link_from(one["link"])})
+                    for one in spec["clients"]
+                ),
             }
         ),
         IPv4Network(state["subnet"]),
         state["emulation"],
-        state["medium"],
+        tuple(state["media"]),
     )
 
 
@@ -421,7 +436,9 @@ def _taken_subnets() -> list[IPv4Network]:
 
 def _missing_namespaces(lab: Lab) -> list[str]:
     present = network.existing_namespaces(lab.spec.name)
-    return [n for n in network.namespaces(lab.spec.name, lab.guests) if n not in present]
+    count = len(lab.spec.client_links)
+    wanted = network.namespaces(lab.spec.name, lab.guests, count)
+    return [n for n in wanted if n not in present]
 
 
 def _broken(lab: Lab) -> list[str]:
@@ -438,12 +455,13 @@ def _broken(lab: Lab) -> list[str]:
 
 
 def _link_problem(lab: Lab) -> str | None:
-    """Why the client's link is no more; None while it works, or for a lab without one."""
-    if lab.medium is None:
-        return None
-    return client_link.problem(
-        lab.spec.name, CLIENT, lab.medium, _folders(lab.spec.name).host(CLIENT)
+    """Why a client's link is no more; None while all work."""
+    name, folders = lab.spec.name, _folders(lab.spec.name)
+    found = (
+        client_link.problem(name, host, by, folders.host(host))
+        for host, _, by in _client_links(lab.spec, lab.media)
     )
+    return next((problem for problem in found if problem), None)
 
 
 def _problems(lab: Lab) -> list[str]:
@@ -477,7 +495,8 @@ def _answers(lab: Lab) -> bool:
 
 def _described(spec: LabSpec) -> str:
     balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
-    told = f"{spec.link or 'an unshaped link'} as {spec.arch}{balancer}"
+    kinds = [f"{clients.share:.4g} {clients.link}" for clients in spec.clients]
+    told = f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
     return told if spec.balancing == Balancing() else f"{told}, {spec.balancing}"
 
 
@@ -497,11 +516,14 @@ def _cluster(lab: Lab) -> Cluster:
         "machine": machine.NGINX_RESTART,
     }[lab.spec.kind]
 
+    classes = dict(zip(network.clients(len(lab.media)), lab.spec.clients, strict=False))
+
     def host(part: str) -> HostAddress:
+        clients = classes.get(part)
         is_machine = lab.spec.kind == "machine" and part in lab.guests
         return HostAddress(
-            name=f"{lab.spec.name}-{part}",
-            role=ROLES[part],
+            name=f"{lab.spec.name}-{clients.name if clients else part}",
+            role=ROLES.get(part, "load-generator"),
             hostname=network.address(lab.subnet, part),
             user=machine_image.USER if is_machine else "root",
             sudo="ask" if is_machine else False,
@@ -511,11 +533,14 @@ def _cluster(lab: Lab) -> Cluster:
             state_dir=guest.STATE_FOLDER if part in lab.guests else str(folders.host_state(part)),
             lease_s=15.0,
             config_root="/" if part in lab.guests else str(folders.config_root(part)),
+            share=clients.share if clients else None,
         )
 
+    first, *others = network.clients(len(lab.media))
     return Cluster(
         arch=lab.spec.arch,
-        load_generator=host("lg"),
+        load_generator=host(first),
+        more_generators=tuple(host(other) for other in others),
         load_balancer=host(servers.BALANCER),
         backends=tuple(host(part) for part in servers.BACKENDS),
         url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
@@ -530,14 +555,25 @@ def _cluster(lab: Lab) -> Cluster:
 
 
 def _link_in_words(lab: Lab) -> str:
-    words = str(lab.spec.link or "unshaped")
-    return words if lab.medium is None else f"{words}; by {MEDIA[lab.medium]}"
+    """Of the load balancer, and of each class of clients with its share of the load."""
+
+    def one(link: Link | None, by: client_link.Medium | None) -> str:
+        return str(link or "unshaped") if by is None else f"{link}; by {MEDIA[by]}"
+
+    if not lab.spec.clients:
+        return one(lab.spec.link, *lab.media)
+    parts = [
+        f"{clients.name} ({clients.share:.4g} of the load): {one(clients.link, by)}"
+        for clients, by in zip(lab.spec.clients, lab.media, strict=True)
+    ]
+    balancer = [] if lab.spec.link is None else [f"load balancer: {lab.spec.link}"]
+    return " | ".join([*balancer, *parts])
 
 
 def _programs(lab: Lab) -> tuple[str, ...]:
     """What carries the load beside nginx: the hosts of a lab see all processes of the machine."""
     guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
-    link = [client_link.PROGRAM] if lab.medium == "process" else []
+    link = [client_link.PROGRAM] if "process" in lab.media else []
     return (app.PROGRAM, *guest_program, *link)
 
 

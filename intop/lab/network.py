@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
 
-from intop.domain.cluster import Link, lab_name_problem
+from intop.domain.cluster import MAX_CLIENTS, Link, lab_name_problem
 from intop.errors import LabError
 from intop.lab.commands import run
 
@@ -24,6 +24,9 @@ SESSIONS = Path("/run/intop-guard")
 """Where guard.sh lists the state folders of each network namespace."""
 HOSTS: Mapping[str, int] = {"lg": 10, "lb": 20, "b1": 31, "b2": 32, "b3": 33}
 """The hosts of a lab, and the last number of their addresses."""
+MORE_CLIENTS: Mapping[str, int] = {f"c{n}": 10 + n for n in range(2, MAX_CLIENTS + 1)}
+"""Load generators beside the first one."""
+NUMBERS: Mapping[str, int] = {**HOSTS, **MORE_CLIENTS}
 BALANCER = "lb"
 CONTROLLER = 1
 """The last number of the machine's own address in the lab's network."""
@@ -39,16 +42,26 @@ def namespace(lab: str, part: str) -> str:
     return f"intop-{lab}-{part}"
 
 
-def namespaces(lab: str, guests: Collection[str] = ()) -> tuple[str, ...]:
-    """All namespaces of a lab."""
-    return tuple(namespace(lab, part) for part in (SWITCH, *HOSTS) if part not in guests)
+def clients(count: int) -> tuple[str, ...]:
+    """So many load generators."""
+    return ("lg", *MORE_CLIENTS)[:count]
+
+
+def hosts(count: int = 1) -> tuple[str, ...]:
+    """The hosts of a lab with so many load generators."""
+    return (*HOSTS, *clients(count)[1:])
+
+
+def namespaces(lab: str, guests: Collection[str] = (), count: int = 1) -> tuple[str, ...]:
+    """All namespaces of a lab with so many load generators."""
+    return tuple(namespace(lab, part) for part in (SWITCH, *hosts(count)) if part not in guests)
 
 
 def lab_of_namespace(name: str) -> str | None:
     """The lab that a namespace belongs to; None for somebody else's namespace."""
     start, _, part = name.rpartition("-")
     lab = start.removeprefix("intop-")
-    if part in (SWITCH, *HOSTS) and start.startswith("intop-") and lab_name_problem(lab) is None:
+    if part in (SWITCH, *NUMBERS) and start.startswith("intop-") and lab_name_problem(lab) is None:
         return lab
     return None
 
@@ -60,7 +73,7 @@ def machine_link(lab: str) -> str:
 
 def address(subnet: IPv4Network, host: str) -> str:
     """A host's address in the lab's network."""
-    return str(subnet[HOSTS[host]])
+    return str(subnet[NUMBERS[host]])
 
 
 def choose_subnet(taken: Iterable[IPv4Network]) -> IPv4Network:
@@ -85,12 +98,12 @@ def machine_routes() -> list[IPv4Network]:
 
 
 def wiring(
-    lab: str, subnet: IPv4Network, guests: Collection[str] = ()
+    lab: str, subnet: IPv4Network, guests: Collection[str] = (), count: int = 1
 ) -> list[tuple[str | None, list[str]]]:
     """The `ip -batch` lines for each namespace, in order; None is the machine's own."""
     bits = subnet.prefixlen
     switch = ["link set lo up", "link add name br0 type bridge", "link set br0 up"]
-    for host in HOSTS:
+    for host in hosts(count):
         veth = f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}"
         switch.append(f"tuntap add dev {host} mode tap" if host in guests else veth)
         switch.append(f"link set {host} master br0 up")
@@ -104,7 +117,7 @@ def wiring(
         (None, machine),
         (namespace(lab, SWITCH), ["link set ctl master br0 up"]),
     ]
-    for host in (host for host in HOSTS if host not in guests):
+    for host in (host for host in hosts(count) if host not in guests):
         lines = [
             "link set lo up",
             f"address add {address(subnet, host)}/{bits} dev {INTERFACE}",
@@ -142,17 +155,24 @@ def inside(lab: str, part: str, *arguments: str) -> list[str]:
     return ["ip", "netns", "exec", namespace(lab, part), *arguments]
 
 
-def build(lab: str, subnet: IPv4Network, link: Link | None, guests: Collection[str] = ()) -> None:
+def build(
+    lab: str,
+    subnet: IPv4Network,
+    link: Link | None,
+    guests: Collection[str] = (),
+    count: int = 1,
+) -> None:
     """Make namespaces and links, shape what the load balancer sends unless it is a guest."""
-    for name in namespaces(lab, guests):
+    for name in namespaces(lab, guests, count):
         run(["ip", "netns", "add", name])
-    for inside_of, lines in wiring(lab, subnet, guests):
+    for inside_of, lines in wiring(lab, subnet, guests, count):
         where = [] if inside_of is None else ["-netns", inside_of]
         run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
     for program, *words in shaping(link) if BALANCER not in guests else []:
         run([program, "-netns", namespace(lab, BALANCER), *words])
     # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
-    run(inside(lab, "lg", "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
+    for host in clients(count):
+        run(inside(lab, host, "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
 
 
 def start_with(lab: str, sysctls: Iterable[tuple[str, str]]) -> None:
@@ -180,7 +200,7 @@ def all_namespaces() -> list[str]:
 
 def existing_namespaces(lab: str) -> list[str]:
     """The names of a lab's namespaces that exist on this machine."""
-    return [name for name in all_namespaces() if name in namespaces(lab)]
+    return [name for name in all_namespaces() if name in namespaces(lab, count=MAX_CLIENTS)]
 
 
 def has_machine_link(lab: str) -> bool:

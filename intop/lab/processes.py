@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from intop.domain.cluster import MAX_CLIENTS
 from intop.errors import LabError
 from intop.lab import network
 
@@ -84,7 +85,7 @@ def members(lab: str, state_dir: str) -> set[int]:
         and any(f"{state_dir}/" in argument for argument in arguments(pid))
     }
     inside = {pid for pid, found in where.items() if found in mine | nameless}
-    own_names = set(network.namespaces(lab))
+    own_names = set(network.namespaces(lab, count=MAX_CLIENTS))
     entering = {
         pid
         for pid in where.keys() - inside

@@ -61,6 +61,11 @@ class Folders:
         """The static files, which the backends share."""
         return self.root / "content"
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The lab's hosts: each has a folder."""
+        return tuple(host for host in network.NUMBERS if self.host(host).is_dir())
+
     def host(self, host: str) -> Path:
         """Configurations, logs and sockets of one host's servers."""
         return self.root / f"host-{host}"
@@ -111,10 +116,10 @@ def open_files_limit() -> int:
     return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
 
 
-def make_keys(folders: Folders, subnet: IPv4Network, lab: str) -> None:
+def make_keys(folders: Folders, subnet: IPv4Network, lab: str, hosts: Collection[str]) -> None:
     """One key for the client, one for each host, and the files that make them known."""
     make_folder(folders.keys, 0o700)
-    for name in ("client", *(f"host-{host}" for host in network.HOSTS)):
+    for name in ("client", *(f"host-{host}" for host in hosts)):
         key = ["-t", "ed25519", "-N", "", "-C", f"intop-{lab}-{name}", "-f", name]
         run(["ssh-keygen", "-q", *key[:-1], str(folders.keys / name)])
     write(folders.keys / "authorized_keys", (folders.keys / "client.pub").read_text())
@@ -122,7 +127,7 @@ def make_keys(folders: Folders, subnet: IPv4Network, lab: str) -> None:
         texts.known_hosts_line(
             network.address(subnet, host), (folders.keys / f"host-{host}.pub").read_text()
         )
-        for host in network.HOSTS
+        for host in hosts
     )
     write(folders.known_hosts, "".join(known))
 
@@ -132,14 +137,16 @@ def prepare(
     folders: Folders,
     subnet: IPv4Network,
     guests: Collection[str] = (),
+    count: int = 1,
     balancing: Balancing = texts.USUAL,
 ) -> None:
-    """Write keys, content and configurations. Workers may pass through, only root may list.
+    """Write keys, content and configurations of a lab with `count` load generators.
 
+    Workers may pass through, only root may list.
     A guest has all of its own inside it, and here only a folder.
     """
     make_folder(folders.root, 0o711)
-    make_keys(folders, subnet, lab)
+    make_keys(folders, subnet, lab, network.hosts(count))
     content.write_static_files(folders.content)
     try:
         use_pam = texts.password_is_locked(Path("/etc/shadow").read_text())
@@ -147,7 +154,7 @@ def prepare(
         use_pam = False
     user = " ".join(web_user())
     files = open_files_limit()
-    for host in network.HOSTS:
+    for host in network.hosts(count):
         folder = folders.host(host)
         make_folder(folder, 0o711)
         if host in guests:
@@ -188,7 +195,7 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
             folder=str(Path(__file__).resolve().parents[2]),
         )
     sshd = find_program("sshd") or "sshd"  # sshd starts itself again and wants its full path
-    for host in (host for host in network.HOSTS if host not in guests):
+    for host in (host for host in folders.hosts if host not in guests):
         folder = folders.host(host)
         options = ["-f", str(folder / "sshd.conf"), "-E", str(folder / "sshd.log")]
         start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
@@ -219,7 +226,7 @@ def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
         if said := _http_problem(network.address(subnet, host), content.static_paths()[0]):
             log = last_lines(folders.host(host) / "nginx.log")
             found.append(f"{host}: nginx {said}{log}")
-    for host in network.HOSTS:
+    for host in folders.hosts:
         if said := ssh_problem(network.address(subnet, host)):
             log = last_lines(folders.host(host) / "sshd.log")
             found.append(f"{host}: sshd {said}{log}")

@@ -1,11 +1,19 @@
 """What a lab's link and its hosts may be."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from intop.domain.cluster import Balancing, Direction, HostAddress, LabSpec, Link
+from intop.domain.cluster import (
+    Balancing,
+    Direction,
+    HostAddress,
+    LabClients,
+    LabSpec,
+    Link,
+)
 from samples import cluster
 
 
@@ -42,6 +50,34 @@ def test_what_has_delay_loss_or_two_directions_is_at_the_client() -> None:
 def test_a_link_that_makes_no_sense_is_refused(shape: dict[str, float], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Link(**shape)
+
+
+LAN = LabClients(name="lan", share=0.75)
+MOBILE = LabClients(name="mobile", share=0.25, link=Link(delay_ms=40))
+
+
+def test_each_class_of_clients_has_its_link() -> None:
+    assert (None,) == LabSpec(link=Link(rate_mbit=75)).client_links
+    assert (Link(delay_ms=1),) == LabSpec(link=Link(delay_ms=1)).client_links
+    both = LabSpec(link=Link(rate_mbit=75), clients=(LAN, MOBILE))
+    assert (None, Link(delay_ms=40)) == both.client_links
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: LabSpec(clients=(LAN,)), "add up to 1"),
+        (lambda: LabSpec(clients=(LAN, replace(MOBILE, name="lan"))), "a name of its own"),
+        (lambda: LabSpec(clients=(LAN, MOBILE), link=Link(delay_ms=1)), "links of theirs"),
+        (lambda: LabClients(name="lb", share=1), "none of lb"),
+        (lambda: LabClients(name="A", share=1), "a letter first"),
+        (lambda: LabClients(name="a", share=0), "above 0"),
+        (lambda: LabClients(name="a", share=1, link=Link(rate_mbit=1)), "a rate alone"),
+    ],
+)
+def test_classes_that_make_no_sense_are_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make()
 
 
 def test_labs_are_of_namespaces_unless_said_otherwise() -> None:

@@ -294,6 +294,9 @@ def test_each_generator_has_metrics_of_its_own_streams() -> None:
         found.metrics[name].load_cpu for name in ("lg", "lg2")
     ]
     assert 0.7 == found.result.lag_ms
+    # What each of them sent: their clients may be behind links of their own.
+    expected = captured("engine-slt.txt")[1].histogram.percentile_ms(99)
+    assert [expected, expected, None] == [found.metrics[n].p99_ms for n in ("lg", "lg2", "lb")]
     assert pytest.approx(2 * 0.1 + 2 * 0.7) == found.result.cpu_s
     assert {None} == {found.metrics[name].load_cpu for name in ("lb", "b1")}
 

@@ -99,6 +99,17 @@ def test_a_guest_hangs_at_a_tap_and_has_no_namespace() -> None:
     assert not any("198.18.7.20" in line for _, lines in steps for line in lines)
 
 
+def test_a_lab_has_a_host_for_each_class_of_clients() -> None:
+    assert network.hosts() == ("lg", "lb", "b1", "b2", "b3")
+    assert network.hosts(3) == (*network.hosts(), "c2", "c3")
+    names = network.namespaces("t", count=3)
+    assert {network.lab_of_namespace(name) for name in names} == {"t"}
+    steps = network.wiring("t", IPv4Network("198.18.7.0/24"), count=2)
+    assert ("intop-t-c2", "address add 198.18.7.12/24 dev eth0") in [
+        (where, line) for where, lines in steps for line in lines
+    ]
+
+
 def test_only_one_interface_is_on_the_machine() -> None:
     steps = network.wiring("t", IPv4Network("198.18.7.0/24"))
     machine = [line for where, lines in steps if where is None for line in lines]

@@ -29,23 +29,23 @@ def streams(
 ) -> tuple[Stream, ...]:
     """What each of the cluster's load generators sends.
 
-    Connections are shared out as evenly as whole numbers go, at least one to each stream. By the
-    name of a class of clients, `expected` names the file that says what its answers have to be.
+    Each generator has its share of rate and connections, at least one connection to each stream. By
+    the name of a class of clients, `expected` names the file that says what its answers have to be.
     """
-    generators = len(cluster.load_generators)
-    places = [(c, g) for c in range(len(workload.clients)) for g in range(generators)]
+    shares = cluster.load_shares
+    places = [(c, g) for c in range(len(workload.clients)) for g in range(len(shares))]
     found: list[Stream] = []
     for number, (which, generator) in enumerate(places):
         clients = workload.clients[which]
         connections = clients.connections or round(workload.connections * clients.share)
-        mine = (connections + generators - 1 - generator) // generators
+        mine = in_whole_numbers(connections, shares)[generator]
         found.append(
             (
                 generator,
                 Load(
                     script=workload.name,
                     url=cluster.url,
-                    rate_rps=workload.rate_rps * clients.share / generators,
+                    rate_rps=workload.rate_rps * clients.share * shares[generator],
                     connections=max(1, mine),
                     threads=workload.threads,
                     duration_s=workload.counted_s,
@@ -64,6 +64,20 @@ def streams(
             )
         )
     return tuple(found)
+
+
+def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
+    """A total shared out: what is left after rounding down goes to the largest remainders.
+
+    The shares add up to 1.
+    """
+    # Less than a ten-thousandth is the error of a share such as 1/3, and no remainder.
+    exact = [total * share for share in shares]
+    whole = [math.floor(value + 1e-4) for value in exact]
+    order = sorted(range(len(shares)), key=lambda n: round(whole[n] - exact[n], 4))
+    for number in order[: total - sum(whole)]:
+        whole[number] += 1
+    return whole
 
 
 def _prune_count(workload: Workload) -> int:

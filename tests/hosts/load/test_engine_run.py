@@ -378,17 +378,29 @@ def test_a_generator_that_was_paused_says_how_late_it_was(
 ) -> None:
     its_load = load(server, duration_s=2)
     process = started(its_load, directory)
-    while not server.asked:
-        time.sleep(0.01)
-    (generator,) = ran("pgrep", "-P", str(process.pid), check=True).stdout.split()
-    os.kill(int(generator), signal.SIGSTOP)
+    generator = at_work(process, server)
+    os.kill(generator, signal.SIGSTOP)
     time.sleep(0.5)
-    os.kill(int(generator), signal.SIGCONT)
+    os.kill(generator, signal.SIGCONT)
     result = finished(process, its_load)
     assert result.lag_ms is not None
     assert 300 < result.lag_ms < 1500
     # Its own lateness is in the latencies: nothing is hidden.
     assert 300 < result.histogram.percentile_ms(99)
+
+
+def at_work(process: subprocess.Popen[str], server: CrookedServer) -> int:
+    """The engine's own process, once it has sent something."""
+    while not server.asked:
+        time.sleep(0.01)
+    return int(ran("pgrep", "-P", str(process.pid), check=True).stdout)
+
+
+def test_it_comes_before_all_that_is_not_real_time(server: CrookedServer, directory: Path) -> None:
+    its_load = load(server)
+    process = started(its_load, directory)
+    assert os.SCHED_FIFO == os.sched_getscheduler(at_work(process, server))
+    finished(process, its_load)
 
 
 def test_without_a_pause_it_is_hardly_late(server: CrookedServer, directory: Path) -> None:

@@ -99,6 +99,16 @@ def test_connections_are_shared_out_as_evenly_as_whole_numbers_go(
     assert expected == [one.connections for one in found]
 
 
+def test_generators_may_have_shares_of_their_own() -> None:
+    """As those of a lab's classes of clients."""
+    two = with_generators(2)
+    first, second = (replace(two.load_generators[n], share=(0.9, 0.1)[n]) for n in (0, 1))
+    uneven = replace(two, load_generator=first, more_generators=(second,))
+    found = [load for _, load in streams(TWO_CLASSES, uneven)]
+    assert [675, 75, 225, 25] == [pytest.approx(one.rate_rps) for one in found]
+    assert [43, 5, 14, 2] == [one.connections for one in found]
+
+
 @pytest.mark.parametrize(
     ("own", "generators", "expected"),
     [
