@@ -280,9 +280,10 @@ def write_trials(path: Path, found: Found) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """A table with the columns of its first row. Equal tables are equal files."""
+    """A table with all columns that any row has. Equal tables are equal files."""
+    columns = dict.fromkeys(name for row in rows for name in row)
     with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
-        table = csv.DictWriter(file, list(rows[0]))
+        table = csv.DictWriter(file, list(columns))
         table.writeheader()
         table.writerows(rows)
 

@@ -291,6 +291,12 @@ def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
     assert "1 arms that went on were not tested" in text
 
 
+def test_a_table_has_the_columns_of_all_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    truth.write_rows(path, [{"a": 1}, {"a": 2, "b": 3}])
+    assert [{"a": "1", "b": ""}, {"a": "2", "b": "3"}] == truth_table.read(path)
+
+
 def test_an_effect_in_words() -> None:
     assert "3.00 (2.97 to 3.03) gain" == truth_table.in_words(effect("net.a: 1", 3.0))
     assert "0.50" == truth_table.in_words(acting.Effect(arm="a", rounds=2, ratio=exp(log(0.5))))
