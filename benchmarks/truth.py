@@ -217,6 +217,7 @@ def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
     print(described(cell, [t for t in trials if acting.is_base(t.planned.arm)]))
     effects, level = acting.tested(p99_of(trials))
     by_arm = {e.arm: e for e in effects}
+    distances = {e.arm: e.z or 0.0 for e in acting.scanned(p99_of(trials))}
     print(f"intervals: {100 * level:.1f} %")
     for arm in arms:
         own = [t for t in trials if t.planned.arm == arm and t.usable]
@@ -229,7 +230,7 @@ def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
                 *(fmean(t.percentile_ms(q) for t in own) for q in (50, 90, 99))
             )
         )
-        print(f"  {told:26s} {arm}{others}")
+        print(f"  {told:32s} z {distances.get(arm, 0.0):+5.1f}  {arm}{others}")
 
 
 def described(cell: Cell, bases: Sequence[Trial]) -> str:
