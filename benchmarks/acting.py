@@ -34,6 +34,9 @@ from intop.domain.space import Column, Space
 from intop.domain.stats import bonferroni
 
 UNLIKELY = (
+    "fs.*",
+    "kernel.*",
+    "vm.*",
     "net.ipv6.*",
     "net.netfilter.*",
     "net.core.txrehash",
