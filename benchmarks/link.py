@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -48,6 +48,8 @@ RATE_MBIT, GUEST_RATE_MBIT = 50, 10
 RTTS_MS = (20, 80)
 LOSSES = (0.0, 1.0)
 CONTROLS = ("cubic", "bbr")
+Cell = tuple[int, float, str]
+"""A round trip in ms, a loss in %, and a congestion control."""
 
 SENDER = r"""
 -- Send as much as is taken to whoever connects, for some seconds, by one congestion control.
@@ -104,16 +106,23 @@ def main() -> None:
     parser.add_argument("--only-guest", action="store_true", help="nothing else")
     parser.add_argument("--seconds", type=float, default=8.0, help="of a transfer (default: 8)")
     parser.add_argument("--repeats", type=int, default=3, help="of a transfer (default: 3)")
+    parser.add_argument(
+        "--cell", nargs=3, metavar=("MS", "PERCENT", "CONTROL"), help="of transfers this one only"
+    )
     arguments = parser.parse_args()
+    cells: list[Cell] = list(itertools.product(RTTS_MS, LOSSES, CONTROLS))
+    if arguments.cell:
+        rtt, loss, control = arguments.cell
+        cells = [(int(rtt), float(loss), control)]
     table = Table()
     if not arguments.only_guest:
         with tempfile.TemporaryDirectory() as folder:
             delays(table, Path(folder))
             losses(table, Path(folder))
             rates(table, Path(folder), arguments.seconds)
-            transfers(table, Path(folder), arguments.seconds, arguments.repeats)
+            transfers(table, Path(folder), cells, arguments.seconds, arguments.repeats)
     if arguments.guest or arguments.only_guest:
-        beside_netem(table, arguments.seconds, arguments.repeats)
+        beside_netem(table, cells, arguments.seconds, arguments.repeats)
     sys.exit(1 if table.missed else 0)
 
 
@@ -211,10 +220,12 @@ def cpu_s(pid: int | None) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def transfers(table: Table, folder: Path, seconds: float, repeats: int) -> None:
+def transfers(
+    table: Table, folder: Path, cells: Sequence[Cell], seconds: float, repeats: int
+) -> None:
     """What congestion controls make of links."""
     table.head("round trip (ms)", "loss (%)", "control", f"Mbit/s of {RATE_MBIT}, this kernel", "")
-    for rtt, loss, control in itertools.product(RTTS_MS, LOSSES, CONTROLS):
+    for rtt, loss, control in cells:
         found = []
         for seed in range(1, repeats + 1):
             link = one_sided(RATE_MBIT, rtt, loss, seed)
@@ -271,7 +282,7 @@ def in_words(found: list[float]) -> str:
 # -- beside netem --------------------------------------------------------------------------------
 
 
-def beside_netem(table: Table, seconds: float, repeats: int) -> None:
+def beside_netem(table: Table, cells: Sequence[Cell], seconds: float, repeats: int) -> None:
     """The same sender, a guest with Debian's kernel, behind our link and behind its own netem."""
     spec = LabSpec(name=NAME, arch=native_arch(), kind="vm")
     ours_of = f"our link (Mbit/s of {GUEST_RATE_MBIT})"
@@ -285,7 +296,7 @@ def beside_netem(table: Table, seconds: float, repeats: int) -> None:
             # netem loses what TCP hands down at once. That is a packet then, and so it is for both:
             # an emulated guest that paces single packets sends fewer of them.
             output(guest, "ip link set dev eth0 gso_max_segs 1")
-            for rtt, loss, control in itertools.product(RTTS_MS, LOSSES, CONTROLS):
+            for rtt, loss, control in cells:
                 ours, theirs = [], []
                 for seed in range(1, repeats + 1):
                     link = one_sided(GUEST_RATE_MBIT, rtt, loss, seed)
