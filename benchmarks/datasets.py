@@ -23,7 +23,7 @@ parameters were chosen for collect; dlt's has 240 configurations. What models ma
 import argparse
 import csv
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from gzip import GzipFile
 from io import TextIOWrapper
@@ -39,7 +39,7 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
-from intop.domain.space import Space
+from intop.domain.space import Column, Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts import ssh
 from intop.lab import cluster as lab
@@ -194,14 +194,21 @@ def changed(task: Task, stage: str, base: Configuration, rounds: int) -> list[Tr
     return measured(task, stage, plan, ends_by_failures=False)
 
 
-def alone(space: Space, base: Configuration) -> Arms:
-    """The base, and it with one number or name changed; by `COLUMN: VALUE`."""
+def alone(
+    space: Space,
+    base: Configuration,
+    levels: Callable[[Column], Sequence[float]] = lambda _: LEVELS,
+) -> Arms:
+    """The base, and it with one number or name changed; by `COLUMN: VALUE`.
+
+    `levels` says at which places of its range a number is measured.
+    """
     arms = {HOST if base.is_default else BASE: base}
     genes = space.genes(space.values([base]))
     (unchanged,) = space.configurations(space.decode(genes))
     for index, column in enumerate(space.columns):
         count = len(column.parameter.choices)
-        places = LEVELS if column.component else [(n + 0.5) / count for n in range(count)]
+        places = levels(column) if column.component else [(n + 0.5) / count for n in range(count)]
         moved = np.repeat(genes, len(places), axis=0)
         moved[:, index] = places
         for whole in space.configurations(space.decode(moved)):

@@ -10,6 +10,7 @@ from intop.config.location import default_path
 from intop.config.study import Study, host_address, load_study
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
+    Balancing,
     Cluster,
     Direction,
     HostAddress,
@@ -361,6 +362,25 @@ def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     text = GOOD.replace("link = { rate_mbit = 300 }", shaped)
     expected = LabSpec(name="one", kind="vm", link=Link(delay_ms=10, loss_percent=0.5))
     assert (expected,) == study(tmp_path, text).clusters["x86"]
+
+
+def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
+    keys = '{ "net.core.somaxconn" = 128, "net.ipv4.tcp_rmem" = "4096 8192 65536" }'
+    text = f"link = {{ rate_mbit = 300 }}\nupstream_keepalive = 0\nbacklog = 511\nsysctls = {keys}"
+    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", text)).clusters["x86"]
+    assert isinstance(found, LabSpec)
+    assert found.balancing == Balancing(
+        upstream_keepalive=0,
+        backlog=511,
+        sysctls=(("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536")),
+    )
+    (told,) = problems(
+        tmp_path,
+        GOOD.replace(
+            "{ rate_mbit = 300 }", '{ rate_mbit = 300 }\nsysctls = { "vm.swappiness" = 1 }'
+        ),
+    )
+    assert "sysctls: only keys of net. can be a lab's own, got 'vm.swappiness'" in told
 
 
 def test_a_link_may_differ_by_direction(tmp_path: Path) -> None:

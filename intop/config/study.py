@@ -18,6 +18,7 @@ from intop.config.workload import UrlPath, WorkloadModel
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
+    Balancing,
     Cluster,
     Direction,
     HostAddress,
@@ -191,6 +192,17 @@ class _LabModel(Model):
     clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
     machines: tuple[str, ...] = ()
+    upstream_keepalive: Annotated[int, Field(ge=0, le=10_000)] = 64
+    backlog: Annotated[int, Field(ge=1, le=65535)] = 65535
+    sysctls: dict[str, int | str] = Field(default_factory=dict)
+
+    def balancing(self) -> Balancing:
+        """Raises ValueError for sysctls that are not a lab's own."""
+        return Balancing(
+            upstream_keepalive=self.upstream_keepalive,
+            backlog=self.backlog,
+            sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
+        )
 
 
 class _ClusterModel(Model):
@@ -439,6 +451,7 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
             kind=lab.kind,
             link=lab.link.link() if lab.link else None,
             machines=lab.machines,
+            balancing=lab.balancing(),
             clients=tuple(
                 LabClients(name=c.name, share=c.share, link=c.link.link() if c.link else None)
                 for c in lab.clients

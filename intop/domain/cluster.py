@@ -196,6 +196,36 @@ def lab_name_problem(name: str) -> str | None:
     )
 
 
+_NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
+_SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balancing:
+    """How a lab's load balancer is set up, where that is not as usual.
+
+    nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
+    a new one. `backlog` is that of its listening socket. `sysctls` are values that its host starts
+    with: a rollback gives them back, as any host's own. They are of the network, since the rest
+    of a namespace is the machine's.
+    """
+
+    upstream_keepalive: int = 64
+    backlog: int = 65535
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.upstream_keepalive < 0:
+            raise ValueError("upstream_keepalive must not be negative")
+        if not 1 <= self.backlog <= 65535:
+            raise ValueError(f"backlog must be 1 to 65535, got {self.backlog}")
+        for key, value in self.sysctls:
+            if not _NAMESPACED_KEY.fullmatch(key):
+                raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
+            if not _SYSCTL_VALUE.fullmatch(value):
+                raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
+
+
 MAX_CLIENTS = 9
 """Classes of clients that a lab may have."""
 _CLASS_NAME = re.compile(r"[a-z][a-z0-9-]{0,14}")
@@ -244,6 +274,7 @@ class LabSpec:
     kind: LabKind = "namespaces"
     link: Link | None = None
     machines: tuple[str, ...] = ()
+    balancing: Balancing = Balancing()
     clients: tuple[LabClients, ...] = ()
 
     def __post_init__(self) -> None:

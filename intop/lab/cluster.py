@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intop.domain.cluster import (
+    Balancing,
     Cluster,
     Direction,
     HostAddress,
@@ -191,12 +192,14 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     folders, guests, emulation = _folders(spec.name), _guests(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
     count = len(spec.client_links)
-    servers.prepare(spec.name, folders, subnet, guests, count)
+    servers.prepare(spec.name, folders, subnet, guests, count, spec.balancing)
     network.build(spec.name, subnet, spec.link, guests, count)
     problem = defaults.allow(ALLOWED_RECORD)
     inheriting = [host for host in folders.hosts if host not in guests]
     if problem := problem or defaults.set_on(spec.name, inheriting):
         say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
+    if not guests:
+        network.start_with(spec.name, spec.balancing.sysctls)
     media = tuple(None if link is None else client_link.medium(link) for link in spec.client_links)
     for host, link, by in _client_links(spec, media):
         client_link.build(spec.name, subnet, host, link, by, folders.host(host))
@@ -205,14 +208,16 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
     if made is not None and spec.kind == "machine":
         password = machine.new_password()
         servers.write(folders.sudo_password, f"{password}\n")
-        script = machine.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, password)
+        script = machine.prepared(
+            subnet, servers.BACKENDS, spec.link, folders.keys, password, spec.balancing
+        )
         servers.write(_guest_files(spec.name).script, script)
         mine = machine.own(made, spec.name)
         emulation = _launch_machine(spec.name, spec.arch, subnet, mine, say)
         limit_s = machine.SERVERS_LIMIT_S
     elif made is not None:
         files = _guest_files(spec.name)
-        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys)
+        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, spec.balancing)
         servers.write(files.script, told)
         address = network.address(subnet, servers.BALANCER)
         emulation = guest.launch(
@@ -318,6 +323,7 @@ def from_json(text: str) -> Lab:
                 **spec,
                 "link": link,
                 "machines": tuple(spec["machines"]),
+                "balancing": _balancing_from(spec["balancing"]),
                 "clients": tuple(
                     LabClients(**{**one, "link": _link_from(one["link"])})
                     for one in spec["clients"]
@@ -328,6 +334,10 @@ def from_json(text: str) -> Lab:
         state["emulation"],
         tuple(state["media"]),
     )
+
+
+def _balancing_from(state: dict[str, Any]) -> Balancing:
+    return Balancing(**{**state, "sysctls": tuple((k, v) for k, v in state["sysctls"])})
 
 
 def _link_from(state: dict[str, Any] | None) -> Link | None:
@@ -486,7 +496,8 @@ def _answers(lab: Lab) -> bool:
 def _described(spec: LabSpec) -> str:
     balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
     kinds = [f"{clients.share:.4g} {clients.link}" for clients in spec.clients]
-    return f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
+    told = f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
+    return told if spec.balancing == Balancing() else f"{told}, {spec.balancing}"
 
 
 def _guests(spec: LabSpec) -> tuple[str, ...]:

@@ -38,6 +38,11 @@ LARGE_KB: Mapping[str, float] = {
     "download/part-2.jpg": 1024,
     "download/part-3.jpg": 1024,
     "download/part-4.jpg": 1024,
+    "download/photo-1.jpg": 256,
+    "download/photo-2.jpg": 256,
+    "download/photo-3.jpg": 384,
+    "download/photo-4.jpg": 512,
+    "download/film.jpg": 4096,
 }
 """Large responses, for a workload that names them in its `paths`; no part of the usual mix."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Link
+from intop.domain.cluster import Balancing, Link
 from intop.errors import LabError
 from intop.lab import kvm, network, processes, qemu, recipe, texts
 from intop.lab.commands import last_lines, require_programs, start
@@ -45,7 +45,13 @@ PATIENCE = Patience(kvm_s=20.0, tcg_s=180.0)
 # -- texts ---------------------------------------------------------------------------------------
 
 
-def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str]) -> str:
+def script(
+    address: str,
+    prefix: int,
+    link: Link | None,
+    files: Mapping[str, str],
+    sysctls: Sequence[tuple[str, str]] = (),
+) -> str:
     """What the guest's first process runs: write the files, set up the link, start the servers."""
     parts = ["set -e", "umask 077", f"cd {FOLDER}", "mkdir -p keys home"]
     parts += [written(name, text) for name, text in files.items()]
@@ -58,6 +64,7 @@ def script(address: str, prefix: int, link: Link | None, files: Mapping[str, str
         f"ip link set {device} up",
     ]
     parts += [" ".join(command) for command in network.shaping(link)]
+    parts += [f"echo '{value}' > /proc/sys/{key.replace('.', '/')}" for key, value in sysctls]
     parts += [
         f"/usr/sbin/sshd -f {FOLDER}/sshd.conf -E {FOLDER}/sshd.log",
         f"sh {RESTART_SCRIPT}",
@@ -74,11 +81,17 @@ def written(name: str, text: str) -> str:
 
 
 def lab_files(
-    address: str, backends: Sequence[str], host_key: str, authorized: str
+    address: str,
+    backends: Sequence[str],
+    host_key: str,
+    authorized: str,
+    balancing: Balancing = texts.USUAL,
 ) -> dict[str, str]:
     """What a lab gives its guest, by path below the guest's folder."""
     sshd = texts.sshd_config(address, FOLDER, FOLDER / "keys", network.BALANCER, use_pam=False)
-    nginx = texts.balancer_config(FOLDER, "www-data www-data", backends, open_files=OPEN_FILES)
+    nginx = texts.balancer_config(
+        FOLDER, "www-data www-data", backends, open_files=OPEN_FILES, balancing=balancing
+    )
     return {
         f"keys/host-{network.BALANCER}": host_key,
         "keys/authorized_keys": authorized,
@@ -88,7 +101,13 @@ def lab_files(
     }
 
 
-def prepared(subnet: IPv4Network, backends: Sequence[str], link: Link | None, keys: Path) -> str:
+def prepared(
+    subnet: IPv4Network,
+    backends: Sequence[str],
+    link: Link | None,
+    keys: Path,
+    balancing: Balancing = texts.USUAL,
+) -> str:
     """The script for a lab's guest, from the keys that were made for it."""
     address = network.address(subnet, network.BALANCER)
     given = lab_files(
@@ -96,8 +115,9 @@ def prepared(subnet: IPv4Network, backends: Sequence[str], link: Link | None, ke
         [network.address(subnet, backend) for backend in backends],
         (keys / f"host-{network.BALANCER}").read_text(),
         (keys / "authorized_keys").read_text(),
+        balancing,
     )
-    return script(address, subnet.prefixlen, link, given)
+    return script(address, subnet.prefixlen, link, given, balancing.sysctls)
 
 
 # -- a guest at work -----------------------------------------------------------------------------

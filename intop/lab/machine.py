@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Link, native_arch
+from intop.domain.cluster import Balancing, Link, native_arch
 from intop.errors import LabError
 from intop.lab import guest, image, machine_image, network, texts
 from intop.lab.commands import run
@@ -21,6 +21,8 @@ from intop.lab.machine_image import USER
 from intop.lab.qemu import Files
 
 NGINX_RESTART = "systemctl restart nginx"
+SYSCTLS = "/etc/sysctl.d/50-lab.conf"
+"""In the machine: what it starts with, at every boot."""
 PATIENCE = Patience(kvm_s=90.0, tcg_s=600.0)
 """Emulated it takes about a minute on a quiet machine."""
 SERVERS_LIMIT_S = 120.0
@@ -32,13 +34,21 @@ COPY_LIMIT_S = 300.0
 
 
 def prepared(
-    subnet: IPv4Network, backends: Sequence[str], link: Link | None, keys: Path, password: str
+    subnet: IPv4Network,
+    backends: Sequence[str],
+    link: Link | None,
+    keys: Path,
+    password: str,
+    balancing: Balancing = texts.USUAL,
 ) -> str:
     """What runs at a machine's first start, as root, before its network and servers do."""
     address = network.address(subnet, network.BALANCER)
     device, home = network.INTERFACE, f"/home/{USER}"
     shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(link))
-    site = texts.balancer_site([network.address(subnet, backend) for backend in backends])
+    site = texts.balancer_site(
+        [network.address(subnet, backend) for backend in backends], balancing
+    )
+    sysctls = "".join(f"{key} = {value}\n" for key, value in balancing.sysctls)
     parts = [
         "set -eu",
         "umask 077",
@@ -57,6 +67,7 @@ def prepared(
         ),
         guest.written("/etc/nginx/conf.d/balancer.conf", site),
         guest.written(machine_image.LINK_SCRIPT, f"set -e\n{shape}"),
+        *([guest.written(SYSCTLS, sysctls), f"sysctl -q -p {SYSCTLS}"] if sysctls else []),
     ]
     return "\n".join(parts) + "\n"
 

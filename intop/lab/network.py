@@ -175,6 +175,15 @@ def build(
         run(inside(lab, host, "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=1024 65535"))
 
 
+def start_with(lab: str, sysctls: Iterable[tuple[str, str]]) -> None:
+    """Give the load balancer's namespace values of its own.
+
+    Raises LabError for a key that it doesn't have or can't write: then it is the machine's.
+    """
+    for key, value in sysctls:
+        run(inside(lab, BALANCER, "sysctl", "-q", "-w", f"{key}={value}"))
+
+
 def queueing(lab: str) -> str:
     """What `tc` says of the load balancer's interface: `noqueue` when it is not shaped."""
     where = ["-netns", namespace(lab, BALANCER)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from intop.domain.cluster import Balancing
 from intop.errors import LabError
 from intop.lab import app, content, network, texts
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
@@ -137,6 +138,7 @@ def prepare(
     subnet: IPv4Network,
     guests: Collection[str] = (),
     count: int = 1,
+    balancing: Balancing = texts.USUAL,
 ) -> None:
     """Write keys, content and configurations of a lab with `count` load generators.
 
@@ -167,7 +169,9 @@ def prepare(
         folder = folders.host(host)
         if host == BALANCER:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
-            text = texts.balancer_config(folder, user, backends, open_files=files)
+            text = texts.balancer_config(
+                folder, user, backends, open_files=files, balancing=balancing
+            )
         else:
             text = texts.backend_config(folder, user, folders.content, open_files=files)
         write(folder / "nginx.conf", text)

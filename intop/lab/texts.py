@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from intop.domain.cluster import Balancing
 from intop.lab import app
+
+USUAL = Balancing()
+MOST_BODY = "16m"
+"""The largest upload that nginx takes; 1m is its own limit."""
 
 
 def sshd_config(address: str, folder: Path, keys: Path, host: str, *, use_pam: bool) -> str:
@@ -62,27 +67,37 @@ http {{
 """
 
 
-def balancer_config(folder: Path, user: str, backends: Sequence[str], *, open_files: int) -> str:
+def balancer_config(
+    folder: Path,
+    user: str,
+    backends: Sequence[str],
+    *,
+    open_files: int,
+    balancing: Balancing = USUAL,
+) -> str:
     """The load balancer's nginx.conf: keep-alive on both sides, answers buffered in memory.
 
     `max_fails=0`: a backend taken out for ten seconds after an overloaded trial would be felt
-    in the next one. `backlog`: above any value that net.core.somaxconn is given, or that would
-    look inert.
+    in the next one. `backlog`, unless a lab says otherwise: above any value that
+    net.core.somaxconn is given, or that would look inert. Uploads stay in memory, too.
     """
     return f"""\
-{_nginx_main(folder, user, open_files)}{balancer_site(backends)}}}
+{_nginx_main(folder, user, open_files)}{balancer_site(backends, balancing)}}}
 """
 
 
-def balancer_site(backends: Sequence[str]) -> str:
+def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
     """What makes an nginx the load balancer, within its block `http`."""
+    kept = balancing.upstream_keepalive
+    keepalive = f"        keepalive {kept};\n" if kept else ""
     servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
     return f"""\
     upstream backends {{
-{servers}        keepalive 64;
-    }}
+{servers}{keepalive}    }}
     server {{
-        listen 80 backlog=65535;
+        listen 80 backlog={balancing.backlog};
+        client_max_body_size {MOST_BODY};
+        client_body_buffer_size 1m;
         location / {{
             proxy_pass http://backends;
             proxy_http_version 1.1;
@@ -116,6 +131,8 @@ def backend_config(folder: Path, user: str, static: Path, *, open_files: int) ->
     }}
     server {{
         listen 80 backlog=65535;
+        client_max_body_size {MOST_BODY};
+        client_body_buffer_size 1m;
         root {static};
         location / {{
             expires 1h;

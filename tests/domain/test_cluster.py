@@ -2,10 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from intop.domain.cluster import Direction, HostAddress, LabClients, LabSpec, Link
+from intop.domain.cluster import (
+    Balancing,
+    Direction,
+    HostAddress,
+    LabClients,
+    LabSpec,
+    Link,
+)
 from samples import cluster
 
 
@@ -74,6 +82,21 @@ def test_classes_that_make_no_sense_are_refused(make: Callable[[], object], said
 
 def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
     assert "namespaces" == LabSpec(name="a").kind
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"upstream_keepalive": -1}, "upstream_keepalive"),
+        ({"backlog": 0}, "backlog must be 1 to 65535"),
+        ({"sysctls": (("vm.swappiness", "1"),)}, "only keys of net. can be a lab's own"),
+        ({"sysctls": (("net.ipv4/../../vm.swappiness", "1"),)}, "only keys of net."),
+        ({"sysctls": (("net.core.somaxconn", "1' > x"),)}, "is no value"),
+    ],
+)
+def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Balancing(**settings)
 
 
 def test_a_cluster_has_one_load_generator_or_more() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commands import ran
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
+from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
 from intop.lab import cluster as lab
 from intop.lab import network, processes, servers
@@ -223,7 +223,13 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
     assert len(moving) < 20
     before = settled(samples[0])
 
-    balancer = lab.up(LabSpec(name=name)).load_balancer
+    badly_set = Balancing(upstream_keepalive=0, sysctls=(("net.core.somaxconn", "321"),))
+    balancer = lab.up(LabSpec(name=name, balancing=badly_set)).load_balancer
+    assert ssh(balancer, "sysctl -n net.core.somaxconn; ss -Hltn 'sport = 80'").split()[:4] == [
+        *("321", "LISTEN", "0", "321")
+    ]
+    with pytest.raises(LabError, match="netdev_budget"):  # the machine's
+        network.start_with(name, [("net.core.netdev_budget", "299")])
     changes = {"net.core.somaxconn": "1234", "net.ipv4.tcp_fin_timeout": "17"}
     for key, value in changes.items():
         assert ssh(balancer, f"sysctl -w {key}={value} >&2; sysctl -n {key}") == f"{value}\n"
@@ -363,6 +369,7 @@ def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
 
 
 def test_lab_json_reads_back() -> None:
-    for spec in (SPEC, LabSpec(name="a", arch="arm")):
+    badly_set = Balancing(backlog=9, sysctls=(("net.core.somaxconn", "321"),))
+    for spec in (SPEC, LabSpec(name="a", arch="arm", balancing=badly_set)):
         made = lab.Lab(spec, network.choose_subnet([]))
         assert lab.from_json(lab.to_json(made)) == made

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Link
+from intop.domain.cluster import Balancing, Link
 from intop.errors import LabError
 from intop.lab import commands, guest, qemu
 
@@ -30,6 +30,17 @@ def test_it_is_a_valid_script_with_address_and_link(tmp_path: Path) -> None:
     assert lines[start + 1] == shaped
     for link in (None, Link(rate_mbit=50, delay_ms=10)):  # the latter is not the guest's to make
         assert not any(line.startswith("tc ") for line in told(tmp_path, link).splitlines())
+
+
+def test_it_may_start_badly_set_before_its_servers_do(tmp_path: Path) -> None:
+    told(tmp_path, None)
+    settings = Balancing(backlog=511, sysctls=(("net.ipv4.tcp_rmem", "4096 8192 65536"),))
+    text = guest.prepared(SUBNET, ["b1", "b2"], None, tmp_path, settings)
+    subprocess.run(["sh", "-n"], input=text, check=True, text=True)
+    lines = text.splitlines()
+    written = lines.index("echo '4096 8192 65536' > /proc/sys/net/ipv4/tcp_rmem")
+    assert written < lines.index(f"sh {guest.RESTART_SCRIPT}")
+    assert "        listen 80 backlog=511;" in lines
 
 
 def test_the_files_arrive_as_they_are(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Link, native_arch, other_arch
+from intop.domain.cluster import Balancing, Link, native_arch, other_arch
 from intop.errors import LabError
 from intop.lab import image, machine, machine_image, qemu
 from intop.lab.image import Image
@@ -33,6 +33,18 @@ def test_its_first_start_is_a_valid_script_with_address_link_and_password(tmp_pa
     # Nobody else may read the keys, at no moment.
     assert lines.index("umask 077") < lines.index("PRIVATE") < lines.index("umask 022")
     assert not any(line.startswith("tc ") for line in told(tmp_path, None).splitlines())
+
+
+def test_it_may_start_badly_set(tmp_path: Path) -> None:
+    told(tmp_path, None)
+    keys = (("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536"))
+    settings = Balancing(upstream_keepalive=0, sysctls=keys)
+    text = machine.prepared(SUBNET, ["b1", "b2"], None, tmp_path, "a-Pass_word", settings)
+    subprocess.run(["sh", "-n"], input=text, check=True, text=True)
+    assert "net.core.somaxconn = 128\nnet.ipv4.tcp_rmem = 4096 8192 65536\n" in text
+    assert f"sysctl -q -p {machine.SYSCTLS}" in text.splitlines()
+    assert "keepalive 64;" not in text
+    assert machine.SYSCTLS not in told(tmp_path, None)
 
 
 def test_its_units_are_valid_and_run_what_there_is(tmp_path: Path) -> None:

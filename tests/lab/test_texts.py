@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from intop.domain.cluster import Balancing
 from intop.lab import texts
 
 FOLDER = Path("/run/intop/lab/t/host-lb")
@@ -52,6 +53,23 @@ def test_the_balancer_knows_all_backends_and_keeps_connections() -> None:
         'proxy_set_header Connection "";',
         "access_log off;",
     }
+
+
+def test_a_balancer_may_keep_no_connection_to_backends_and_have_nginxs_own_backlog() -> None:
+    settings = Balancing(upstream_keepalive=0, backlog=511)
+    found = lines(texts.balancer_site(["1.1.1.1"], settings))
+    assert "listen 80 backlog=511;" in found
+    assert not any(line.startswith("keepalive ") for line in found)
+    assert "keepalive 8;" in lines(
+        texts.balancer_site(["1.1.1.1"], Balancing(upstream_keepalive=8))
+    )
+
+
+def test_uploads_pass_both_servers_in_memory() -> None:
+    balancer = texts.balancer_config(FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9)
+    backend = texts.backend_config(FOLDER, "www-data www-data", Path("/content"), open_files=9)
+    for text in (balancer, backend):
+        assert lines(text) >= {"client_max_body_size 16m;", "client_body_buffer_size 1m;"}
 
 
 def test_a_backend_serves_files_and_passes_the_dynamic_path_on() -> None:

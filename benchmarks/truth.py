@@ -1,0 +1,386 @@
+"""What there is to find in a scenario: the effect of every offered key, measured one at a time.
+
+    python -m benchmarks.truth dynamic-wan bursts          every cell of these scenarios
+    python -m benchmarks.truth dynamic-wan --from-good     about the good configuration found there
+    python -m benchmarks.truth dynamic-wan --only net.ipv4.tcp_sack=0    a short look at some arms
+    python -m benchmarks.truth --summary                   only the Markdown table, from the files
+
+SCENARIO is a file of configs/scenarios without its suffix. For each architecture and workload of
+it the lab is brought up, measured by the product's own testbed, and taken down. How arms are
+chosen and judged, and how errors are controlled over all of them, says benchmarks/acting.py: scan,
+split, test, pairs. With `--minutes` the test has as many arms, the most suspicious first, as fit
+in that time; the others are in the table as "not followed".
+
+All trials are in `--store` (a file for each scenario), and a killed run goes on where it was.
+Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its effect
+(`-from-good` in its name about a good configuration), -trials.csv.gz, the trials behind it, and
+README.md, the summary of all tables there.
+"""
+
+import argparse
+import csv
+import math
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from gzip import GzipFile
+from io import TextIOWrapper
+from pathlib import Path
+from statistics import fmean, median, stdev
+
+from benchmarks import acting, truth_table
+from benchmarks.acting import Arms, Effect
+from benchmarks.campaign import Testbeds, measured
+from benchmarks.datasets import alone
+from benchmarks.truth_table import p99_of
+from intop.config.study import Study, load_study
+from intop.domain.cluster import LabSpec
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.space import Space
+from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Budget
+from intop.errors import IntopError
+from intop.hosts import ssh
+from intop.lab import cluster as lab
+from intop.report.progress import LineProgress
+from intop.resources import shipped
+from intop.run.campaigns import latest_or_new, new
+from intop.run.context import Context, Task
+from intop.run.testbed import Testbed
+from intop.stages.blocks import blocks
+from intop.stages.collected import required_space
+from intop.store import Store, opened
+
+STAGE = "contest"
+SCAN_ROUNDS = 2
+TEST_ROUNDS = 8
+"""Unless --rounds says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A scenario on one architecture under one workload, with where it is kept."""
+
+    scenario: str
+    study: Study
+    store: Store
+    base: Configuration = DEFAULT
+    words: str = ""
+    testbeds: Testbeds | None = None
+
+    @property
+    def name(self) -> str:
+        """Such as `bursts-x86-slt`."""
+        (arch,), (workload,) = self.study.clusters, self.study.workloads
+        return "-".join(filter(None, (self.scenario, arch, workload, self.words)))
+
+    def task(self, part: str, *, anew: bool = False) -> Task:
+        """A part of it, which is a campaign of its own."""
+        study = replace(self.study, name=f"{self.name}-{part}")
+        context = Context(
+            study=study,
+            store=self.store,
+            campaign=(new if anew else latest_or_new)(self.store, study),
+            connect=ssh.connect,
+            progress=LineProgress(),
+            archs=tuple(study.clusters),
+            workloads=tuple(study.workloads.values()),
+            testbeds=self.testbeds,
+        )
+        (task,) = context.subjects()
+        return task
+
+
+@dataclass
+class Found:
+    """What a cell's parts have come to, as far as they were measured."""
+
+    singles: Arms
+    groups: Mapping[str, tuple[str, ...]]
+    trials: dict[str, list[Trial]] = field(default_factory=dict)
+    effects: dict[str, list[Effect]] = field(default_factory=dict)
+    levels: dict[str, float] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Arms that went on, and for which there was no time."""
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def singles_of(space: Space, base: Configuration) -> Arms:
+    """The base with one key changed, without the base itself."""
+    start = dict(zip(space.columns, space.genes(space.values([base]))[0], strict=True))
+    found = dict(alone(space, base, lambda column: acting.levels(column, float(start[column]))))
+    found.pop(next(iter(found)))
+    return found
+
+
+def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
+    """Scan, split, test and pairs of a cell, measured now or before."""
+
+    def scan_arms(space: Space, seed: int) -> tuple[Arms, dict[str, tuple[str, ...]]]:
+        return acting.grouped(space, cell.base, singles_of(space, cell.base), seed=seed)
+
+    task = cell.task("scan")
+    seed = task.seed("groups")
+    trials = in_rounds(task, cell.base, lambda s: scan_arms(s, seed)[0], SCAN_ROUNDS)
+    space = required_space(task)
+    arms, groups = scan_arms(space, seed)
+    found = Found(singles=singles_of(space, cell.base), groups=groups)
+    found.trials["scan"] = trials
+    found.effects["scan"] = acting.scanned(p99_of(trials))
+    ahead = acting.goes_on(arms, found.effects["scan"], groups)
+
+    members = dict.fromkeys(m for name in ahead for m in groups.get(name, ()))
+    ahead = [name for name in ahead if name not in groups]
+    if members:
+        those = {name: found.singles[name] for name in members}
+        trials = in_rounds(cell.task("split"), cell.base, lambda _: those, SCAN_ROUNDS)
+        found.trials["split"] = trials
+        found.effects["split"] = acting.scanned(p99_of(trials))
+        ahead += acting.goes_on(those, found.effects["split"])
+
+    kept = ahead[: affordable(found.trials, rounds, minutes)]
+    if kept:
+        those = {name: found.singles[name] for name in kept}
+        trials = in_rounds(cell.task("test"), cell.base, lambda _: those, rounds)
+        found.trials["test"] = trials
+        found.effects["test"], found.levels["test"] = acting.tested(p99_of(trials))
+    # By the plan that is stored: a resumed run may have been told of another time.
+    planned = {t.planned.arm for t in found.trials.get("test", ())}
+    found.dropped = tuple(name for name in ahead if name not in planned)
+
+    both = acting.pairs(space, cell.base, found.singles, found.effects.get("test", []))
+    if both:
+        trials = in_rounds(cell.task("pairs"), cell.base, lambda _: both, rounds)
+        found.trials["pairs"] = trials
+        found.effects["pairs"], found.levels["pairs"] = acting.paired_up(p99_of(trials))
+    return found
+
+
+def in_rounds(
+    task: Task, base: Configuration, arms_of: Callable[[Space], Arms], rounds: int
+) -> list[Trial]:
+    """The trials of a part: its arms and the base in rounds, each in an order of its own."""
+
+    def plan(ready: Testbed) -> list[PlannedTrial]:
+        arms = arms_of(ready.probed.space)
+        count = (
+            acting.TEST_BASES
+            if task.context.study.name.endswith(("-test", "-pairs", "-look"))
+            else acting.bases_of_scan(len(arms))
+        )
+        return blocks(task, STAGE, acting.with_bases(arms, base, count), rounds)
+
+    return measured(task, STAGE, plan, ends_by_failures=False)
+
+
+def affordable(
+    trials: Mapping[str, Sequence[Trial]], rounds: int, minutes: float | None
+) -> int | None:
+    """How many arms of a test fit in what is left of the time; None: all."""
+    if minutes is None:
+        return None
+    seconds = [t.seconds for part in trials.values() for t in part]
+    left_s = 60 * minutes - sum(seconds)
+    return max(1, int(left_s / (rounds * fmean(seconds))) - acting.TEST_BASES)
+
+
+def good_configuration(cell: Cell) -> Configuration:
+    """All gains together where they gain in the pairs, else the best arm that does.
+
+    Raises IntopError where nothing gains.
+    """
+    arms: dict[str, Configuration] = {}
+    candidates: list[tuple[bool, float, str]] = []
+    for part, judge in (("test", acting.tested), ("pairs", acting.paired_up)):
+        trials = cell.task(part).trials(STAGE)
+        if trials:
+            arms |= {t.planned.arm: t.configuration for t in trials}
+            found, _ = judge(p99_of(trials))
+            candidates += [(e.arm == acting.ALL_GAINS, e.ratio, e.arm) for e in found if e.acts > 0]
+    if not candidates:
+        raise IntopError(f"{cell.name}: nothing gains, so there is no good configuration")
+    return arms[max(candidates)[2]]
+
+
+# -- a short look --------------------------------------------------------------------------------
+
+
+def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
+    """Measure some arms (`KEY=VALUE`, several joined by `+`) and print what they are worth."""
+    arms = {
+        text: Configuration(dict(part.split("=", 1) for part in text.split("+"))) for text in wanted
+    }
+    trials = in_rounds(cell.task("look", anew=True), cell.base, lambda _: arms, rounds)
+    print(described(cell, [t for t in trials if acting.is_base(t.planned.arm)]))
+    effects, level = acting.tested(p99_of(trials))
+    by_arm = {e.arm: e for e in effects}
+    distances = {e.arm: e.z or 0.0 for e in acting.scanned(p99_of(trials))}
+    print(f"intervals: {100 * level:.1f} %")
+    for arm in arms:
+        own = [t for t in trials if t.planned.arm == arm and t.usable]
+        effect = by_arm.get(arm)
+        told = "no result" if effect is None else truth_table.in_words(effect)
+        others = (
+            ""
+            if not own
+            else "  P50 {:.0f}, P90 {:.0f}, P99 {:.0f} ms".format(
+                *(fmean(t.percentile_ms(q) for t in own) for q in (50, 90, 99))
+            )
+        )
+        print(f"  {told:32s} z {distances.get(arm, 0.0):+5.1f}  {arm}{others}")
+
+
+def described(cell: Cell, bases: Sequence[Trial]) -> str:
+    """The base in one line: how slow, how noisy, whether it holds its rate, and what it takes."""
+    usable = [t for t in bases if t.usable]
+    if len(usable) < 2:
+        return f"{cell.name}: {len(usable)} usable trials of the base"
+    percentiles = (
+        math.exp(fmean(math.log(t.percentile_ms(q)) for t in usable)) for q in (50, 90, 99)
+    )
+    noise = stdev(math.log(t.p99_ms) for t in usable)
+    (workload,) = cell.study.workloads.values()
+    reached = fmean(t.achieved_rps for t in usable) / workload.rate_rps
+    failed = sum(sum(t.errors.values()) for t in usable) / max(
+        1, sum(t.histogram.total for t in usable if t.histogram)
+    )
+    return (
+        "{}: P50 {:.1f}, P90 {:.1f}, P99 {:.1f} ms".format(cell.name, *percentiles)
+        + f", sd of log P99 {noise:.3f}, {100 * reached:.0f} % of the rate, "
+        f"{100 * failed:.2f} % failed, CPU {100 * fmean(t.balancer.cpu for t in usable):.0f} %, "
+        f"{len(usable)} of {len(bases)} trials, {median(t.seconds for t in usable):.1f} s each"
+    )
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def write_trials(path: Path, found: Found) -> None:
+    """A row for each trial."""
+    rows = [
+        {
+            "part": part,
+            "round": trial.planned.round,
+            "arm": trial.planned.arm,
+            "configuration": trial.configuration.to_json(),
+            "status": trial.status,
+            **(
+                {f"p{q}_ms": f"{trial.percentile_ms(q):.3f}" for q in (50, 90, 99)}
+                | {"rps": f"{trial.achieved_rps:.1f}", "errors": sum(trial.errors.values())}
+                if trial.usable
+                else {}
+            ),
+        }
+        for part, trials in found.trials.items()
+        for trial in trials
+    ]
+    write_rows(path, rows)
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """A table with all columns that any row has. Equal tables are equal files."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    with GzipFile(path, "wb", mtime=0) as packed, TextIOWrapper(packed, newline="") as file:
+        table = csv.DictWriter(file, list(columns))
+        table.writeheader()
+        table.writerows(rows)
+
+
+# -- command -------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    arguments = parsed()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for scenario in arguments.scenario:
+        arguments.store.mkdir(parents=True, exist_ok=True)
+        study = load_study(shipped("configs") / "scenarios" / f"{scenario}.toml")
+        with opened(str(arguments.store / f"{scenario}.db")) as store:
+            for cell in cells(scenario, study, store, arguments):
+                measured_cell(cell, arguments)
+    if not arguments.only:
+        (arguments.out / "README.md").write_text(truth_table.summary(arguments.out))
+    return 0
+
+
+def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
+    """Bring the lab of a cell up, measure, take it down, and write or print."""
+    ((spec,),) = cell.study.clusters.values()
+    if not isinstance(spec, LabSpec):
+        raise IntopError(f"{cell.study.path}: a scenario has a lab")
+    lab.up(spec, lambda message: print(message, file=sys.stderr))
+    try:
+        if arguments.only:
+            look(cell, arguments.only, arguments.rounds)
+            return
+        if arguments.from_good:
+            cell = replace(cell, base=good_configuration(cell), words="from-good")
+        found = measure_cell(cell, arguments.rounds, arguments.minutes)
+    finally:
+        lab.down(spec.name)
+    rows = truth_table.rows(cell, found)
+    write_rows(arguments.out / f"{cell.name}.csv.gz", rows)
+    write_trials(arguments.out / f"{cell.name}-trials.csv.gz", found)
+    bases = [t for t in found.trials["scan"] if acting.is_base(t.planned.arm)]
+    print(described(cell, bases))
+
+
+def cells(
+    scenario: str, study: Study, store: Store, arguments: argparse.Namespace
+) -> Iterable[Cell]:
+    """The cells of a scenario that were asked for: one replica, nothing pruned."""
+    for arch, replicas in study.clusters.items():
+        for name, workload in study.workloads.items():
+            if arguments.arch in (None, arch) and arguments.workload in (None, name):
+                one = replace(
+                    study,
+                    clusters={arch: replicas[:1]},
+                    workloads={name: workload},
+                    budget=budget_of(study.budget, is_look=bool(arguments.only)),
+                )
+                yield Cell(scenario=scenario, study=one, store=store)
+
+
+def budget_of(budget: Budget, *, is_look: bool) -> Budget:
+    """Without pruning, and for a look without doubts: it is no evidence, and neighbours may be."""
+    if not is_look:
+        return replace(budget, prune_factor=0.0)
+    return replace(
+        budget,
+        prune_factor=0.0,
+        retries=0,
+        max_foreign_cores=99.0,
+        max_steal_cores=99.0,
+        max_steal=1.0,
+        max_lag=1.0,
+    )
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
+    parser.add_argument("--arch", choices=["x86", "arm"], help="only this one")
+    parser.add_argument("--workload", choices=["slt", "dlt"], help="only this one")
+    parser.add_argument("--rounds", type=int, default=TEST_ROUNDS, help="of a test (8)")
+    parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
+    parser.add_argument("--from-good", action="store_true", help="from a good configuration")
+    parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
+    parser.add_argument("--summary", action="store_true", help="measure nothing")
+    parser.add_argument(
+        "--store", type=Path, default=Path("build/truth"), help="a folder (build/truth)"
+    )
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/truth"), help="a folder")
+    arguments = parser.parse_args()
+    if bool(arguments.scenario) == arguments.summary:
+        parser.error("name scenarios, or --summary")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())
