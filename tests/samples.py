@@ -52,6 +52,7 @@ CONDITIONS = Conditions(
     nginx_conf="0a1b2c3d",
     generator="EPYC, 8 CPUs, Linux 6.1.0",
     backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
+    congestion_control="cubic",
 )
 
 FACTS = HostFacts(

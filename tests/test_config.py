@@ -25,7 +25,9 @@ from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name != "parameters.toml")
+STUDIES = sorted(
+    p.name for p in CONFIGS.glob("*.toml") if p.name not in ("parameters.toml", "counters.toml")
+)
 
 GOOD = """\
 [study]

@@ -17,6 +17,7 @@ import paramiko
 import sqlalchemy as sa
 
 from intop.hosts.ssh import SshHost
+from intop.hosts.ssh.conversation import SshConversation
 from intop.report import progress
 from intop.store import Store
 
@@ -26,12 +27,13 @@ STEPS = {
     "write": " write ",
     "restart": "nginx-restart",
     "settle": "tcp_metrics flush",
-    "counters": "/proc/net/netstat",
     "load": "cat slt.lua >/dev/null",
     "renew": " renew ",
     "end": " end ",
 }
 """What a remote command of each step has in it."""
+COUNTERS = "counters"
+"""The step in which a host's reader is asked, which is no command of its own."""
 
 MOMENTS = ("before", "sent", "within", "after")
 WITHIN_S = 0.4
@@ -52,7 +54,7 @@ class Point:
     """Counts what comes by, and sends the signal when it is time."""
 
     def __init__(self, number: signal.Signals, step: str, count: int, moment: str) -> None:
-        if step not in {*STEPS, "store"} or moment not in MOMENTS:
+        if step not in {*STEPS, COUNTERS, "store"} or moment not in MOMENTS:
             raise ValueError(f"no such point: {step} {count} {moment}")
         self._signal = number
         self._step, self._left, self._moment = step, count, moment
@@ -75,6 +77,7 @@ class Point:
 def watch(point: Point) -> None:
     """Watch the remote commands and the store."""
     run, half_closed, add = SshHost.run, paramiko.Channel.shutdown_write, Store.add
+    ask, send = SshConversation.ask, SshConversation._send
 
     def watched_run(host: SshHost, command: str, **options: Any) -> Any:
         step = next((s for s, words in STEPS.items() if words in command), "")
@@ -91,6 +94,18 @@ def watch(point: Point) -> None:
         point.reached(_current.step, "sent")
         point.reached(_current.step, "within")
 
+    def watched_ask(conversation: SshConversation, *words: Any) -> str:
+        _current.step = COUNTERS
+        point.reached(COUNTERS, "before")
+        answer = ask(conversation, *words)
+        _current.step = ""
+        point.reached(COUNTERS, "after")
+        return answer
+
+    def watched_send(conversation: SshConversation, text: bytes) -> None:
+        send(conversation, text)
+        point.reached(_current.step, "sent")
+
     def watched_add(store: Store, *words: Any) -> None:
         point.reached("store", "before")
         sa.event.listen(store._engine, "commit", lambda _: point.reached("store", "sent"))
@@ -99,6 +114,8 @@ def watch(point: Point) -> None:
 
     SshHost.run = watched_run  # type: ignore[method-assign]
     paramiko.Channel.shutdown_write = watched_half_close  # type: ignore[method-assign]
+    SshConversation.ask = watched_ask  # type: ignore[method-assign]
+    SshConversation._send = watched_send  # type: ignore[method-assign]
     Store.add = watched_add  # type: ignore[method-assign]
 
 
