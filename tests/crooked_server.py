@@ -1,6 +1,7 @@
 """An HTTP/1.1 server on loopback that does what it is told, and notes what it was asked."""
 
 import asyncio
+import os
 import ssl
 import threading
 import time
@@ -244,6 +245,8 @@ def crooked_server(certificate: Path | None = None) -> Iterator[CrookedServer]:
     ready, over = threading.Event(), asyncio.Event()
 
     async def main() -> None:
+        # This thread only: what other tests do at the same time must not be taken for the load's.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         listening = await asyncio.start_server(
             server.serve, "127.0.0.1", 0, ssl=context, backlog=1024
         )
