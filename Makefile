@@ -33,9 +33,9 @@ run: $(VENV)/ready ## Tune both architectures and workloads on the embedded lab;
 
 test: $(VENV)/ready check ## Run all linters and all tests
 	@sh $(PACKAGES) lab guests tests
-	@# Most of the time tests wait for a load to end, so four at once take little more than one on
+	@# Most of the time tests wait for a load to end, so three at once take little more than one on
 	@# two processors. The longest files come first: see tests/conftest.py.
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take long: a quarter of an hour
 	@sh $(PACKAGES) lab guests tests
