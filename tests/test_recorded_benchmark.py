@@ -72,6 +72,7 @@ class Recorder:
         return Shot(planned.configuration, value, value / 2)
 
 
+@pytest.mark.long
 def test_a_whole_campaign_runs_on_a_table_and_asks_for_its_rows_only() -> None:
     offer = small(table_offer(SAMPLES, WORST))
     found = []

@@ -191,6 +191,7 @@ def test_an_obstacle_on_one_host_keeps_apply_from_all_of_them(fleet: Study) -> N
     assert before == all_of(fleet)
 
 
+@pytest.mark.long
 def test_a_plan_whose_host_has_changed_is_refused(fleet: Study) -> None:
     one, other = (cluster(name).load_balancer.name for name in fleet.labs)
     out, err = fleet.run("plan", *ROUNDS, "--output", "plan.json")

@@ -142,7 +142,13 @@ def test_a_constant_p99_has_no_variance_to_explain() -> None:
 # The search ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+SLOW = ("DNN", "Blend")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(f, marks=pytest.mark.long) if f in SLOW else f for f in FAMILIES],
+)
 def test_a_search_is_no_worse_than_the_defaults_and_depends_on_the_seed_only(
     family: str, samples: Samples
 ) -> None:

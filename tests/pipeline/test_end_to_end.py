@@ -206,6 +206,7 @@ def test_two_clusters_compared(make_study: Make) -> None:
     assert "intop collect --workload dlt && intop compare x86 arm" in " ".join(out.split())
 
 
+@pytest.mark.long
 def test_other_conditions_are_not_mixed(make_study: Make) -> None:
     study = make_study("x86")
     fewest(study)
@@ -219,6 +220,7 @@ def test_other_conditions_are_not_mixed(make_study: Make) -> None:
     assert "--new" in err
 
 
+@pytest.mark.long
 def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
     study = make_study("x86")
     path = study.folder / "intop.toml"

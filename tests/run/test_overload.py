@@ -321,6 +321,7 @@ def store_trials(testbed: FakeTestbed, status: Callable[[int], Status]) -> None:
 SHAPE = "tc qdisc change dev eth0 root tbf rate {mbit}mbit burst 32kb limit 100kb"
 
 
+@pytest.mark.long
 def test_a_cluster_that_does_not_carry_its_load_is_mended_and_goes_on(
     make_study: Callable[..., Any],
 ) -> None:
