@@ -36,12 +36,9 @@ def on_a_lab(name: str, workload: str, *, pairs: int) -> Iterator[Study]:
     budget = replace(shipped_study.budget, judge_pairs=pairs, judge_looks=1, **limits)
     try:
         lab.up(spec)
-        yield replace(
-            shipped_study,
-            clusters={arch: (spec,)},
-            workloads={workload: shipped_study.workloads[workload]},
-            budget=budget,
-        )
+        load = shipped_study.workloads[workload]
+        clusters = {arch: (spec,)}
+        yield replace(shipped_study, clusters=clusters, workloads={workload: load}, budget=budget)
     finally:
         lab.down(spec.name)
 
@@ -54,6 +51,6 @@ def test_a_wait_is_called_worse(tmp_path: Path) -> None:
 
 def test_a_good_pair_of_keys_is_called_a_gain(tmp_path: Path) -> None:
     name = "scenarios/static-wan.toml"
-    with on_a_lab(name, "slt", pairs=6) as study, opened(str(tmp_path / "g.db")) as store:
+    with on_a_lab(name, "slt", pairs=4) as study, opened(str(tmp_path / "g.db")) as store:
         verdict = judged(begun(store, study), "undismayed", UNDISMAYED)
         assert "gain" == verdict.p99_outcome, verdict
