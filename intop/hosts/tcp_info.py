@@ -40,6 +40,7 @@ RENAMED = {"rto": "rto_ms"}
 
 _NUMBER = re.compile(r"([0-9]{1,20})(?:ms)?(?:\([0-9.]{1,10}%\))?")
 _RATIO = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)(?:/([0-9.]{1,20}))?")
+_FIELDS = re.compile(rf"\s({'|'.join([*GROWING, *LEVELS])}):(\S{{1,60}})")
 _HEAD = re.compile(r"(LISTEN|ESTAB) +([0-9]{1,10}) +([0-9]{1,10}) +(\S{1,100}) +(\S{1,100})(?: |$)")
 
 
@@ -82,11 +83,10 @@ def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
             continue
         else:
             side = "upstreams"
-        words = text.split()
-        fields = dict(word.split(":", 1) for word in words if ":" in word)
+        fields = dict(_FIELDS.findall(text))
         growing[head[4], head[5]] = (side, _growing(fields))
         now = _levels(fields) | {"recv_q": int(head[2]), "send_q": int(head[3])}
-        now["app_limited"] = float("app_limited" in words)
+        now["app_limited"] = float(" app_limited" in text)
         sides.setdefault(side, []).append(now)
     levels = {
         f"{side}.{name}": value for side, all_ in sides.items() for name, value in _over(all_)
