@@ -120,7 +120,8 @@ class Reader:
         request, is_new = wanted.request, self._conversation is None
         try:
             if self._conversation is None:
-                command = f"exec bash -c {shlex.quote(script())}"
+                # Niced, since what it takes must not be felt in what is measured.
+                command = f"exec nice -n 19 bash -c {shlex.quote(script())}"
                 self._conversation = self._host.converse(command)
                 request = f"{self._mark}\n{request}"
             return self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)

@@ -6,11 +6,12 @@
 #   WHAT POINTS STEP
 #
 # The answer is a whole reading of now; then POINTS samples follow, one every STEP microseconds. They
-# are sent at once, so that nobody waits for them after a load. WHAT are letters: p for all processes, s for TCP's sockets
-# if they are at most $most, also in the samples; - for none. With that many, ten samples fit into
-# what SSH takes unread (2 MB): else this process would wait in the middle. An answer is a list of sections, each
-# begun by a line of the mark and a name, and ends with a line of the mark alone. No program's name,
-# the only text here that anybody can choose, is as long as the mark.
+# are sent at once, so that nobody waits for them after a load. WHAT are letters: p for all
+# processes, s for TCP's sockets if they are at most $most, also in the samples; - for none. With
+# that many, ten samples fit into what SSH takes unread (2 MB): else this process would wait in the
+# middle. An answer is a list of sections, each begun by a line of the mark and a name, and ends with
+# a line of the mark alone. No program's name, the only text here that anybody can choose, is as long
+# as the mark.
 #
 # It ends with its input, which is when the connection is gone.
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -35,6 +36,7 @@ section() {
 # also say their cookies, but looks for the path of each one's cgroup, and takes twice as long.
 sockets() {
     local words
+    listed=${EPOCHREALTIME/./}
     text+="$mark sockets"$'\n'
     while read -r -a words; do
         [[ ${words[0]} == TCP: ]] && break
@@ -60,9 +62,13 @@ clock() {
     text+="$mark time"$'\n'$seconds$'\n'
 }
 
+# Sockets are listed once a second at most: that takes more than all the rest.
 sample() {
+    local now=${EPOCHREALTIME/./} rest=$what
+    [ $((now - listed)) -lt 1000000 ] && what=${what/s/-}
     text=
     common
+    what=$rest
     clock
     printf '%s sample\n%s' "$mark" "$text"
 }
@@ -81,6 +87,7 @@ read -r mark || exit 0
 # Hosts that agree in this list the same processes.
 machine="$(</proc/sys/kernel/random/boot_id) $(readlink /proc/self/ns/pid)"
 points=0
+listed=0
 while :; do
     if [ "$points" -gt 0 ]; then
         left=$((due - ${EPOCHREALTIME/./}))
