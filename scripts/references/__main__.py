@@ -1,16 +1,17 @@
-"""`make docs`: write commands.md, parameters.md, trials.md and the picture of the pipeline."""
+"""`make docs`: write the reference pages in docs/ and the picture of the pipeline."""
 
 from pathlib import Path
 
 from intop.inspect.pipeline import steps
 from intop.report.figures.pipeline import pipeline
-from scripts.references import commands, parameters, trials
+from scripts.references import commands, nginx, parameters, trials
 
 ROOT = Path(__file__).parents[2]
 
 for name, text in (
     ("commands.md", commands.document()),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
+    ("nginx.md", nginx.document(ROOT / "configs" / "nginx.toml")),
     ("trials.md", trials.document()),
     ("images/pipeline.svg", pipeline(steps()).svg()),
 ):
