@@ -2,14 +2,16 @@
 
     python -m benchmarks.nginx_files FOLDER [--configurations 10] [--markdown]
 
-Each folder in FOLDER is what one project has as /etc/nginx; its nginx.conf is the first file, or one
-that only has servers, which is then included in a bare one. None of these files is in this repository.
+Each folder in FOLDER is what one project has as /etc/nginx; its nginx.conf is the first file, or
+one that only has servers, which is then included in a bare one. None of these files is in this
+repository.
 
 A project's files name hosts, certificates, users and modules that this machine has not. So nginx is
 asked in a private root (an overlay over this machine's, in a mount namespace that ends with the
 script) into which is put what it misses. A directive that this nginx does not know is blanked out.
-Then the script draws configurations of all that intop offers there. It says how many nginx accepts,
-and whether the diff has lines that are not ours. Needs root.
+Then the script draws configurations of all that intop offers there, and one value of each directive
+alone. It says how many nginx accepts, how many lines a diff takes away and adds, how many of these
+are not ours, and in how many cases a second edit would change something again. Needs root.
 """
 
 import argparse
@@ -21,7 +23,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
@@ -40,9 +43,12 @@ from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives, standing
 from intop.domain.nginx.syntax import Statement, parse
+from intop.domain.space import Space
 
 CATALOGUE = Path(__file__).parents[1] / "configs" / "nginx.toml"
 MOST_MENDED = 200
+MOUNTED = ("dev", "proc")
+"""Of this machine, as they are: nothing is written there."""
 BARE = "events {}\nhttp {\n    include /etc/nginx/project.conf;\n}\n"
 COMPANIONS = {"proxy_set_header"}
 
@@ -54,6 +60,7 @@ class Root:
     folder: Path
     pair: str
     mended: list[str] = field(default_factory=list)
+    stubs: set[Path] = field(default_factory=set)
 
     @property
     def upper(self) -> Path:
@@ -68,16 +75,20 @@ class Root:
             (self.folder / name).mkdir(parents=True)
         options = f"lowerdir=/,upperdir={self.upper},workdir={self.folder / 'work'}"
         _run("mount", "-t", "overlay", "intop", "-o", options, str(self.merged))
-        _run("mount", "--bind", "/dev", str(self.merged / "dev"))
+        for name in MOUNTED:
+            _run("mount", "--bind", f"/{name}", str(self.merged / name))
 
     def unmount(self) -> None:
-        _run("umount", str(self.merged / "dev"))
+        for name in MOUNTED:
+            _run("umount", str(self.merged / name))
         _run("umount", str(self.merged))
 
     def path(self, path: str) -> Path:
         return self.merged / path.lstrip("/")
 
     def write(self, path: str, text: str, mode: str = "w") -> None:
+        if path.startswith(tuple(f"/{name}/" for name in MOUNTED)):
+            raise SystemExit(f"{path} belongs to this machine")
         self.path(path).parent.mkdir(parents=True, exist_ok=True)
         with self.path(path).open(mode, newline="", errors="surrogateescape") as file:
             file.write(text)
@@ -94,12 +105,10 @@ class Root:
             ended = self.nginx("-t")
             if ended.returncode == 0:
                 return ""
-            words = next(
-                (line for line in ended.stderr.splitlines() if "[emerg]" in line), ended.stderr
-            )
+            words = _emerg(ended.stderr)
             if not self._mend(words):
                 return words.strip()
-        return "too much is missing"
+        return f"too much is missing: {words.strip()[-200:]}"
 
     def _mend(self, words: str) -> bool:
         made = (
@@ -108,6 +117,7 @@ class Root:
             or self._mend_certificate(words)
             or self._mend_file(words)
             or self._blank(words)
+            or self._blank_listen(words)
         )
         if made:
             self.mended.append(made)
@@ -132,13 +142,15 @@ class Root:
     def _mend_certificate(self, words: str) -> str:
         found = re.search(r'cannot load certificate(?: key)? "([^"]+)"', words)
         found = found or re.search(
-            r'(?:SSL_CTX_load_verify_locations|BIO_new_file)\("([^"]+)"', words
+            r'(?:SSL_CTX_load_verify_locations|BIO_new_file|PEM_read_bio_DHparams)\("([^"]+)"',
+            words,
         )
-        if found is None or self.path(found[1]).exists():
+        if found is None or self.path(found[1]) in self.stubs:
             return ""
+        self.stubs.add(self.path(found[1]))
         if "dh" in Path(found[1]).name:
             made = subprocess.run(
-                ["openssl", "dhparam", "-dsaparam", "1024"],
+                ["openssl", "dhparam", "-dsaparam", "2048"],
                 capture_output=True,
                 text=True,
                 check=True,
@@ -154,7 +166,7 @@ class Root:
             return ""
         path = found[2]
         if found[1] == "mkdir":
-            self.path(path).parent.mkdir(parents=True, exist_ok=True)
+            self.path(path).mkdir(parents=True, exist_ok=True)
         else:
             self.write(path, "")
         return "file"
@@ -163,7 +175,8 @@ class Root:
         """Blank out a statement that this nginx does not know, its line ends left in place."""
         found = re.search(r" in (/[^ ]+):([0-9]+)$", words.strip())
         is_known = re.search(
-            r"unknown directive|invalid parameter|unknown \"|dlopen\(\)|invalid value|is not allowed",
+            r"unknown (directive|log format|\")|invalid (parameter|value)|dlopen\(\)"
+            r"|is not allowed|unsupported on",
             words,
         )
         if found is None or is_known is None:
@@ -173,9 +186,28 @@ class Root:
         statement = _statement_at(parse(text, found[1]).statements, int(found[2]), text)
         if statement is None:
             return ""
-        blank = re.sub(r"[^\n]", " ", text[statement.start : statement.end])
-        self.write(found[1], text[: statement.start] + blank + text[statement.end :])
-        return "statement"
+        word = re.search(r'invalid parameter "([^"]+)"', words)
+        spans = [(w.start, w.end) for w in statement.words if word and w.value == word[1]]
+        self._blank_out(found[1], text, spans or [(statement.start, statement.end)])
+        return "word" if spans else "statement"
+
+    def _blank_listen(self, words: str) -> str:
+        """Blank out a `listen` at an address that this machine can't have."""
+        found = re.search(r"bind\(\) to (\S+) failed", words)
+        if found is None:
+            return ""
+        for path in self.path("/etc/nginx").rglob("*.conf"):
+            text = path.read_text(errors="surrogateescape")
+            pattern = rf"listen\s+{re.escape(found[1])}[^;]*;"
+            if spans := [m.span() for m in re.finditer(pattern, text)]:
+                self._blank_out(str(path.relative_to(self.merged)), text, spans)
+                return "statement"
+        return ""
+
+    def _blank_out(self, path: str, text: str, spans: list[tuple[int, int]]) -> None:
+        for start, end in spans:
+            text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+        self.write(path, text)
 
 
 def _statement_at(statements: tuple[Statement, ...], line: int, text: str) -> Statement | None:
@@ -183,9 +215,7 @@ def _statement_at(statements: tuple[Statement, ...], line: int, text: str) -> St
     for statement in statements:
         head_end = statement.inner or statement.end
         last = text.count("\n", 0, head_end) + 1
-        if statement.line <= line <= last and not (
-            statement.body and line > statement.line and last == line and False
-        ):
+        if statement.line <= line <= last:
             return statement
         found = _statement_at(statement.body or (), line, text)
         if found is not None:
@@ -193,29 +223,58 @@ def _statement_at(statements: tuple[Statement, ...], line: int, text: str) -> St
     return None
 
 
-@dataclass(frozen=True)
-class Result:
-    """What came of one project."""
+@dataclass
+class Tally:
+    """What came of configurations of one project: lines are sums over all of them."""
 
-    name: str
-    files: int
-    statements: int
-    mended: int
-    stand: int
-    offered: int
-    accepted: int
-    drawn: int
-    removed: float
-    added: float
-    strange: int
+    drawn: int = 0
+    accepted: int = 0
+    removed: int = 0
+    added: int = 0
+    strange: int = 0
+    again: int = 0
     words: str = ""
 
+    @property
+    def lines(self) -> str:
+        """Lines less and more, a configuration."""
+        return f"{self.removed / self.drawn:.1f} / {self.added / self.drawn:.1f}"
 
-def study(name: str, root: Root, directives: Directives, count: int) -> Result:
-    """One project, whose files are in place."""
-    words = root.mend()
-    if words:
-        return Result(name, 0, 0, len(root.mended), 0, 0, 0, 0, 0, 0, 0, words)
+
+@dataclass(frozen=True)
+class Studied:
+    """One project: its root, what nginx reads there, and the tallies so far."""
+
+    root: Root
+    directives: Directives
+    shown: Conf
+    facts: NginxFacts
+
+    def run(self, tally: Tally, values: Mapping[str, str]) -> None:
+        """One configuration: edit, ask nginx, compare, edit again, and put all back."""
+        result = changed(self.directives, self.shown, values, self.facts)
+        for path, text in result.texts.items():
+            self.root.write(path, text)
+        ended = self.root.nginx("-T")
+        tally.drawn += 1
+        if ended.returncode == 0:
+            tally.accepted += 1
+            after = parse_shown(ended.stdout)
+            tally.again += bool(changed(self.directives, after, values, self.facts).texts)
+        else:
+            tally.words = tally.words or _emerg(ended.stderr)
+        gone, come, others = _diff(self.shown, result.texts, self.directives)
+        tally.removed += gone
+        tally.added += come
+        tally.strange += others
+        for path in result.texts:
+            self.root.write(path, self.shown.sources[path].text)
+
+
+def study(name: str, root: Root, directives: Directives, count: int) -> str:
+    """The row of one project, whose files are in place."""
+    if words := root.mend():
+        return f"| {name} | nginx refuses it as it is: {words[:300]} |"
     shown = parse_shown(root.nginx("-T").stdout)
     for path, source in shown.sources.items():
         with root.path(path).open(newline="", errors="surrogateescape") as file:
@@ -223,38 +282,28 @@ def study(name: str, root: Root, directives: Directives, count: int) -> Result:
                 raise SystemExit(f"{name}: {path} is not as nginx -T shows it")
     facts = _facts(root)
     names = {PREFIX + key for key in BY_NAME}
-    found = offer(directives, shown, facts, "high", by_name=names)
+    space = offer(directives, shown, facts, "high", by_name=names).space
+    project, whole, single = Studied(root, directives, shown, facts), Tally(), Tally()
     rng = np.random.default_rng(1)
-    values = found.space.decode(rng.random((count, len(found.space.columns))))
-    accepted, removed, added, strange = 0, 0, 0, 0
-    for configuration in found.space.configurations(values):
-        result = changed(directives, shown, configuration.values, facts)
-        for path, text in result.texts.items():
-            root.write(path, text)
-        ended = root.nginx("-t")
-        accepted += ended.returncode == 0
-        words = words or ("" if ended.returncode == 0 else ended.stderr.strip().splitlines()[-2])
-        again = parse_shown(root.nginx("-T").stdout) if ended.returncode == 0 else shown
-        if ended.returncode == 0:
-            strange += bool(changed(directives, again, configuration.values, facts).texts)
-        gone, come, others = _diff(shown, result.texts, directives)
-        removed, added, strange = removed + gone, added + come, strange + others
-        for path in result.texts:
-            root.write(path, shown.sources[path].text)
-    return Result(
-        name,
-        len(shown.sources),
-        len(shown.places),
-        len(root.mended),
-        sum(bool((s := standing(shown, d)).own or s.inner) for d in directives.by_key.values()),
-        len(found.space.parameters),
-        accepted,
-        count,
-        removed / count,
-        added / count,
-        strange,
-        words,
-    )
+    for configuration in _drawn(space, count, rng):
+        project.run(whole, configuration)
+    for parameter in space.parameters:
+        project.run(single, _drawn(space.restricted([parameter.key]), 1, rng)[0])
+    stand = sum(bool((s := standing(shown, d)).own or s.inner) for d in directives.by_key.values())
+    cells = [name, len(shown.sources), len(shown.places), len(root.mended), stand]
+    cells += [f"{whole.accepted} of {whole.drawn}", whole.lines]
+    cells += [f"{single.accepted} of {single.drawn}", single.lines]
+    cells += [whole.strange + single.strange, whole.again + single.again]
+    return f"| {' | '.join(map(str, cells))} | {whole.words or single.words}".strip()
+
+
+def _drawn(space: Space, count: int, rng: np.random.Generator) -> list[Mapping[str, str]]:
+    values = space.decode(rng.random((count, len(space.columns))))
+    return [configuration.values for configuration in space.configurations(values)]
+
+
+def _emerg(stderr: str) -> str:
+    return next((line for line in stderr.splitlines() if "[emerg]" in line), stderr).strip()
 
 
 def _diff(conf: Conf, texts: Mapping[str, str], directives: Directives) -> tuple[int, int, int]:
@@ -264,13 +313,29 @@ def _diff(conf: Conf, texts: Mapping[str, str], directives: Directives) -> tuple
     gone = come = strange = 0
     for path, text in texts.items():
         old = conf.sources[path].text.splitlines()
-        for line in unified_diff(old, text.splitlines(), lineterm="", n=0):
-            if line.startswith(("---", "+++", "@@")):
-                continue
-            gone += line.startswith("-")
-            come += line.startswith("+")
-            strange += pattern.search(line) is None
+        diff = list(unified_diff(old, text.splitlines(), lineterm="", n=0))[2:]
+        came = [line[1:] for line in diff if line.startswith("+")]
+        went = [line[1:] for line in diff if line.startswith("-")]
+        gone, come = gone + len(went), come + len(came)
+        # Where the same line goes and comes, diff has only taken another one for it.
+        came, went = _without(came, went), _without(went, came)
+        strange += sum(pattern.search(line) is None for line in came)
+        # In a block that is one line, ours comes between what stood there.
+        strange += sum(
+            pattern.search(line) is None and not any(_is_part(line, new) for new in came)
+            for line in went
+        )
     return gone, come, strange
+
+
+def _without(lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    return list((Counter(lines) - Counter(others)).elements())
+
+
+def _is_part(line: str, longer: str) -> bool:
+    """Whether a line has only got something between its characters."""
+    rest = iter(longer)
+    return all(character in rest for character in line)
 
 
 def _facts(root: Root) -> NginxFacts:
@@ -332,10 +397,9 @@ def main() -> None:
             subprocess.run([*command, *sys.argv[1:], "--inside"], check=False).returncode
         )
     directives, pair = load_directives(CATALOGUE), _pair()
-    print(
-        "| project | files | statements | put in place | stand | offered | accepted | lines - | + | strange |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    head = ["project", "files", "statements", "put in place", "stand", "all: accepted", "lines"]
+    head += ["one: accepted", "lines", "not ours", "again"]
+    print(f"| {' | '.join(head)} |\n|---{'|---:' * (len(head) - 1)}|")
     with tempfile.TemporaryDirectory() as name:
         _run("mount", "-t", "tmpfs", "intop", name)
         try:
@@ -344,20 +408,11 @@ def main() -> None:
                 root.mount()
                 try:
                     _place(project, root)
-                    print(_row(study(project.name, root, directives, arguments.configurations)))
+                    print(study(project.name, root, directives, arguments.configurations))
                 finally:
                     root.unmount()
         finally:
             _run("umount", name)
-
-
-def _row(result: Result) -> str:
-    r = result
-    words = f" {r.words}" if r.words else ""
-    return (
-        f"| {r.name} | {r.files} | {r.statements} | {r.mended} | {r.stand} | {r.offered} "
-        f"| {r.accepted} of {r.drawn} | {r.removed:.0f} | {r.added:.0f} | {r.strange} |{words}"
-    )
 
 
 if __name__ == "__main__":

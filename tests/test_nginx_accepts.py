@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
-from intop.domain.nginx.standing import current
+from intop.domain.nginx.standing import Directives, current
 from intop.domain.space import Space
 from nginx_files import TEXTS, RealNginx, catalogue
 
@@ -104,6 +105,19 @@ def test_some_configurations_of_the_whole_space(nginx: RealNginx) -> None:
     before = nginx.shown()
     for wanted in drawn(whole(nginx, before), 12, seed=1):
         check(nginx, before, wanted)
+
+
+def test_without_its_constraints_the_space_has_what_nginx_refuses(nginx: RealNginx) -> None:
+    before = nginx.shown()
+    free = replace(whole(nginx, before), constraints=())
+    unbound = Directives(catalogue().by_key)
+    for wanted in drawn(free, 12, seed=1):
+        nginx.write(changed(unbound, before, wanted, nginx.facts).texts)
+        ended = nginx.run("-t")
+        if ended.returncode != 0:
+            assert "proxy_" in ended.stderr
+            return
+    pytest.fail("nginx accepts everything: the constraints are not needed")
 
 
 def test_the_ends_of_all_ranges(nginx: RealNginx) -> None:

@@ -71,8 +71,9 @@ def _never() -> str:
 Only these can be tuned: {allowed}.
 
 Nothing else is, above all nothing that changes what is served, who may see it, or where it is
-logged for audit. Both lists are code (`intop/domain/nginx/permitted.py`), so that no file can change them.
-The reasons, by directive; where a broad pattern and the list above meet, the list above holds:
+logged for audit. Both lists are code (`intop/domain/nginx/permitted.py`), so that no file can
+change them. The reasons, by directive; where a broad pattern and the list above meet, the list
+above holds:
 """
 
 
