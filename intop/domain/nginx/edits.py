@@ -22,6 +22,9 @@ from intop.domain.space import Capacity
 OWN_HEAD = "# Written by intop. `intop rollback` removes it.\n"
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:=/*\[\]-]+")
+
+
 @dataclass(frozen=True)
 class Changed:
     """The new texts of the files that change, by path; a path that nginx did not read yet is new.
@@ -158,7 +161,8 @@ class _Editor:
         levels: set[tuple[Place, ...]] = set()
         for place in (*found.own, *inner):
             statement = place.statement
-            old = [word.text for word in statement.words]
+            # Quotes that are not needed hide neither a value nor an option.
+            old = [w.value if _PLAIN.fullmatch(w.value) else w.text for w in statement.words]
             new = self._words(old, parts)
             # Several logs of one level become one `off`.
             if is_off and place.parents in levels:
@@ -280,12 +284,7 @@ class _Editor:
         if text is None:
             return
         level = parts[0][0].level
-        if level == "http" and (path := own_file(self.conf, self.own) if self.own else None):
-            self._add(
-                path,
-                len(self.conf.sources[path].text) if path in self.conf.sources else 0,
-                f"{text}\n",
-            )
+        if level == "http" and self._add_own(text):
             return
         block = self.conf.block("events" if level == "main" else level)
         if block is None:
@@ -294,6 +293,14 @@ class _Editor:
             self._insert_before(block.source, block.statement, text)
         else:
             self._insert_at_top(block, text)
+
+    def _add_own(self, text: str) -> bool:
+        """Add a line to our own file, if there is to be one."""
+        path = own_file(self.conf, self.own) if self.own else None
+        if path is not None:
+            source = self.conf.sources.get(path)
+            self._add(path, 0 if source is None else len(source.text), f"{text}\n")
+        return path is not None
 
     def _insert_in_upstreams(self, found: Standing, parts: Sequence[Part]) -> None:
         text = self._new(parts)
@@ -327,7 +334,8 @@ class _Editor:
                 if said and said[0].lower() == arguments[0].lower():
                     having.add(block.span)
         for span, block in blocks.items():
-            if span not in having:
+            is_http = http is not None and span == http.span
+            if span not in having and not (is_http and self._add_own(text)):
                 self._insert_at_end(block, text)
 
     # Texts -----------------------------------------------------------------------------------

@@ -65,6 +65,23 @@ def test_values_that_hold_already_change_nothing() -> None:
     assert [] == lines(of_http("open_file_cache_valid 1m;\n"), {"http.open_file_cache_valid": "60"})
 
 
+def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
+    found = of_http(
+        '"keepalive_timeout" "65";\naccess_log \'/a b\' main;\n'
+        "server { listen '80' \"backlog=7\"; }\n"
+    )
+    assert [] == lines(found, {"http.keepalive_timeout": "65", "listen.backlog": "7"})
+    values = {"http.keepalive_timeout": "60", "listen.backlog": "9", "http.access_log.buffer": "8"}
+    assert [
+        '-"keepalive_timeout" "65";',
+        "-access_log '/a b' main;",
+        "-server { listen '80' \"backlog=7\"; }",
+        '+"keepalive_timeout" 60s;',
+        "+access_log '/a b' main buffer=8k;",
+        "+server { listen '80' backlog=9; }",
+    ] == lines(found, values)
+
+
 def test_absent_values_take_the_directive_away() -> None:
     found = of_http("", main="timer_resolution 5ms;\nworker_cpu_affinity auto;\n")
     values = {"main.timer_resolution": "0", "main.worker_cpu_affinity": "none"}
@@ -236,6 +253,8 @@ def test_a_file_of_ours_has_what_is_new_in_http() -> None:
     assert ["tcp_nopush on;", "postpone_output 4096;"] == result.texts[own].splitlines()[1:]
     after = found.edited(result.texts)
     assert {} == edit(after, values, own="zz-intop.conf").texts
+    header = edit(after, {"http.proxy_http_version": "1.1"}, own="zz-intop.conf").texts[own]
+    assert ["proxy_http_version 1.1;", 'proxy_set_header Connection "";'] == header.splitlines()[3:]
     more = edit(after, values | {"http.read_ahead": "64"}, own="zz-intop.conf").texts
     assert ["tcp_nopush on;", "postpone_output 4096;", "read_ahead 64k;"] == more[own].splitlines()[
         1:
