@@ -51,7 +51,7 @@ check: $(VENV)/ready ## Run the linters only: ruff, mypy, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: $(VENV)/ready ## Generate commands.md, parameters.md, trials.md in docs/ and the picture of the pipeline
+docs: $(VENV)/ready ## Generate commands.md, parameters.md, nginx.md, trials.md in docs/ and the picture of the pipeline
 	@$(BIN)/python -m scripts.references
 
 compare-doc: $(VENV)/ready ## Write docs/compare.md and its figures from the store of the last `make run`

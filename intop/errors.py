@@ -13,6 +13,7 @@ IntopError                    exit code 1: the work failed
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
 │   └── LabDownError          a lab that is needed is not up, or only in part
+├── NginxFileError            an nginx configuration can't be read; names file and line
 ├── ArtefactError             a file of models is damaged, or not one that may be loaded
 ├── ResultMissingError        a stage needs what an earlier stage has not stored yet
 ├── IncomparableError         data measured under different conditions would be mixed
@@ -103,6 +104,15 @@ class LabError(IntopError):
 
 class LabDownError(LabError):
     """A lab that is needed is not up, or only in part."""
+
+
+class NginxFileError(IntopError):
+    """nginx's configuration can't be read, by us or by nginx. `line` counts from 1."""
+
+    def __init__(self, path: str, line: int, what: str) -> None:
+        self.path = path
+        self.line = line
+        super().__init__(f"{path}:{line}: {what}")
 
 
 class ArtefactError(IntopError):

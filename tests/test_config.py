@@ -25,9 +25,8 @@ from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-STUDIES = sorted(
-    p.name for p in CONFIGS.glob("*.toml") if p.name not in ("parameters.toml", "counters.toml")
-)
+CATALOGUES = ("parameters.toml", "counters.toml", "nginx.toml")
+STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name not in CATALOGUES)
 
 GOOD = """\
 [study]

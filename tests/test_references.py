@@ -15,7 +15,7 @@ from intop.frame import Part, fields_of
 from intop.inspect.pipeline import steps
 from intop.report.figures.pipeline import pipeline
 from samples import METRICS, trial
-from scripts.references import commands, counters, parameters, trials
+from scripts.references import commands, counters, nginx, parameters, trials
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = ROOT / "configs" / "parameters.toml"
@@ -33,6 +33,11 @@ def test_the_catalogue_is_as_the_document_has_it() -> None:
 def test_the_counters_are_as_the_document_has_them() -> None:
     text = (ROOT / "docs" / "counters.md").read_text()
     assert counters.document(ROOT / "configs" / "counters.toml") == text, "run: make docs"
+
+
+def test_the_directives_are_as_the_document_has_them() -> None:
+    text = (ROOT / "docs" / "nginx.md").read_text()
+    assert nginx.document(ROOT / "configs" / "nginx.toml") == text, "run: make docs"
 
 
 def test_the_columns_of_trials_are_as_the_document_has_them() -> None:

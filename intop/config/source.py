@@ -163,7 +163,7 @@ def _control(text: str) -> str:
     return f"with the control character U+{ord(found[0]):04X}" if found else ""
 
 
-_UNION_TAGS = ("increasing", "less", "requires", "exclusive")
+_UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity")
 
 
 def _plain(message: str) -> str:

@@ -1,16 +1,18 @@
 """Parameters: what can be tuned, in which range, and what must never be."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from intop.domain.nginx import permitted
 from intop.domain.presence import UNKNOWN, Presence
 
 Kind = Literal["integer", "boolean", "choice", "vector"]
 Scale = Literal["linear", "log"]
-Scope = Literal["namespace", "machine"]
+Scope = Literal["namespace", "machine", "nginx"]
+"""What a value holds for. "nginx" is for directives, whose keys begin with `nginx:`."""
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
@@ -130,17 +132,22 @@ def zeroed(values: Mapping[str, str]) -> dict[str, str]:
 
 def denied(key: str) -> str | None:
     """Why `key` must not be tuned, or None when no pattern of the deny list matches."""
+    if permitted.is_directive(key):
+        return permitted.denied(key)
     for pattern, reason in DENIED.items():
         if fnmatchcase(key, pattern):
             return reason
     return None
 
 
-def barred(key: str) -> str:
+def barred(key: str, by_name: Collection[str] = ()) -> str:
     """Why `key` can't be tuned, such as `on the deny list: ...`; "" when it may be.
 
-    Whatever a key comes from, a catalogue or a plan, is asked this.
+    Whatever a key comes from, a catalogue or a plan, is asked this. `by_name` are the directives
+    that a study allows by their names.
     """
+    if permitted.is_directive(key):
+        return permitted.barred(key, by_name)
     if reason := denied(key):
         return f"on the deny list: {reason}"
     if not any(fnmatchcase(key, pattern) for pattern in ALLOWED):
@@ -181,7 +188,7 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One tunable of the kernel.
+    """One tunable of the kernel or of nginx.
 
     Numbers (`integer`, `vector`) have `components` and a `scale`; a plain integer has one
     component without a name. `boolean` and `choice` have `choices`, texts as the kernel prints

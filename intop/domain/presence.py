@@ -64,6 +64,11 @@ class Presence:
 UNKNOWN = Presence()
 
 
+def is_before(kernel: str, version: str) -> bool:
+    """Whether a kernel (`uname -r`) is older than a version such as 5.14."""
+    return _is_after(version, kernel)
+
+
 def _is_after(one: str, other: str, *, or_same: bool = False) -> bool:
     """Whether a version is later than another; no for what is none."""
     found = [VERSION.match(text) for text in (one, other)]

@@ -71,7 +71,25 @@ class Listing:
     why: str = ""
 
 
-Constraint = Order | Requirement | Exclusion | Listing
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What `held` is fits into all but one of `count` pieces of `size`: (count - 1) size >= held.
+
+    nginx asks that of its buffers (`proxy_busy_buffers_size`). All three are keys of integers.
+    """
+
+    count: str
+    size: str
+    held: str
+    why: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The numbers that it is about."""
+        return (self.count, self.size, self.held)
+
+
+Constraint = Order | Requirement | Exclusion | Listing | Capacity
 
 
 @dataclass(frozen=True)
@@ -115,13 +133,15 @@ class Space:
     """Parameters with their constraints, and the defaults that were read on the host.
 
     A constraint whose partner is not among the parameters holds against the partner's default,
-    so that a space cut down to a few parameters stays feasible. Raises ValueError for a
-    parameter without a default, or constraints that no configuration can meet.
+    so that a space cut down to a few parameters stays feasible. `followers` are keys whose defaults
+    follow other values: they are no such partners. Raises ValueError for a parameter without a
+    default, or constraints that no configuration can meet.
     """
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     defaults: Mapping[str, str] = field(default_factory=dict)
+    followers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         missing = [p.key for p in self.parameters if p.key not in self.defaults]
@@ -131,6 +151,10 @@ class Space:
         if unmet:
             orders = "; ".join(" <= ".join(o.columns) for o in unmet)
             raise ValueError(f"no configuration meets: {orders}")
+        for capacity in self._capacities:
+            (_, count), (_, size), (held, _) = (self._range(name) for name in capacity.columns)
+            if (count - 1) * size < held:
+                raise ValueError(f"no configuration meets: {_told(capacity)}")
         _ = self._listed
 
     @cached_property
@@ -163,18 +187,28 @@ class Space:
         if unknown := wanted - {p.key for p in self.parameters}:
             raise ValueError(f"not in the space: {', '.join(sorted(unknown))}")
         chosen = tuple(p for p in self.parameters if p.key in wanted)
-        return Space(chosen, self.constraints, self.defaults)
+        return Space(chosen, self.constraints, self.defaults, self.followers)
+
+    def joined(self, other: "Space") -> "Space":
+        """One space of both, whose keys are others: sysctls and nginx's directives."""
+        return Space(
+            (*self.parameters, *other.parameters),
+            (*self.constraints, *other.constraints),
+            {**self.defaults, **other.defaults},
+            self.followers | other.followers,
+        )
 
     def broken(self, configuration: Configuration) -> tuple[Constraint, ...]:
         """The orders and requirements that a configuration does not meet.
 
         A key that it does not name has its default; of one without a default nothing is known.
         """
-        values = {**self.defaults, **configuration.values}
+        known = {k: v for k, v in self.defaults.items() if k not in self.followers}
+        values = {**known, **configuration.values}
         numbers = {
             column.name: int(part)
             for p in self.parameters
-            if p.is_numeric
+            if p.is_numeric and p.key in values
             for column, part in zip(parameter_columns(p), values[p.key].split(), strict=True)
         }
         # Only plain integers can be partners from outside: a vector is in a space as a whole.
@@ -191,6 +225,9 @@ class Space:
             if isinstance(constraint, Listing):
                 row = tuple(numbers[name] for name in constraint.columns if name in numbers)
                 return len(row) < len(constraint.columns) or row in constraint.rows
+            if isinstance(constraint, Capacity) and set(constraint.columns) <= set(numbers):
+                count, size, held = (numbers[name] for name in constraint.columns)
+                return (count - 1) * size >= held
             return True
 
         return tuple(c for c in self.constraints if not is_met(c))
@@ -296,6 +333,8 @@ class Space:
             for constraint in self.constraints:
                 if isinstance(constraint, Requirement):
                     self._meet(values, constraint)
+            for capacity in self._capacities:
+                self._make_room(values, capacity)
             for columns, rows, tree in self._listed:
                 values[:, columns] = rows[tree.query(self._places(columns, values[:, columns]))[1]]
             if np.array_equal(before, values):
@@ -314,6 +353,43 @@ class Space:
                 floor = low + order.gap
 
     @cached_property
+    def _capacities(self) -> tuple[Capacity, ...]:
+        """Those that concern this space, and of which every partner is known."""
+        return tuple(
+            c
+            for c in self.constraints
+            if isinstance(c, Capacity)
+            and any(name in self._position for name in c.columns)
+            and all(self._bounds(name) is not None for name in c.columns)
+        )
+
+    def _range(self, name: str) -> tuple[float, float]:
+        """What a column can be, as far as orders and capacities allow."""
+        if name in self._reach:
+            return self._reach[name]
+        bounds = self._bounds(name)
+        return (-np.inf, np.inf) if bounds is None else bounds
+
+    def _make_room(self, values: Matrix, capacity: Capacity) -> None:
+        """More pieces first, then larger ones, as far as both may go, then less that is held."""
+
+        def of(name: str) -> Matrix:
+            if name in self._position:
+                return values[:, self._position[name]]
+            return np.full(len(values), self._range(name)[0])
+
+        lacks = (of(capacity.count) - 1) * of(capacity.size) < of(capacity.held)
+        for name, other in ((capacity.count, capacity.size), (capacity.size, capacity.count)):
+            if name in self._position:
+                less = 1 if other == capacity.count else 0
+                needed = np.ceil(of(capacity.held) / (of(other) - less)) + (1 - less)
+                enough = np.clip(np.maximum(of(name), needed), None, self._range(name)[1])
+                values[:, self._position[name]] = np.where(lacks, enough, of(name))
+        if capacity.held in self._position:
+            room = (of(capacity.count) - 1) * of(capacity.size)
+            values[:, self._position[capacity.held]] = np.minimum(of(capacity.held), room)
+
+    @cached_property
     def _orders(self) -> tuple[Order, ...]:
         """The orders that concern this space, and of which every partner is known."""
         return tuple(
@@ -327,10 +403,16 @@ class Space:
     @cached_property
     def _reach(self) -> dict[str, tuple[float, float]]:
         """What each column in an order can be: its range, as far as its partners allow."""
-        names = dict.fromkeys(name for order in self._orders for name in order.columns)
+        names = dict.fromkeys(
+            [name for order in self._orders for name in order.columns]
+            + [name for capacity in self._capacities for name in capacity.columns]
+        )
         reach = {name: bounds for name in names if (bounds := self._bounds(name)) is not None}
         # A chain of orders (a <= b, b <= c) may need one pass for each of its links.
-        for _ in self._orders:
+        for _ in range(len(self._orders) + len(self._capacities)):
+            for capacity in self._capacities:
+                (_, count), (_, size), (low, high) = (reach[name] for name in capacity.columns)
+                reach[capacity.held] = low, min(high, (count - 1) * size)
             for order in self._orders:
                 for a, b in pairwise(order.columns):
                     reach[b] = max(reach[b][0], reach[a][0] + order.gap), reach[b][1]
@@ -347,7 +429,7 @@ class Space:
             component = self.columns[self._position[name]].component
             return None if component is None else (component.low, component.high)
         # Only plain integers can be partners from outside: a vector is in a space as a whole.
-        default = self.defaults.get(name)
+        default = None if name in self.followers else self.defaults.get(name)
         return None if default is None else (float(default), float(default))
 
     @cached_property
@@ -413,9 +495,13 @@ def mixture(
     return Configuration({k: v for k, v in base.values.items() if k not in chosen} | ours)
 
 
+def _told(capacity: Capacity) -> str:
+    return f"{capacity.held} <= ({capacity.count} - 1) x {capacity.size}"
+
+
 def _keys_of(constraint: Constraint) -> list[str]:
     """The keys that a constraint is about, each once."""
-    if isinstance(constraint, Order | Listing):
+    if isinstance(constraint, Order | Listing | Capacity):
         return list(dict.fromkeys(name.partition("[")[0] for name in constraint.columns))
     if isinstance(constraint, Requirement):
         return list(dict.fromkeys((constraint.key, constraint.needs)))

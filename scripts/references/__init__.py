@@ -1,1 +1,1 @@
-"""Generators of reference pages: docs/commands.md, docs/parameters.md and docs/trials.md."""
+"""Generators of reference pages: commands.md, parameters.md, nginx.md and trials.md in docs/."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from intop.inspect.pipeline import steps
 from intop.report.figures.pipeline import pipeline
-from scripts.references import commands, counters, parameters, trials
+from scripts.references import commands, counters, nginx, parameters, trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -12,6 +12,7 @@ for name, text in (
     ("commands.md", commands.document()),
     ("counters.md", counters.document(ROOT / "configs" / "counters.toml")),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
+    ("nginx.md", nginx.document(ROOT / "configs" / "nginx.toml")),
     ("trials.md", trials.document()),
     ("images/pipeline.svg", pipeline(steps()).svg()),
 ):

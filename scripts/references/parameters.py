@@ -8,7 +8,7 @@ from pathlib import Path
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.parameter import ALLOWED, DENIED, Component, Parameter
 from intop.domain.presence import Presence
-from intop.domain.space import Constraint, Exclusion, Order
+from intop.domain.space import Capacity, Constraint, Exclusion, Order
 from scripts.references.markdown import MADE, table
 
 GROUP_OR_KEY = re.compile(r'^# --- (?P<group>.+)$|^key = "(?P<key>.+)"$', re.MULTILINE)
@@ -25,7 +25,7 @@ def document(path: Path) -> str:
         parts += [f"## {name}\n", table(HEAD, map(_row, found))]
     parts += [
         "## What must hold between them\n",
-        table(["", "why"], ([_rule(c), c.why] for c in catalogue.constraints)),
+        table(["", "why"], ([rule(c), c.why] for c in catalogue.constraints)),
         "## What is never tuned\n",
         _never(),
         table(["keys", "why"], ([f"`{key}`", why] for key, why in DENIED.items())),
@@ -129,11 +129,14 @@ def _kernels(presence: Presence) -> str:
     return ", ".join(words.format(what) for words, what in told.items() if what)
 
 
-def _rule(constraint: Constraint) -> str:
+def rule(constraint: Constraint) -> str:
+    """A constraint in signs."""
     if isinstance(constraint, Order):
         by = f", by {constraint.gap:,} at least" if constraint.gap else ""
         return " ≤ ".join(f"`{name}`" for name in constraint.columns) + by
     if isinstance(constraint, Exclusion):
         return f"one of {', '.join(f'`{key}`' for key in constraint.keys)}"
+    if isinstance(constraint, Capacity):
+        return f"`{constraint.held}` ≤ (`{constraint.count}` - 1) · `{constraint.size}`"
     values, to_be = " or ".join(constraint.values), " or ".join(constraint.to_be)
     return f"`{constraint.key}` = {values} needs `{constraint.needs}` = {to_be}"

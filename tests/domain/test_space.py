@@ -14,6 +14,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Kind, Parameter, Scale
 from intop.domain.probing import Probe, Reading, space_of
 from intop.domain.space import (
+    Capacity,
     Constraint,
     Exclusion,
     Listing,
@@ -536,3 +537,56 @@ def test_a_listing_holds_beside_the_defaults_of_what_is_not_varied() -> None:
     assert {(1, 1), (1000, 1), (1000, 9)} == {tuple(row) for row in values}
     with pytest.raises(ValueError, match="no listed row"):
         Space(parameters[:2], (LISTED,), {A: "1", B: "1", C: "6"})
+
+
+# Capacities ---------------------------------------------------------------------------------------
+
+ROOM = Capacity(count=A, size=B, held=C)
+
+
+def buffers(*keys: str, constraints: Sequence[Constraint] = (ROOM,), **defaults: str) -> Space:
+    ranges = {A: (2, 16), B: (4, 64), C: (4, 256), D: (4, 64)}
+    made = tuple(number(key, ranges[key], scale="log") for key in keys or (A, B, C))
+    held = {A: "8", B: "4", C: "8", D: "4"} | {f"net.core.{k}": v for k, v in defaults.items()}
+    return Space(made, tuple(constraints), held)
+
+
+@pytest.mark.parametrize("keys", [(A, B, C), (A,), (B,), (C,), (A, C), (B, C), (A, B)])
+def test_what_is_held_fits_into_all_pieces_but_one(keys: tuple[str, ...]) -> None:
+    of = buffers(*keys, c="28")
+    values = of.decode(random_genes(of, 300))
+    for configuration in of.configurations(values):
+        assert () == of.broken(configuration)
+
+
+def test_more_pieces_come_before_larger_ones() -> None:
+    of = buffers()
+    values = of._repaired(np.array([[2.0, 4.0, 60.0], [2.0, 4.0, 240.0], [5.0, 60.0, 240.0]]))
+    assert [[16, 4, 60], [16, 16, 240], [5, 60, 240]] == values.tolist()
+
+
+def test_orders_and_capacities_hold_together() -> None:
+    orders = [Order(columns=(B, C)), Order(columns=(D, C)), Capacity(count=A, size=B, held=D)]
+    for keys in ((A, B, C, D), (C, D), (D,), (B, D), (A, D)):
+        of = buffers(*keys, constraints=[ROOM, *orders])
+        for configuration in of.configurations(of.decode(random_genes(of, 300))):
+            assert () == of.broken(configuration)
+
+
+def test_a_capacity_that_nothing_can_meet() -> None:
+    with pytest.raises(ValueError, match=r"net.core.c <= \(net.core.a - 1\) x net.core.b"):
+        buffers(A, c="4000")
+
+
+def test_a_follower_bounds_nothing_from_outside() -> None:
+    order = Order(columns=(D, C))
+    bound = buffers(D, constraints=[order])
+    free = Space(bound.parameters, bound.constraints, bound.defaults, frozenset({C}))
+    ends = np.array([[1.0]])
+    assert 8 == bound.decode(ends)[0, 0]
+    assert 64 == free.decode(ends)[0, 0]
+    assert () == free.broken(Configuration({D: "64"}))
+    assert (order,) == bound.broken(Configuration({D: "64"}))
+    inside = Space(buffers(C, D).parameters, (order,), bound.defaults, frozenset({C}))
+    assert free.parameters == inside.restricted([D]).parameters
+    assert 64 == inside.restricted([D]).decode(ends)[0, 0]

@@ -1,0 +1,440 @@
+"""From wanted values to edits of files: as few characters as possible, never a directive twice."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from intop.domain.nginx import quantity
+from intop.domain.nginx.conf import Conf, Place, own_file
+from intop.domain.nginx.directive import Directive, NginxFacts
+from intop.domain.nginx.standing import (
+    Directives,
+    Standing,
+    current,
+    deciding,
+    default,
+    is_file_log,
+    standing,
+)
+from intop.domain.nginx.syntax import Source, Statement, Word
+from intop.domain.space import Capacity
+
+OWN_HEAD = "# Written by intop. `intop rollback` removes it.\n"
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:=/*\[\]-]+")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The new texts of the files that change, by path; a path that nginx did not read yet is new.
+
+    `left` has a line for each place where a wanted directive stands and is kept as it is.
+    """
+
+    texts: Mapping[str, str]
+    left: tuple[str, ...] = ()
+
+
+def changed(
+    directives: Directives,
+    conf: Conf,
+    wanted: Mapping[str, str],
+    facts: NginxFacts,
+    *,
+    own: str = "",
+) -> Changed:
+    """The files with these values of directives, by key.
+
+    A value that holds already changes nothing, so a second time nothing changes. Where a wanted
+    value has to agree with others (`proxy_buffers` and its family), these get one value in all
+    places, too. With `own`, new directives of `http` go into a file of this name of ours, where an
+    include of the user's takes it in. Raises ValueError for a key or a value that is none.
+    """
+    for key, value in wanted.items():
+        if key not in directives.by_key:
+            raise ValueError(f"{key} is no directive that is known")
+        if not accepts(directives.by_key[key], value):
+            raise ValueError(f"{value!r} is no value of {key}")
+    editor = _Editor(directives, conf, facts, own)
+    values = _agreed(directives, conf, wanted, facts)
+    groups: dict[tuple[str, str, tuple[str, ...]], list[tuple[Directive, str]]] = {}
+    for key, directive in directives.by_key.items():
+        if key in values:
+            group = (directive.level, directive.name, directive.fixed)
+            groups.setdefault(group, []).append((directive, values[key]))
+    for parts in groups.values():
+        editor.set(sorted(parts, key=lambda part: bool(part[0].beside)))
+    return editor.changed()
+
+
+def accepts(directive: Directive, value: str) -> bool:
+    """Whether this is a value of a directive, so that no word of nginx's language gets in."""
+    if directive.parameter.is_numeric:
+        return re.fullmatch(r"-?[0-9]{1,15}", value) is not None
+    return value in directive.parameter.choices
+
+
+def _agreed(
+    directives: Directives, conf: Conf, wanted: Mapping[str, str], facts: NginxFacts
+) -> dict[str, str]:
+    """The wanted values, and those of directives that must agree with them."""
+    values = dict(wanted)
+    now: dict[str, str | None] | None = None
+    followers: list[Directive] = []
+    for key in sorted(directives.related(wanted) - set(wanted)):
+        now = now or current(directives, conf, facts)
+        directive = directives.by_key[key]
+        place = deciding(standing(conf, directive), directive)
+        if place is None and directive.follows:
+            followers.append(directive)
+        elif place is not None and (value := now[key]) is not None:
+            values[key] = value
+    known = {k: v for k, v in (now or {}).items() if v is not None} | values
+    for directive in followers:
+        follows = 2 * max(int(known[key]) for key in directive.follows)
+        for c in directives.constraints:
+            if isinstance(c, Capacity) and c.held == directive.key:
+                room = (int(known[c.count]) - 1) * int(known[c.size])
+                if follows > room:
+                    values[directive.key] = str(room)
+    return values
+
+
+Part = tuple[Directive, str]
+
+
+@dataclass
+class _Splice:
+    """What comes in place of a file's text from `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass
+class _Editor:
+    directives: Directives
+    conf: Conf
+    facts: NginxFacts
+    own: str
+    splices: dict[str, list[_Splice]] = field(default_factory=dict)
+    added: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
+
+    def set(self, parts: Sequence[Part]) -> None:
+        """Set the values of one directive, wherever it is to stand."""
+        first = parts[0][0]
+        found = standing(self.conf, first)
+        if all(value == directive.as_is for directive, value in parts):
+            return
+        self._note_left(found, first)
+        self._change(found, parts)
+        if first.level == "upstream":
+            self._insert_in_upstreams(found, parts)
+        elif first.level != "listen" and not found.own:
+            self._insert(parts)
+        for directive, value in parts:
+            companion = directive.companion
+            if companion and companion.value == value and self.facts.version < companion.until:
+                self._accompany(companion.name, companion.arguments)
+
+    def changed(self) -> Changed:
+        """All edits, carried out."""
+        texts = {}
+        for path in sorted({*self.splices, *(path for path, _ in self.added)}):
+            texts[path] = self._edited(path)
+        return Changed(texts, tuple(self.left))
+
+    # What stands already ---------------------------------------------------------------------
+
+    def _note_left(self, found: Standing, directive: Directive) -> None:
+        kept = found.inner if directive.inner == "keep" else ()
+        for place in (*kept, *found.shared):
+            words = " ".join(word.text for word in place.statement.words)
+            self.left[f"{place.where} keeps {words[:100]}"] = None
+
+    def _change(self, found: Standing, parts: Sequence[Part]) -> None:
+        inner = found.inner if parts[0][0].inner == "change" else ()
+        is_off = any(d.as_is is not None and v != d.as_is for d, v in parts)
+        levels: set[tuple[Place, ...]] = set()
+        for place in (*found.own, *inner):
+            statement = place.statement
+            # Quotes that are not needed hide neither a value nor an option.
+            old = [w.value if _PLAIN.fullmatch(w.value) else w.text for w in statement.words]
+            new = self._words(old, parts)
+            # Several logs of one level become one `off`.
+            if is_off and place.parents in levels:
+                new = None
+            levels.add(place.parents)
+            if new is None:
+                self._remove(place.source, statement)
+            elif new != old:
+                self._splice(place.source.path, _difference(statement.words, old, new))
+
+    def _words(self, old: Sequence[str], parts: Sequence[Part]) -> list[str] | None:
+        """A statement's words with these values, or None where it is to go."""
+        words: list[str] | None = list(old)
+        for directive, value in parts:
+            if words is not None:
+                words = self._with(words, directive, value)
+        return words
+
+    def _with(self, words: list[str], directive: Directive, value: str) -> list[str] | None:
+        head = 1 + len(directive.fixed)
+        text = quantity.written(value, directive.parameter.unit)
+        if directive.flag:
+            others = [word for word in words if word != directive.flag]
+            if value == "off":
+                return others
+            return words if directive.flag in words else [*words, directive.flag]
+        if directive.option:
+            return self._with_option(words, directive, value, text)
+        at = head + directive.argument - 1
+        if directive.argument and self._is_same(words[at : at + 1], directive, value):
+            return words
+        if value == directive.absent:
+            return None
+        if directive.zone:
+            return _with_zone(words, directive.zone, text)
+        if directive.as_is is not None:
+            return words if value == directive.as_is else [words[0], text]
+        return [*words[:at], text, *words[at + 1 :]]
+
+    def _with_option(
+        self, words: list[str], directive: Directive, value: str, text: str
+    ) -> list[str] | None:
+        if not directive.inserted and not is_file_log(tuple(words[1:])):
+            return words
+        prefix = f"{directive.option}="
+        head = 1 + len(directive.fixed)
+        has = [word for word in words if word.startswith(prefix)]
+        if value == directive.absent:
+            siblings = [
+                f"{d.option}="
+                for d in self.directives.by_key.values()
+                if d.beside == directive.option and (d.level, d.name) == _use(directive)
+            ]
+            gone = (prefix, *siblings)
+            if not has:
+                return words
+            rest = [word for word in words if not word.startswith(gone)]
+            return rest if len(rest) > head else None
+        if has:
+            number = has[0].removeprefix(prefix)
+            if self._is_same([number], directive, value):
+                return words
+            return [f"{prefix}{text}" if word is has[0] else word for word in words]
+        if directive.beside and not any(w.startswith(f"{directive.beside}=") for w in words):
+            return words
+        if default(directive, self.facts) == value:
+            return words
+        if words[head:] == ["off"]:
+            words = words[:head]
+        # A log's format comes before its buffer.
+        missing = ["combined"] if words[0] == "access_log" and len(words) == 2 else []
+        return [*words, *missing, f"{prefix}{text}"]
+
+    def _is_same(self, texts: Sequence[str], directive: Directive, value: str) -> bool:
+        """Whether a text says a value already, perhaps in other words: 1024k, 1m."""
+        if texts == ["auto"] and directive.per_cpu:
+            return value == str(self.facts.cpus)
+        if not directive.parameter.is_numeric:
+            return list(texts) == [value]
+        return bool(texts) and str(quantity.read(texts[0], directive.parameter.unit)) == value
+
+    # What doesn't stand yet ------------------------------------------------------------------
+
+    def _new(self, parts: Sequence[Part]) -> str | None:
+        """A statement of these values, or None where nginx has them without one."""
+        parts = [part for part in parts if part[0].inserted]
+        if not parts:
+            return None
+        first = parts[0][0]
+        values = {directive.key: value for directive, value in parts}
+        has = {
+            d.key
+            for d, value in parts
+            if value != d.absent and (value != default(d, self.facts) or d.follows)
+        }
+        if not has:
+            return None
+        words = [first.name, *first.fixed]
+        if first.argument:
+            # With one argument of a directive come all of them.
+            same = [d for d in self.directives.by_key.values() if _use(d) == _use(first)]
+            for d in sorted(same, key=lambda d: d.argument):
+                if d.argument:
+                    value = values.get(d.key, default(d, self.facts))
+                    words.append(quantity.written(value, d.parameter.unit))
+        elif first.zone:
+            words = _with_zone(words, first.zone, quantity.written(parts[0][1], _unit(first)))
+        else:
+            options = {d.option for d, _ in parts if d.key in has}
+            for d, value in parts:
+                if value != d.absent and (not d.beside or d.beside in options):
+                    words.append(f"{d.option}={quantity.written(value, _unit(d))}")
+            if len(words) == 1 + len(first.fixed):
+                return None
+        return f"{' '.join(words)};"
+
+    def _insert(self, parts: Sequence[Part]) -> None:
+        text = self._new(parts)
+        if text is None:
+            return
+        level = parts[0][0].level
+        if level == "http" and self._add_own(text):
+            return
+        block = self.conf.block("events" if level == "main" else level)
+        if block is None:
+            return
+        if level == "main":
+            self._insert_before(block.source, block.statement, text)
+        else:
+            self._insert_at_top(block, text)
+
+    def _add_own(self, text: str) -> bool:
+        """Add a line to our own file, if there is to be one."""
+        path = own_file(self.conf, self.own) if self.own else None
+        if path is not None:
+            source = self.conf.sources.get(path)
+            self._add(path, 0 if source is None else len(source.text), f"{text}\n")
+        return path is not None
+
+    def _insert_in_upstreams(self, found: Standing, parts: Sequence[Part]) -> None:
+        text = self._new(parts)
+        blocks = [
+            place
+            for place in self.conf.named("upstream")
+            if place.context == ("http",) and place.statement.body is not None
+        ]
+        having = {place.parents[-1].span for place in found.own}
+        for block in {place.span: place for place in blocks}.values():
+            if text is not None and block.span not in having:
+                # After the method of balancing, which nginx wants first.
+                self._insert_at_end(block, text)
+
+    def _accompany(self, name: str, arguments: tuple[str, ...]) -> None:
+        """Give each block that says `name` about other things this line, too, and `http`.
+
+        In nginx a block with such a line of its own has none of the blocks around it.
+        """
+        text = f"{' '.join((name, *arguments))};"
+        blocks: dict[tuple[str, int], Place] = {}
+        having: set[tuple[str, int]] = set()
+        http = self.conf.block("http")
+        if http is not None:
+            blocks[http.span] = http
+        for place in self.conf.named(name):
+            if place.context[:1] == ("http",):
+                block = place.parents[-1]
+                blocks[block.span] = block
+                said = place.statement.arguments[:1]
+                if said and said[0].lower() == arguments[0].lower():
+                    having.add(block.span)
+        for span, block in blocks.items():
+            is_http = http is not None and span == http.span
+            if span not in having and not (is_http and self._add_own(text)):
+                self._insert_at_end(block, text)
+
+    # Texts -----------------------------------------------------------------------------------
+
+    def _insert_at_top(self, block: Place, text: str) -> None:
+        source, statement = block.source, block.statement
+        rest = re.compile(r"[ \t\r]*(#[^\n]*)?\n").match(source.text, statement.inner)
+        if rest is None or rest.end() > statement.closing:
+            self._add(source.path, statement.inner, f" {text}")
+        else:
+            indent = _indent_within(source, statement)
+            self._add(source.path, rest.end(), f"{indent}{text}{source.newline}")
+
+    def _insert_at_end(self, block: Place, text: str) -> None:
+        source, statement = block.source, block.statement
+        line = source.text.rfind("\n", 0, statement.closing) + 1
+        if line > statement.inner and not source.text[line : statement.closing].strip():
+            indent = _indent_within(source, statement)
+            self._add(source.path, line, f"{indent}{text}{source.newline}")
+        else:
+            self._add(source.path, statement.closing, f"{text} ")
+
+    def _insert_before(self, source: Source, statement: Statement, text: str) -> None:
+        line = source.text.rfind("\n", 0, statement.start) + 1
+        if source.text[line : statement.start].strip():
+            self._add(source.path, statement.start, f"{text} ")
+        else:
+            indent = source.text[line : statement.start]
+            self._add(source.path, line, f"{indent}{text}{source.newline}")
+
+    def _remove(self, source: Source, statement: Statement) -> None:
+        line = source.text.rfind("\n", 0, statement.start) + 1
+        rest = re.compile(r"[ \t\r]*\n").match(source.text, statement.end)
+        start, end = statement.start, statement.end
+        if rest is not None and not source.text[line:start].strip():
+            start, end = line, rest.end()
+        self._splice(source.path, _Splice(start, end, ""))
+
+    def _splice(self, path: str, splice: _Splice) -> None:
+        self.splices.setdefault(path, []).append(splice)
+
+    def _add(self, path: str, offset: int, text: str) -> None:
+        self.added.setdefault((path, offset), []).append(text)
+
+    def _edited(self, path: str) -> str:
+        source = self.conf.sources.get(path)
+        text = OWN_HEAD if source is None else source.text
+        splices = list(self.splices.get(path, []))
+        for (of, offset), texts in self.added.items():
+            if of == path:
+                at = len(text) if source is None else offset
+                lead = "\n" if 0 < at == len(text) and not text.endswith("\n") else ""
+                splices.append(_Splice(at, at, lead + "".join(texts)))
+        for splice in sorted(splices, key=lambda s: (s.start, s.end), reverse=True):
+            text = text[: splice.start] + splice.text + text[splice.end :]
+        return text
+
+
+def _use(directive: Directive) -> tuple[str, str]:
+    return directive.level, directive.name
+
+
+def _unit(directive: Directive) -> str:
+    return directive.parameter.unit
+
+
+def _with_zone(words: Sequence[str], name: str, size: str) -> list[str]:
+    has = next((word for word in words if word.startswith("shared:")), None)
+    if has is None:
+        return [words[0], f"shared:{name}:{size}"]
+    of = has.split(":")[1]
+    unchanged = quantity.read(has.split(":")[-1], "bytes") == quantity.read(size, "bytes")
+    return [f"shared:{of}:{size}" if word is has and not unchanged else word for word in words]
+
+
+def _difference(words: Sequence[Word], old: Sequence[str], new: Sequence[str]) -> _Splice:
+    """The least of a statement that must be replaced to have the new words."""
+    first = next(
+        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    gone, come = len(old) - last, len(new) - last
+    text = " ".join(new[first:come])
+    if first == gone:  # only new words
+        return _Splice(words[first - 1].end, words[first - 1].end, f" {text}")
+    if first == come:  # only words that go
+        return _Splice(words[first - 1].end, words[gone - 1].end, "")
+    return _Splice(words[first].start, words[gone - 1].end, text)
+
+
+def _indent_within(source: Source, block: Statement) -> str:
+    """The blanks before what stands in a block: as its first statement on a line of its own has."""
+    for statement in block.body or ():
+        line = source.text.rfind("\n", 0, statement.start) + 1
+        if line > block.inner and not source.text[line : statement.start].strip():
+            return source.text[line : statement.start]
+    line = source.text.rfind("\n", 0, block.start) + 1
+    before = source.text[line : block.start]
+    return (before if not before.strip() else "") + "    "

@@ -1,0 +1,93 @@
+"""All files of an nginx: includes as nginx follows them, and what `nginx -T` prints."""
+
+import pytest
+
+from intop.domain.nginx.conf import Conf, matches, own_file, parse_shown
+from intop.errors import NginxFileError
+from nginx_files import TEXTS, conf
+
+HEAD = "# configuration file /etc/nginx/{}:\n"
+
+
+def shown(texts: dict[str, str]) -> str:
+    return "".join(f"{HEAD.format(path)}{text}\n" for path, text in texts.items())
+
+
+def test_what_nginx_prints_comes_back_as_its_files() -> None:
+    found = parse_shown(shown(dict(TEXTS)))
+    assert "/etc/nginx/nginx.conf" == found.main
+    assert TEXTS == {p.removeprefix("/etc/nginx/"): s.text for p, s in found.sources.items()}
+
+
+def test_places_know_their_blocks_across_files() -> None:
+    places = conf().named("proxy_set_header")
+    assert [("http", "server", "location")] * 4 == [place.context for place in places]
+    assert {"/etc/nginx/snippets/proxy.conf"} == {place.source.path for place in places}
+    first = conf().named("least_conn")[0]
+    assert "/etc/nginx/conf.d/site.conf:2 (http, upstream)" == first.where
+
+
+def test_included_files_come_in_nginx_order() -> None:
+    texts = {"nginx.conf": "include c/*.conf;", "c/b.conf": "x b;", "c/a.conf": "x a;"}
+    texts |= {"c/.hidden.conf": "x h;", "c/a.txt": "x t;", "c/d/e.conf": "x e;"}
+    assert [("a",), ("b",)] == [p.statement.arguments for p in conf(texts).named("x")]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("/a/b.conf", "/a/*.conf", True),
+        ("/a/b/c.conf", "/a/*.conf", False),
+        ("/a/b/c.conf", "/a/*/c.conf", True),
+        ("/a/.b.conf", "/a/*.conf", False),
+        ("/a/.b.conf", "/a/.*", True),
+        ("/a/b1", "/a/b[0-9]", True),
+        ("/a/B", "/a/b", False),
+    ],
+)
+def test_patterns_are_those_of_glob(path: str, pattern: str, expected: bool) -> None:
+    assert expected == matches(path, pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "nginx -T:1: no line"),
+        ("nginx: [emerg] unknown directive\n", "nginx -T:1: no line"),
+        (shown({"nginx.conf": "a;"}) * 2, "nginx -T:3: /etc/nginx/nginx.conf is shown twice"),
+        (shown({"nginx.conf": "a;", "b.conf": "b;"}), "no include names /etc/nginx/b.conf"),
+        (shown({"nginx.conf": "a {"}), "/etc/nginx/nginx.conf:1: the block 'a' is not ended"),
+    ],
+)
+def test_what_is_no_print_of_nginx_has_one_error(text: str, what: str) -> None:
+    with pytest.raises(NginxFileError, match=what.replace("[", r"\[")):
+        parse_shown(text)
+
+
+def test_files_that_include_each_other_have_an_error() -> None:
+    texts = {"nginx.conf": "include a.conf;", "a.conf": "x;\ninclude b.conf;"}
+    with pytest.raises(NginxFileError, match=r"b.conf:1: /etc/nginx/a.conf includes itself"):
+        conf(texts | {"b.conf": "include *.conf;"})
+
+
+def test_files_that_grow_without_end_have_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("intop.domain.nginx.conf.MOST", 1000)
+    texts = {"nginx.conf": "include 0;"}
+    texts |= {f"{n}": f"include {n + 1}; include {n + 1};" for n in range(40)}
+    with pytest.raises(NginxFileError, match="more than 1000 statements"):
+        conf(texts | {"40": "x;"})
+
+
+def test_a_file_of_ours_has_a_place_where_an_include_takes_it() -> None:
+    assert "/etc/nginx/conf.d/zz-intop.conf" == own_file(conf(), "zz-intop.conf")
+    assert own_file(conf(), "zz-intop.txt") is None
+    # Nothing says that the folder is there.
+    assert own_file(conf({"nginx.conf": "http { include x/*.conf; }"}), "zz-intop.conf") is None
+    in_server = {"nginx.conf": "http { server { include x/*; } }", "x/a": "internal;"}
+    assert own_file(conf(in_server), "zz-intop.conf") is None
+
+
+def test_edited_files_take_the_place_of_the_old_ones() -> None:
+    now = conf().edited({"/etc/nginx/snippets/proxy.conf": "proxy_set_header A b;"})
+    assert 2 == len(now.named("proxy_set_header"))
+    assert isinstance(now, Conf)

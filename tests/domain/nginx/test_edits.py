@@ -1,0 +1,318 @@
+"""Edits of nginx's files: only what is wanted changes, once, and never a directive twice."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import unified_diff
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intop.domain.nginx.conf import Conf
+from intop.domain.nginx.edits import Changed, changed
+from intop.domain.nginx.offer import offer
+from intop.domain.nginx.permitted import BY_NAME, PREFIX
+from intop.domain.nginx.standing import current
+from nginx_files import FACTS, catalogue, conf, of_http
+
+ALL_NAMES = {PREFIX + name for name in BY_NAME}
+
+
+def keyed(values: Mapping[str, str]) -> dict[str, str]:
+    return {f"{PREFIX}{key}": value for key, value in values.items()}
+
+
+def edit(of: Conf, values: Mapping[str, str], own: str = "") -> Changed:
+    return changed(catalogue(), of, keyed(values), FACTS, own=own)
+
+
+def lines(of: Conf, values: Mapping[str, str], own: str = "") -> list[str]:
+    """What a diff would show of all files, without its heads."""
+    found = []
+    for path, text in edit(of, values, own).texts.items():
+        old = of.sources[path].text if path in of.sources else ""
+        diff = unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=0)
+        found += [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+    return found
+
+
+def test_what_stands_is_changed_where_it_stands() -> None:
+    assert ["-\tworker_connections 1024;", "+\tworker_connections 2048;"] == lines(
+        conf(), {"events.worker_connections": "2048"}
+    )
+    assert ["-    keepalive_timeout 65 60;", "+    keepalive_timeout 30s 60;"] == lines(
+        conf(), {"http.keepalive_timeout": "30"}
+    )
+
+
+def test_what_does_not_stand_comes_at_the_top_of_its_block() -> None:
+    assert ["+    tcp_nopush on;"] == lines(conf(), {"http.tcp_nopush": "on"})
+    assert ["+\tmulti_accept on;"] == lines(conf(), {"events.multi_accept": "on"})
+    assert ["+worker_priority -5;"] == lines(conf(), {"main.worker_priority": "-5"})
+
+
+def test_values_that_hold_already_change_nothing() -> None:
+    values = {"http.sendfile": "on", "http.tcp_nodelay": "on", "main.worker_processes": "2"}
+    values |= {"events.worker_connections": "1024", "http.proxy_buffers.number": "8"}
+    assert [] == lines(
+        of_http("sendfile on;\n", events="worker_connections 1024;"),
+        {k: v for k, v in values.items() if k != "main.worker_processes"},
+    )
+    assert [] == lines(conf(), {"main.worker_processes": "2", "http.sendfile": "on"})
+    assert [] == lines(of_http("open_file_cache_valid 1m;\n"), {"http.open_file_cache_valid": "60"})
+
+
+def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
+    found = of_http(
+        '"keepalive_timeout" "65";\naccess_log \'/a b\' main;\n'
+        "server { listen '80' \"backlog=7\"; }\n"
+    )
+    assert [] == lines(found, {"http.keepalive_timeout": "65", "listen.backlog": "7"})
+    values = {"http.keepalive_timeout": "60", "listen.backlog": "9", "http.access_log.buffer": "8"}
+    assert [
+        '-"keepalive_timeout" "65";',
+        "-access_log '/a b' main;",
+        "-server { listen '80' \"backlog=7\"; }",
+        '+"keepalive_timeout" 60s;',
+        "+access_log '/a b' main buffer=8k;",
+        "+server { listen '80' backlog=9; }",
+    ] == lines(found, values)
+
+
+def test_absent_values_take_the_directive_away() -> None:
+    found = of_http("", main="timer_resolution 5ms;\nworker_cpu_affinity auto;\n")
+    values = {"main.timer_resolution": "0", "main.worker_cpu_affinity": "none"}
+    assert ["-timer_resolution 5ms;", "-worker_cpu_affinity auto;"] == lines(found, values)
+
+
+def test_sizes_change_further_in_and_switches_are_kept() -> None:
+    values = {"http.client_body_buffer_size": "64", "http.sendfile": "off"}
+    found = of_http("server {\nclient_body_buffer_size 8k;\nsendfile on;\n}\n")
+    result = edit(found, values)
+    assert ("/etc/nginx/nginx.conf:5 (http, server) keeps sendfile on",) == result.left
+    assert [
+        "+client_body_buffer_size 64k;",
+        "-client_body_buffer_size 8k;",
+        "+client_body_buffer_size 64k;",
+    ] == lines(found, values)
+
+
+def test_parts_of_a_directive_are_one_line() -> None:
+    values = {"http.output_buffers.number": "4", "http.output_buffers.size": "64"}
+    assert ["+output_buffers 4 64k;"] == lines(of_http("a;\n"), values)
+    assert ["+output_buffers 4 32k;"] == lines(of_http("a;\n"), {"http.output_buffers.number": "4"})
+    values = {"http.open_file_cache.max": "500", "http.open_file_cache.inactive": "20"}
+    assert ["+open_file_cache max=500 inactive=20s;"] == lines(of_http("a;\n"), values)
+    assert ["-open_file_cache off;", "+open_file_cache max=500 inactive=20s;"] == lines(
+        of_http("open_file_cache off;\n"), values
+    )
+    assert ["-open_file_cache max=1 inactive=9s;"] == lines(
+        of_http("open_file_cache max=1 inactive=9s;\n"), {"http.open_file_cache.max": "0"}
+    )
+    assert [] == lines(of_http("a;\n"), {"http.open_file_cache.inactive": "20"})
+
+
+def test_an_address_has_its_options_in_one_listen() -> None:
+    assert [
+        "-    listen 127.0.0.1:18080 default_server;",
+        "-    listen [::1]:18080;",
+        "+    listen 127.0.0.1:18080 default_server backlog=1000;",
+        "+    listen [::1]:18080 backlog=1000;",
+        "-    listen 127.0.0.1:18443 ssl http2;",
+        "+    listen 127.0.0.1:18443 ssl http2 backlog=1000;",
+    ] == lines(conf(), {"listen.backlog": "1000"})
+
+
+@pytest.mark.parametrize(
+    ("servers", "expected"),
+    [
+        (["listen 80;", "listen *:80 backlog=7;"], ["listen 80;", "listen *:80 backlog=9;"]),
+        (["listen 80 reuseport;"], ["listen 80 reuseport backlog=9;"]),
+        (["listen 80;", "listen 10.0.0.1:80;"], ["listen 80 backlog=9;", "listen 10.0.0.1:80;"]),
+        (["listen 10.0.0.1;"], ["listen 10.0.0.1 backlog=9;"]),
+        (
+            ["listen 443 quic;", "listen 443 ssl;"],
+            ["listen 443 quic;", "listen 443 ssl backlog=9;"],
+        ),
+        (["listen unix:/x;"], ["listen unix:/x;"]),
+        (["listen [::]:80;", "listen 80;"], ["listen [::]:80 backlog=9;", "listen 80 backlog=9;"]),
+    ],
+)
+def test_options_of_addresses(servers: list[str], expected: list[str]) -> None:
+    found = of_http("".join(f"server {{\n{listen}\n}}\n" for listen in servers))
+    text = edit(found, {"listen.backlog": "9"}).texts.get(
+        found.main, found.sources[found.main].text
+    )
+    assert expected == [line for line in text.splitlines() if line.startswith("listen")]
+
+
+def test_a_listen_that_several_servers_read_is_left_alone() -> None:
+    texts = {"nginx.conf": "events {} http { server { include l; } server { include l; } }"}
+    assert [] == lines(conf(texts | {"l": "listen 80;\n"}), {"listen.backlog": "9"})
+
+
+def test_flags_come_and_go() -> None:
+    found = of_http("server { listen 80 reuseport ssl; }\n")
+    assert ["-server { listen 80 reuseport ssl; }", "+server { listen 80 ssl; }"] == lines(
+        found, {"listen.reuseport": "off"}
+    )
+    assert [] == lines(found, {"listen.reuseport": "on"})
+
+
+def test_each_upstream_has_its_keepalive_after_its_method() -> None:
+    assert [
+        "+    keepalive 16;",
+        "-upstream one { server 127.0.0.1:18083; }",
+        "+upstream one { server 127.0.0.1:18083; keepalive 16; }",
+    ] == lines(conf(), {"upstream.keepalive": "16"})
+
+
+def test_version_1_1_comes_with_its_header_where_there_are_headers() -> None:
+    found = of_http(
+        "server {\n  location /a {\n    proxy_set_header Host x;\n  }\n"
+        "  location /w {\n    proxy_set_header connection $upgrade;\n  }\n}\n"
+    )
+    assert [
+        "+proxy_http_version 1.1;",
+        '+    proxy_set_header Connection "";',
+        '+proxy_set_header Connection "";',
+    ] == lines(found, {"http.proxy_http_version": "1.1"})
+    new = replace(FACTS, version=(1, 30, 0))
+    wanted = keyed({"http.proxy_http_version": "1.1"})
+    assert {} == changed(catalogue(), found, wanted, new).texts
+
+
+def test_logs_get_a_buffer_where_they_are_files() -> None:
+    found = of_http(
+        "access_log a.log;\naccess_log syslog:server=x;\nserver { access_log off; "
+        "access_log $host.log main; }\n"
+    )
+    values = {"http.access_log.buffer": "64", "http.access_log.flush": "5"}
+    assert [
+        "-access_log a.log;",
+        "+access_log a.log combined buffer=64k flush=5s;",
+    ] == lines(found, values)
+    assert [] == lines(found, {"http.access_log.flush": "5"})
+    assert [] == lines(of_http("a;\n"), values)
+
+
+def test_logs_that_are_switched_off_are_one_line_of_a_block() -> None:
+    found = of_http("access_log a.log;\naccess_log b.log;\nserver {\naccess_log c;\n}\n")
+    values = {"http.access_log": "off", "http.access_log.buffer": "64"}
+    assert [
+        "-access_log a.log;",
+        "-access_log b.log;",
+        "+access_log off;",
+        "-access_log c;",
+        "+access_log off;",
+    ] == lines(found, values)
+    assert ["+access_log off;"] == lines(of_http("a;\n"), values)
+
+
+def test_a_zone_of_the_users_keeps_its_name() -> None:
+    found = of_http(
+        "ssl_session_cache builtin shared:SSL:1m;\nserver { ssl_session_cache none; }\n"
+    )
+    assert [
+        "-ssl_session_cache builtin shared:SSL:1m;",
+        "-server { ssl_session_cache none; }",
+        "+ssl_session_cache builtin shared:SSL:8m;",
+        "+server { ssl_session_cache shared:intop:8m; }",
+    ] == lines(found, {"http.ssl_session_cache": "8"})
+
+
+def test_a_family_of_buffers_gets_one_value_everywhere() -> None:
+    # nginx's own 8 4k would not do for the location's 16k, were that set in http alone.
+    found = of_http("server {\nproxy_buffers 4 16k;\nproxy_buffer_size 16k;\n}\n")
+    assert [
+        "+proxy_buffers 4 16k;",
+        "+proxy_buffer_size 32k;",
+        "+proxy_busy_buffers_size 48k;",
+        "-proxy_buffer_size 16k;",
+        "+proxy_buffer_size 32k;",
+    ] == lines(found, {"http.proxy_buffer_size": "32"})
+
+
+def test_text_that_stands_in_other_blocks_too_is_left_alone() -> None:
+    texts = {"nginx.conf": "events {} http { include t; } stream { include t; }"}
+    found = conf(texts | {"t": "ssl_session_timeout 1h;\ntcp_nodelay off;\n"})
+    result = edit(found, {"http.tcp_nodelay": "on"})
+    assert {} == result.texts
+    assert ("/etc/nginx/t:2 (http) keeps tcp_nodelay off",) == result.left
+
+
+def test_a_file_of_ours_has_what_is_new_in_http() -> None:
+    found = conf()
+    values = {"http.tcp_nopush": "on", "http.sendfile": "off", "http.postpone_output": "4096"}
+    result = edit(found, values, own="zz-intop.conf")
+    own = "/etc/nginx/conf.d/zz-intop.conf"
+    assert {"/etc/nginx/nginx.conf", own} == set(result.texts)
+    assert ["tcp_nopush on;", "postpone_output 4096;"] == result.texts[own].splitlines()[1:]
+    after = found.edited(result.texts)
+    assert {} == edit(after, values, own="zz-intop.conf").texts
+    header = edit(after, {"http.proxy_http_version": "1.1"}, own="zz-intop.conf").texts[own]
+    assert ["proxy_http_version 1.1;", 'proxy_set_header Connection "";'] == header.splitlines()[3:]
+    more = edit(after, values | {"http.read_ahead": "64"}, own="zz-intop.conf").texts
+    assert ["tcp_nopush on;", "postpone_output 4096;", "read_ahead 64k;"] == more[own].splitlines()[
+        1:
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ({"http.root": "/"}, "nginx:http.root is no directive"),
+        ({"http.sendfile": "on; root /"}, "'on; root /' is no value of nginx:http.sendfile"),
+        ({"http.postpone_output": "1;}"}, "is no value"),
+        ({"http.postpone_output": ""}, "is no value"),
+        ({"http.postpone_output": "1\n"}, "is no value"),
+    ],
+)
+def test_other_values_are_no_part_of_a_file(values: Mapping[str, str], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        edit(conf(), values)
+
+
+def test_line_ends_and_indents_are_those_of_the_file() -> None:
+    found = Conf.of("/n", {"/n": "events {\r\n\t\tx;\r\n}\r\nhttp {\r\n}"})
+    values = {"events.multi_accept": "on", "http.sendfile": "on", "main.worker_priority": "1"}
+    text = "worker_priority 1;\r\nevents {\r\n\t\tmulti_accept on;\r\n\t\tx;\r\n}\r\n"
+    assert {"/n": text + "http {\r\n    sendfile on;\r\n}"} == edit(found, values).texts
+
+
+@given(st.integers(min_value=0, max_value=2**32 - 1), st.sampled_from([0.05, 0.3, 1.0]))
+def test_any_values_are_set_once_and_hold(seed: int, part: float) -> None:
+    before = conf()
+    space = offer(catalogue(), before, FACTS, "high", by_name=ALL_NAMES).space
+    keys = [p.key for p in space.parameters if random.Random(f"{seed}{p.key}").random() < part]
+    chosen = space.restricted(keys)
+    genes = np.random.default_rng(seed).random((1, len(chosen.columns)))
+    wanted = dict(chosen.configurations(chosen.decode(genes))[0].values)
+    result = changed(catalogue(), before, wanted, FACTS)
+    after = before.edited(result.texts)
+    assert {} == changed(catalogue(), after, wanted, FACTS).texts
+    held = current(catalogue(), after, FACTS)
+    assert [] == [k for k, v in wanted.items() if held[k] != v and not without_effect(k, held)]
+    assert not twice(after)
+
+
+def without_effect(key: str, held: Mapping[str, str | None]) -> bool:
+    """Whether it is an option of what is off, which nginx would refuse."""
+    directive = catalogue().by_key[key]
+    base = key.rpartition(".")[0]
+    is_alone = directive.beside and held[f"{base}.{directive.beside}"] == "0"
+    return bool(is_alone) or (not directive.inserted and held["nginx:http.access_log"] == "off")
+
+
+def twice(of: Conf) -> list[object]:
+    """Directives that stand twice in one block, of those that may stand there only once."""
+    known = {d.name for d in catalogue().by_key.values()} - {"listen", "access_log"}
+    found = Counter(
+        (place.parents[-1].span if place.parents else "", place.statement.name)
+        for place in of.places
+        if place.statement.name in known
+    )
+    return [place for place, count in found.items() if count > 1]

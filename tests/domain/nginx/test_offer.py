@@ -1,0 +1,168 @@
+"""What one nginx can be tuned by, and why not by the rest."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.nginx.conf import Conf
+from intop.domain.nginx.directive import NginxFacts
+from intop.domain.nginx.offer import offer
+from intop.domain.nginx.permitted import PREFIX
+from intop.domain.nginx.standing import current
+from intop.domain.probing import Probed
+from nginx_files import FACTS, catalogue, conf, of_http
+
+GZIP, LOG = f"{PREFIX}http.gzip", f"{PREFIX}http.access_log"
+
+
+def offered(of: Conf, facts: NginxFacts = FACTS, **options: object) -> Probed:
+    return offer(catalogue(), of, facts, "high", **options)  # type: ignore[arg-type]
+
+
+def why(key: str, of: Conf, facts: NginxFacts = FACTS) -> str:
+    return offered(of, facts).refused[f"{PREFIX}{key}"]
+
+
+def keys(found: Probed) -> set[str]:
+    return {p.key.removeprefix(PREFIX) for p in found.space.parameters}
+
+
+def test_each_directive_is_in_the_space_or_has_a_reason() -> None:
+    found = offered(conf(), by_name={GZIP, LOG})
+    assert set(catalogue().by_key) == {p.key for p in found.space.parameters} | set(found.refused)
+    # All but those that this nginx or this file has no use for.
+    assert {"http.directio", "listen.backlog", "upstream.keepalive", "http.gzip"} <= keys(found)
+    assert 65 <= len(keys(found))
+
+
+def test_denied_ones_need_their_names() -> None:
+    assert why("http.gzip", conf()).startswith("on the deny list unless the study allows it")
+    assert "without effect: nginx:http.gzip is off" == why("http.gzip_comp_level", conf())
+    assert "http.gzip_comp_level" in keys(offered(of_http("gzip on;\n")))
+    assert {"http.gzip", "http.gzip_comp_level"} <= keys(offered(conf(), by_name={GZIP}))
+
+
+def test_wanted_patterns_and_risks() -> None:
+    some = offered(conf(), wanted=["nginx:listen.*"])
+    assert {"listen"} == {key.split(".")[0] for key in keys(some)}
+    low = offer(catalogue(), conf(), FACTS, "low")
+    assert (
+        "its risk is medium: max_risk in [study] is low" == low.refused[f"{PREFIX}listen.deferred"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "reason"),
+    [
+        ("upstream.keepalive", "", "there is no upstream block"),
+        ("listen.backlog", "", "http listens on no address whose options can be set"),
+        ("http.ssl_buffer_size", "server { listen 80; }", "no address is served with TLS"),
+        ("http.http2_chunk_size", "server { listen 80 ssl; }", "no address is served with HTTP/2"),
+        ("http.access_log.buffer", "access_log off;", "no access_log stands that"),
+        ("http.access_log.flush", "access_log a;", None),
+        ("http.tcp_nopush", "sendfile $x;", "without effect: nginx:http.sendfile is off"),
+        (
+            "http.keepalive_timeout",
+            "keepalive_timeout $a;",
+            "none of those that are known: /etc/ng",
+        ),
+        ("http.aio", "aio threads=mine;", "nginx.conf:3 (http) has 'aio threads=mine'"),
+    ],
+)
+def test_why_a_directive_is_left_out(key: str, body: str, reason: str | None) -> None:
+    found = of_http(f"{body}\n")
+    if reason is None:
+        assert key in keys(offered(found))
+    else:
+        assert reason in why(key, found)
+
+
+def test_what_a_build_a_version_and_a_kernel_lack() -> None:
+    bare = replace(FACTS, build=(), version=(1, 14, 2), kernel="3.8.0")
+    found = offered(conf(), bare, by_name={GZIP})
+    assert "nginx was built without --with-pcre-jit" == found.refused["nginx:main.pcre_jit"]
+    assert "it came with nginx 1.19.10" == found.refused["nginx:http.keepalive_time"]
+    assert "it needs kernel 3.9" == found.refused["nginx:listen.reuseport"]
+    only = found.refused["nginx:http.aio"]
+    assert only.startswith("only off is offered: nginx was built without --with-threads; ")
+    aio = next(p for p in offered(conf()).space.parameters if p.key == "nginx:http.aio")
+    assert ("off", "threads") == aio.choices
+
+
+def test_defaults_are_those_of_the_version() -> None:
+    found = of_http("upstream a { server b; }\n")
+    values = current(catalogue(), found, FACTS)
+    assert ("1.0", "0") == (
+        values["nginx:http.proxy_http_version"],
+        values["nginx:upstream.keepalive"],
+    )
+    values = current(catalogue(), found, replace(FACTS, version=(1, 29, 7)))
+    assert ("1.1", "32") == (
+        values["nginx:http.proxy_http_version"],
+        values["nginx:upstream.keepalive"],
+    )
+    assert (
+        "100"
+        == current(catalogue(), found, replace(FACTS, version=(1, 18, 0)))[
+            "nginx:http.keepalive_requests"
+        ]
+    )
+
+
+def test_values_are_in_the_units_of_the_catalogue() -> None:
+    found = of_http(
+        "keepalive_timeout 1m 5s;\nproxy_buffers 4 8192;\nssl_session_cache shared:a:2m;\n"
+        "open_file_cache max=9 inactive=1h;\nsend_timeout 1;\nlingering_time 1m30s;\n",
+        main="worker_processes auto;\n",
+    )
+    values = current(catalogue(), found, FACTS)
+    assert {
+        "http.keepalive_timeout": "60",
+        "http.proxy_buffers.number": "4",
+        "http.proxy_buffers.size": "8",
+        "http.ssl_session_cache": "2",
+        "http.open_file_cache.max": "9",
+        "http.open_file_cache.inactive": "3600",
+        "http.lingering_time": "90",
+        "main.worker_processes": "2",
+        "http.proxy_busy_buffers_size": "16",
+    }.items() <= {k.removeprefix(PREFIX): v for k, v in values.items()}.items()
+
+
+def test_ranges_follow_the_host() -> None:
+    found = {p.key: p for p in offered(conf()).space.parameters}
+    assert 4 == found["nginx:main.worker_processes"].components[0].high
+    assert 16 == found["nginx:http.proxy_buffer_size"].components[0].low
+
+
+def test_both_kinds_are_one_space() -> None:
+    from intop.domain.parameter import Component, Parameter
+    from intop.domain.space import Space
+
+    somaxconn = Parameter(
+        key="net.core.somaxconn", kind="integer", unit="", scope="namespace", risk="low",
+        mechanism="m", document="d", components=(Component(name="", low=16, high=65535),),
+        scale="log",
+    )  # fmt: skip
+    kernel = Space((somaxconn,), (), {"net.core.somaxconn": "4096"})
+    both = kernel.joined(offered(conf()).space)
+    assert 1 + len(offered(conf()).space.parameters) == len(both.parameters)
+    assert "net.core.somaxconn" == both.feature_names[0]
+    assert both.restricted(["nginx:listen.backlog", "net.core.somaxconn"]).columns
+
+
+def test_nginx_says_what_it_is() -> None:
+    text = (
+        "nginx version: nginx/1.22.1\nbuilt with x\nconfigure arguments: --a='b c' --with-threads\n"
+    )
+    found = NginxFacts.of(text, kernel="6.1", cpus=2, page_bytes=65536, nofile=9)
+    assert ((1, 22, 1), True, 64) == (
+        found.version,
+        "--with-threads" in found.build,
+        found.page_kib,
+    )
+    openresty = text.replace("nginx/1.22.1", "openresty/1.27.1.2")
+    made = NginxFacts.of(openresty, kernel="6.1", cpus=2, page_bytes=4096, nofile=9)
+    assert (1, 27, 1) == made.version
+    with pytest.raises(ValueError, match="nginx -V printed"):
+        NginxFacts.of("command not found", kernel="6.1", cpus=2, page_bytes=4096, nofile=9)
