@@ -6,9 +6,9 @@ is the logarithm of base's P99 / arm's P99, so above 0 is better.
 scan    All arms in a few rounds. Keys that hardly ever matter (UNLIKELY) are changed together, in
         groups of up to GROUP arms, GROUPINGS times by chance, so that two which cancel each other
         in one group are hardly together again. An arm goes on if its mean is more than SUSPICION
-        standard errors from the base's (one of five inert arms does), a group with more than
-        GROUP_SUSPICION (one of twenty), and what failed. The scatter is that of the base's own
-        trials, which are about a tenth of all.
+        standard errors from the base's; by chance one inert arm of five is. A group goes on if its
+        mean is more than GROUP_SUSPICION away; by chance one of twenty is. What failed goes on,
+        too. The scatter is that of the base's own trials, which are about a tenth of all.
 split   The arms of the groups that went on, one by one, by the same rule.
 test    What went on, in fresh rounds with several trials of the base in each. Only these rounds
         count, so that nobody's luck in the scan is part of an effect, and m below is the number of

@@ -348,7 +348,8 @@ def _facts(root: Root) -> NginxFacts:
     )
 
 
-def _pair() -> str:
+def self_signed() -> str:
+    """A key and a certificate that nobody trusts, as one PEM text."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example")])
     now = datetime.datetime.now(datetime.UTC)
@@ -396,7 +397,7 @@ def main() -> None:
         raise SystemExit(
             subprocess.run([*command, *sys.argv[1:], "--inside"], check=False).returncode
         )
-    directives, pair = load_directives(CATALOGUE), _pair()
+    directives, pair = load_directives(CATALOGUE), self_signed()
     head = ["project", "files", "statements", "put in place", "stand", "all: accepted", "lines"]
     head += ["one: accepted", "lines", "not ours", "again"]
     print(f"| {' | '.join(head)} |\n|---{'|---:' * (len(head) - 1)}|")

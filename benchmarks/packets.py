@@ -83,7 +83,11 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=3, help="of each kind (default: 3)")
     parser.add_argument("--seconds", type=int, default=10, help="of a run (default: 10)")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=range(1, len(KINDS) + 1), type=int, help="of load (all)"
+    )
     arguments = parser.parse_args()
+    kinds = [k for n, k in enumerate(KINDS, 1) if n in (arguments.kinds or range(len(KINDS) + 1))]
     for program in ("nginx", "luajit", "openssl", "tcpdump"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not installed: apt-get install {program}")
@@ -93,7 +97,7 @@ def main() -> None:
     print("|---|---:|---|---:|---:|---:|---|")
     missed = False
     with tempfile.TemporaryDirectory() as name, nginx(Path(name)) as ports:
-        for kind in KINDS:
+        for kind in kinds:
             pairs = [
                 measured(kind, engine, Path(name), ports, arguments.seconds, seed)
                 for seed in range(arguments.runs)

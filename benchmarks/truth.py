@@ -124,7 +124,7 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
 
     task = cell.task("scan")
     seed = task.seed("groups")
-    trials = in_rounds(task, cell.base, lambda s: scan_arms(s, seed)[0], SCAN_ROUNDS)
+    trials = in_rounds(task, cell.base, lambda s: scan_arms(s, seed)[0], SCAN_ROUNDS, is_scan=True)
     space = required_space(task)
     arms, groups = scan_arms(space, seed)
     found = Found(singles=singles_of(space, cell.base), groups=groups)
@@ -136,7 +136,9 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
     ahead = [name for name in ahead if name not in groups]
     if members:
         those = {name: found.singles[name] for name in members}
-        trials = in_rounds(cell.task("split"), cell.base, lambda _: those, SCAN_ROUNDS)
+        trials = in_rounds(
+            cell.task("split"), cell.base, lambda _: those, SCAN_ROUNDS, is_scan=True
+        )
         found.trials["split"] = trials
         found.effects["split"] = acting.scanned(p99_of(trials))
         ahead += acting.goes_on(those, found.effects["split"])
@@ -160,17 +162,18 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
 
 
 def in_rounds(
-    task: Task, base: Configuration, arms_of: Callable[[Space], Arms], rounds: int
+    task: Task,
+    base: Configuration,
+    arms_of: Callable[[Space], Arms],
+    rounds: int,
+    *,
+    is_scan: bool = False,
 ) -> list[Trial]:
     """The trials of a part: its arms and the base in rounds, each in an order of its own."""
 
     def plan(ready: Testbed) -> list[PlannedTrial]:
         arms = arms_of(ready.probed.space)
-        count = (
-            acting.TEST_BASES
-            if task.context.study.name.endswith(("-test", "-pairs", "-look"))
-            else acting.bases_of_scan(len(arms))
-        )
+        count = acting.bases_of_scan(len(arms)) if is_scan else acting.TEST_BASES
         return blocks(task, STAGE, acting.with_bases(arms, base, count), rounds)
 
     return measured(task, STAGE, plan, ends_by_failures=False)

@@ -1,17 +1,13 @@
 """A real nginx has the last word: it accepts whatever the space can decode."""
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from benchmarks.nginx_files import self_signed
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
@@ -26,25 +22,7 @@ ALL_NAMES = {PREFIX + name for name in BY_NAME}
 @pytest.fixture(scope="module")
 def pair() -> str:
     """A key and a certificate that nobody trusts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return (made.public_bytes(serialization.Encoding.PEM) + secret).decode()
+    return self_signed()
 
 
 @pytest.fixture

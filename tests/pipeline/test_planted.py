@@ -20,8 +20,7 @@ UNDISMAYED = Configuration(
     {"net.ipv4.tcp_congestion_control": "bbr", "net.ipv4.tcp_slow_start_after_idle": "0"}
 )
 """Over a long link that loses packets: a loss halves no window, and an idle
-connection keeps its own.
-They gained 2.06 times when the lab was scouted."""
+connection keeps its own."""
 
 
 @contextmanager
