@@ -7,6 +7,7 @@ import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -53,13 +54,12 @@ class Sample:
 class Reading:
     """A whole reading, and the samples since the one before, the oldest first.
 
-    Of samples these are the lines of each section: they are understood later, by `series`. Hosts
-    with the same `machine` have the same processes; "" where that is not known.
+    Hosts with the same `machine` have the same processes; "" where that is not known.
     """
 
     counters: Counters
     now: Sample
-    samples: tuple[Sections, ...] = ()
+    samples: tuple[Sample, ...] = ()
     machine: str = ""
 
 
@@ -96,24 +96,52 @@ class Reader:
         self._host = host
         self._mark = secrets.token_hex(MARK_BYTES)
         self._conversation: Conversation | None = None
+        self._port: int | None = None
+        self._heard = ""
+        self._samples: list[Sample] = []
 
     def read(self, wanted: Wanted) -> Reading:
         """Read everything now. Raises CommandError when it makes no sense, or can't be read;
         UnreachableError when the connection or the process is gone: the next one starts another.
         """
-        name = self._host.address.name
         text = self._answer(wanted)
-        try:
-            return parse_reading(text, self._mark, wanted.port)
-        except (KeyError, ValueError, IndexError) as error:
-            self.close()
-            raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
+        with self._understanding():
+            reading = parse_reading(self._heard + text, self._mark, wanted.port)
+        reading = replace(reading, samples=(*self._samples, *reading.samples))
+        self._heard, self._samples, self._port = "", [], wanted.port
+        return reading
+
+    def follow(self) -> None:
+        """Understand the samples that have arrived, so that `read` has less to do.
+
+        Raises CommandError when they make no sense.
+        """
+        if self._conversation is None:
+            return
+        self._heard += self._conversation.heard()
+        # With its time a sample is whole. Else it waits for the next call.
+        if self._heard.split("\n")[-3:-2] == [f"{self._mark} time"]:
+            with self._understanding():
+                arrived = _split(f"{self._heard}{self._mark}\n", self._mark)
+                self._samples += [_sample(sections, self._port) for sections in arrived]
+            self._heard = ""
 
     def close(self) -> None:
         """End the process."""
+        self._heard, self._samples = "", []
         if self._conversation is not None:
             self._conversation.close()
             self._conversation = None
+
+    @contextmanager
+    def _understanding(self) -> Iterator[None]:
+        """Whoever says what makes no sense is not asked again."""
+        try:
+            yield
+        except (KeyError, ValueError, IndexError) as error:
+            self.close()
+            name = self._host.address.name
+            raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
 
     def _answer(self, wanted: Wanted) -> str:
         name = self._host.address.name
@@ -138,23 +166,28 @@ class Reader:
 
 def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
-    samples: list[Sections] = []
-    sections: dict[str, list[str]] = {}
-    for name, body in _sections(text, mark):
-        if name in ("sample", "host"):
-            if sections:
-                samples.append(sections)
-            sections = {name: body}
-        elif name in sections:
-            raise ValueError(f"section {name[:40]} stands there twice")
-        else:
-            sections[name] = body
+    *samples, sections = _split(text, mark)
     order = ("host", "tables", "processes", "time")
     whole = [line for name in order for line in sections.get(name, ())]
     counters = parse_counters("".join(f"{line}\n" for line in whole))
     now = replace(_sample(sections, port), uptime_s=counters.uptime_s)
     machine = " ".join(sections.get("machine", ()))
-    return Reading(counters, now, tuple(samples), machine)
+    return Reading(counters, now, tuple(_sample(one, port) for one in samples), machine)
+
+
+def _split(text: str, mark: str) -> list[Sections]:
+    """The samples and the whole reading of an answer. Raises ValueError."""
+    found: list[dict[str, list[str]]] = []
+    for name, body in _sections(text, mark):
+        if name in ("sample", "host"):
+            found.append({name: body})
+        elif not found:
+            raise ValueError(f"section {name[:40]} stands before all of them")
+        elif name in found[-1]:
+            raise ValueError(f"section {name[:40]} stands there twice")
+        else:
+            found[-1][name] = body
+    return list(found)
 
 
 def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
@@ -190,14 +223,12 @@ def _sample(sections: Sections, port: int | None) -> Sample:
     )
 
 
-def series(before: Sample, after: Reading, port: int | None) -> HostCounters:
-    """The time series between two readings of one host; `port` as in `Wanted`.
+def series(before: Sample, after: Reading) -> HostCounters:
+    """The time series between two readings of one host.
 
-    Where a sample has no sockets, they are taken to be what they were before. Raises KeyError,
-    ValueError or IndexError for samples that make no sense.
+    Where a sample has no sockets, they are taken to be what they were before.
     """
-    samples = [_sample(sections, port) for sections in after.samples]
-    points = list(accumulate((before, *samples, after.now), _with_sockets))[1:]
+    points = list(accumulate((before, *after.samples, after.now), _with_sockets))[1:]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
         "sockets": points[-1].sockets is not None,
@@ -221,7 +252,7 @@ def _grown(before: Sample, after: Sample) -> dict[str, int]:
         for name, now in after.counters.items()
         if (then := before.counters.get(name)) is not None and then != now and not is_level(name)
     }
-    if after.sockets is not None:
+    if after.sockets is not None and after.sockets is not before.sockets:
         found |= growth(before.sockets or SocketSample(), after.sockets)
     return found
 
@@ -262,6 +293,11 @@ class Readers:
             counters = replace(found[name].counters, processes=processes)
             found[name] = replace(found[name], counters=counters)
         return found
+
+    def follow(self) -> None:
+        """What `Reader.follow` does, for all of them."""
+        for reader in self._readers.values():
+            reader.follow()
 
     def close(self) -> None:
         """End all of them."""
