@@ -754,7 +754,7 @@ find_rival() {
             ! line_of "$each/boot" || [ "$line" = "$(boot_id)" ] || continue
             return 0
         done
-    done < "$list"
+    done 2>/dev/null < "$list"
     return 1
 }
 
@@ -1404,8 +1404,9 @@ do_rollback() {
             holder >&2
             exit 75
         fi
-        if [ -n "$taken" ] && [ "$force" != force ] && enlist && find_rival; then
-            discard "$lock"
+        # Also without a lock of ours: what another folder's session found is not to be changed.
+        if [ "$force" != force ] && { enlist 2>/dev/null || :; } && find_rival; then
+            [ -z "$taken" ] || discard "$lock"
             tell_rival >&2
             exit 75
         fi
