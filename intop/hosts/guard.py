@@ -108,8 +108,9 @@ class GuardedHost:
     `snapshot` is what a restore gives back, `base` what a key has that a configuration does not
     name: the same, but for keys of an earlier apply where their `originals` are asked for.
     `nginx` are nginx's files, where they are guarded, and `draining` how many of its old workers
-    still served connections when the last configuration was in effect. `was_tuned` says that it may have had other values than the snapshot's; whoever lets programs
-    open their sockets under the snapshot again makes it False.
+    still served connections when the last configuration was in effect. `was_tuned` says that it
+    may have had other values than the snapshot's; whoever lets programs open their sockets under
+    the snapshot again makes it False.
     """
 
     def __init__(
@@ -134,8 +135,9 @@ class GuardedHost:
         """Make the host have this configuration, every other guarded key its base value.
 
         Values of nginx's directives become edits of its files as they were found; nginx takes them
-        by a reload or a restart, after the sysctls are set, and shows what it has then. The host is asked also when nothing is to be written: whether it is still ours, and whether
-        somebody else has changed a guarded key. Raises RefusedValueError when a value reads back as
+        by a reload or a restart, after the sysctls are set, and shows what it has then. The host is
+        asked also when nothing is to be written: whether it is still ours, and whether somebody
+        else has changed a guarded key. Raises RefusedValueError when a value reads back as
         something else, ForeignChangeError when somebody else has changed a key (nothing is written
         then), ValueError for a key that is not guarded, UsageError for a value that no key can
         have, NginxRefusedError when nginx does not take its files (they are as they were found

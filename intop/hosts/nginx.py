@@ -33,7 +33,8 @@ for process in /proc/[0-9]*; do
         echo "unit $unit"
         systemctl show -p LimitNOFILESoft "$unit" | sed -n 's/^LimitNOFILESoft=/unit_nofile /p'
     fi
-    "${options%% *}" -V 2>&1 | sed -n 's/^nginx version:/version &/p; s/^configure arguments:/build &/p'
+    said='s/^nginx version:/version &/p; s/^configure arguments:/build &/p'
+    "${options%% *}" -V 2>&1 | sed -n "$said"
 done 2>/dev/null
 echo "kernel $(uname -r)"
 echo "cpus $(grep -c '^processor' /proc/cpuinfo)"
