@@ -17,7 +17,7 @@ from pathlib import Path
 from intop.domain.cluster import HostAddress
 from intop.hosts import guard_script
 from intop.hosts.host import Completed
-from namespace_host import NamespaceHost
+from namespace_host import NamespaceHost, wait_until
 
 OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
 MAIN, SITE = "nginx.conf", "sites-available/site"
@@ -165,6 +165,7 @@ class FakeKernelHost(NamespaceHost):
         os.chown(self.nginx / SITE, 0, 33)
         (self.nginx / "restart").write_text(RESTART.format(folder=self.nginx))
         assert 0 == self.run(f"sh {self.nginx}/restart > /dev/null 2>&1").exit_code
+        wait_until((self.nginx / "nginx.pid").exists, "nginx starts")
 
     def own_texts(self) -> dict[str, str]:
         """Of its files, by the names that they have themselves."""
@@ -184,6 +185,16 @@ class FakeKernelHost(NamespaceHost):
             path, stat = self.nginx / name, (self.nginx / name).stat()
             found[name] = (path.read_text(), stat.st_mode & 0o7777, stat.st_uid, stat.st_gid)
         return found
+
+    def is_guarded(self, name: str) -> bool:
+        """Whether a session, or what is left of one, has this file in its snapshot."""
+        line = f"  {self.nginx / name}\n"
+        return any(
+            (folder / "token").exists() and line in (folder / "files").read_text()
+            for state in FOLDERS
+            for folder in (self.folder(state) / pending for pending in self.pending(state))
+            if (folder / "files").exists()
+        )
 
     def beside(self) -> list[str]:
         """What of ours lies in nginx's folders."""

@@ -21,7 +21,7 @@ from intop.errors import NginxRefusedError
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed, Host
 from intop.hosts.nginx_files import TunableNginx, tunable_nginx
-from namespace_host import FIN, SOMAXCONN, NamespaceHost, namespace_host
+from namespace_host import FIN, SOMAXCONN, NamespaceHost, namespace_host, wait_until
 from nginx_files import catalogue
 
 MAIN = """\
@@ -101,6 +101,7 @@ def start(host: NamespaceHost, folder: Path) -> None:
     # A daemon would hold the pipes of our command.
     started = host.run(f"ip link set lo up && {restart_command(folder)} > /dev/null 2>&1")
     assert 0 == started.exit_code, (folder / "error.log").read_text()
+    wait_until(lambda: workers(host) == 1, "nginx serves")
 
 
 def listens(host: NamespaceHost) -> str:
