@@ -42,7 +42,8 @@ class Guard(RuleBasedStateMachine):
 
     `base` is what the host has when nobody has a session: its own values, or what stays of a keep.
     `files` are the texts of a real nginx in the same way, and `theirs` those of what somebody else
-    has changed while it was guarded: nobody overwrites these but by force. `tokens` are the last sessions of each folder, dead or alive: a controller may not know it.
+    has changed while it was guarded: nobody overwrites these but by force. `tokens` are the last
+    sessions of each folder, dead or alive: a controller may not know it.
     """
 
     def __init__(self) -> None:

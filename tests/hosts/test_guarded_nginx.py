@@ -108,10 +108,10 @@ def test_a_file_of_somebody_else_stops_the_session_and_stays(place: Place) -> No
     site = folder / "sites-available/site"
     nginx = tunable_nginx(host, catalogue())
     theirs = site.read_bytes() + b"\n# theirs\n"
-    with (
+    with (  # noqa: PT012
         pytest.raises(HostError, match="not everything is as it was found") as caught,
         guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session,
-    ):  # noqa: PT012
+    ):
         session.apply(Configuration(ONE))
         site.write_bytes(theirs)
         with pytest.raises(ForeignChangeError, match="sites-available/site"):
