@@ -96,7 +96,7 @@ class ClusterTestbed:
         try:
             try:
                 self.guard.apply(planned.configuration)
-                unsettled = self._settle()
+                unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
                 measurement = measure(
                     self.rig,
                     self.tool,
@@ -201,6 +201,10 @@ class ClusterTestbed:
         """
         for generator in self.rig.load_generators:
             generator.close()
+
+    def _draining(self) -> str:
+        left = self.guard.draining
+        return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
     def _settle(self) -> str:
         budget = self.task.context.study.budget
