@@ -104,6 +104,7 @@ def _read(rig: Rig, points: int = 0, step_s: float = 0.0) -> dict[str, Reading]:
         wanted[address.name] = Wanted(
             processes=_ours(rig.cluster, address) is not None,
             port=port_of(rig.cluster) if address == balancer and not is_spared else None,
+            stub_status=rig.cluster.stub_status if address == balancer and not is_spared else "",
             points=0 if is_spared else points,
             step_s=step_s,
         )

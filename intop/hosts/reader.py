@@ -13,12 +13,19 @@ from functools import cache
 from importlib import resources
 from itertools import accumulate, pairwise
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.host import Conversation, Host
-from intop.hosts.kernel_counters import grown, is_level, parse_conntrack, parse_tables
+from intop.hosts.kernel_counters import (
+    grown,
+    is_level,
+    parse_conntrack,
+    parse_stub_status,
+    parse_tables,
+)
 from intop.hosts.metrics import Counters, parse_counters
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 
@@ -30,7 +37,7 @@ MARK_BYTES = 16
 MOST_COUNTERS = 20_000
 """Of one reading. A machine of 500 processors has 6,000."""
 
-SOURCES = ("conntrack", "sockets")
+SOURCES = ("conntrack", "sockets", "nginx")
 """What not every host shows."""
 
 
@@ -65,13 +72,15 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to read. `port` is the one of which TCP's sockets are listed, None for no list.
+    """What to read. `port` is the one of which TCP's sockets are listed, None for no list;
+    `stub_status` the URL of the page where nginx says what it counts, "" for none.
 
     After the reading `points` samples follow, one every `step_s` seconds.
     """
 
     processes: bool = False
     port: int | None = None
+    stub_status: str = ""
     points: int = 0
     step_s: float = 0.0
 
@@ -79,7 +88,10 @@ class Wanted:
     def request(self) -> str:
         """The line that asks for it."""
         what = ("p" if self.processes else "") + ("s" if self.port is not None else "")
-        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}\n"
+        page = urlsplit(self.stub_status)
+        at = f" {page.hostname} {page.port or 80} {page.path}" if self.stub_status else ""
+        what += "n" if at else ""
+        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}{at}\n"
 
 
 @cache
@@ -212,6 +224,7 @@ def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
 
 def _sample(sections: Sections, port: int | None) -> Sample:
     counters = parse_tables(sections.get("tables", ()))
+    counters |= parse_stub_status(sections.get("status", ()))
     counters |= parse_conntrack(sections.get("conntrack", ()), sections.get("limits", ()))
     if len(counters) > MOST_COUNTERS:
         raise ValueError(f"there are {len(counters)} of them")
@@ -226,12 +239,13 @@ def _sample(sections: Sections, port: int | None) -> Sample:
 def series(before: Sample, after: Reading) -> HostCounters:
     """The time series between two readings of one host.
 
-    Where a sample has no sockets, they are taken to be what they were before.
+    Where a sample has no sockets, or no page of nginx, they are taken to be what they were before.
     """
-    points = list(accumulate((before, *after.samples, after.now), _with_sockets))[1:]
+    points = list(accumulate((before, *after.samples, after.now), _carried))[1:]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
         "sockets": points[-1].sockets is not None,
+        "nginx": any(name.startswith("nginx.") for name in after.now.counters),
     }
     return HostCounters(
         at_s=tuple(round(point.uptime_s - before.uptime_s, 2) for point in points),
@@ -241,8 +255,14 @@ def series(before: Sample, after: Reading) -> HostCounters:
     )
 
 
-def _with_sockets(before: Sample, after: Sample) -> Sample:
-    return replace(after, sockets=after.sockets or before.sockets)
+def _carried(before: Sample, after: Sample) -> Sample:
+    """A sample with what only those before it had."""
+    page = {name: n for name, n in before.counters.items() if name.startswith("nginx.")}
+    return replace(
+        after,
+        counters={**page, **after.counters} if page else after.counters,
+        sockets=after.sockets or before.sockets,
+    )
 
 
 def _grown(before: Sample, after: Sample) -> dict[str, int]:

@@ -5,10 +5,13 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -188,7 +191,7 @@ def test_a_real_load_balancer_under_load() -> None:
     assert 4096 == over.highest("listen.limit")
     assert 4725 == over.levels["clients.rtt_us.max"][-1]
     assert 0 == over.total("TcpExt.TCPTimeouts")
-    assert () == over.unread
+    assert ("nginx",) == over.unread
     # What is 0 at all points is left out, and settings are no counters.
     assert "TcpExt.TCPTimeouts" not in over.totals
     assert "Tcp.RtoMin" not in found.now.counters
@@ -200,7 +203,7 @@ def test_an_older_kernel_without_connection_tracking() -> None:
     assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
         found.now.counters
     )
-    assert ("conntrack", "sockets") == series(found.now, found).unread
+    assert ("conntrack", "sockets", "nginx") == series(found.now, found).unread
     assert {} == series(found.now, found).growth
 
 
@@ -293,6 +296,74 @@ def test_hosts_of_one_machine_list_their_processes_once() -> None:
     assert {"lb": ["p 0 0"] * 2, "lg": ["p 0 0", "- 0 0"], "b1": ["p 0 0"] * 2} == {
         name: of.asked for name, of in asked.items()
     }
+
+
+# What takes a process -----------------------------------------------------------------------------
+
+PAGE = (
+    "Active connections: 1 \nserver accepts handled requests\n 5 4 9 \n"
+    "Reading: 0 Writing: 1 Waiting: 0 \n"
+)
+
+
+class StatusPage(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+    release = threading.Event()
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/hangs":
+            self.release.wait(60)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    StatusPage.asked.clear()
+    StatusPage.release.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), StatusPage) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        StatusPage.release.set()
+        server.shutdown()
+
+
+def test_nginx_says_what_it_counts_and_is_asked_once_a_second_at_most(
+    kept: tuple[Kept, Reader], page: str
+) -> None:
+    _, reader = kept
+    wanted = Wanted(port=80, stub_status=f"{page}/nginx_status", points=8, step_s=0.05)
+    found = reader.read(wanted)
+    assert (5, 1, 9) == tuple(
+        found.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
+    )
+    time.sleep(0.5)
+    after = reader.read(replace(wanted, points=0))
+    assert ["/nginx_status"] * 2 == StatusPage.asked
+    assert 8 == len(after.samples)
+    assert not any(sample.sockets for sample in after.samples)
+    earlier = {**found.now.counters, "nginx.requests": 2}
+    over = series(replace(found.now, counters=earlier), after)
+    assert "nginx" not in over.unread
+    # Between two pages it is not seen to grow.
+    assert (*[0] * 8, 7) == over.growth["nginx.requests"]
+    assert (1.0,) * 9 == over.levels["nginx.writing"]
+
+
+@pytest.mark.parametrize("path", ["/hangs", ":1/nothing-listens"])
+def test_a_page_that_does_not_come_is_not_waited_for(
+    kept: tuple[Kept, Reader], page: str, path: str
+) -> None:
+    _, reader = kept
+    at = f"http://127.0.0.1{path}" if path.startswith(":") else f"{page}{path}"
+    found = reader.read(Wanted(stub_status=at))
+    assert not any(name.startswith("nginx.") for name in found.now.counters)
+    assert "nginx" in series(found.now, found).unread
 
 
 # In a namespace -----------------------------------------------------------------------------------
