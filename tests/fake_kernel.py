@@ -166,7 +166,8 @@ class FakeKernelHost(NamespaceHost):
         (self.nginx / "restart").write_text(RESTART.format(folder=self.nginx))
         assert 0 == self.run(f"sh {self.nginx}/restart > /dev/null 2>&1").exit_code
         wait_until((self.nginx / "nginx.pid").exists, "nginx starts")
-        # Its first process has no title yet, by which the guard knows it. When a worker answers, it has.
+        # Its first process may have no title yet, by which the guard knows it. A
+        # worker answers later.
         self.serves()
 
     def own_texts(self) -> dict[str, str]:
