@@ -210,15 +210,18 @@ def test_a_lab_that_is_not_up_is_asked_for(name: str) -> None:
 
 
 def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -> None:
-    def settled(values: dict[str, str]) -> dict[str, str]:
-        """Without the interfaces of other labs."""
+    def seen() -> dict[str, str]:
+        """Without the interfaces of other labs, which come and go."""
         return {
             key: value
-            for key, value in values.items()
-            if key not in moving and (".intop-" not in key or f".intop-{name}." in key)
+            for key, value in machine_sysctls().items()
+            if ".intop-" not in key or f".intop-{name}." in key
         }
 
-    samples = [machine_sysctls() for _ in range(3)]
+    def settled(values: dict[str, str]) -> dict[str, str]:
+        return {key: value for key, value in values.items() if key not in moving}
+
+    samples = [seen() for _ in range(3)]
     moving = {k for k in samples[0] if any(s.get(k) != samples[0][k] for s in samples)}
     assert len(moving) < 20
     before = settled(samples[0])
@@ -233,13 +236,13 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
     changes = {"net.core.somaxconn": "1234", "net.ipv4.tcp_fin_timeout": "17"}
     for key, value in changes.items():
         assert ssh(balancer, f"sysctl -w {key}={value} >&2; sysctl -n {key}") == f"{value}\n"
-    during = settled(machine_sysctls())
+    during = settled(seen())
     own = {key: value for key, value in during.items() if f".intop-{name}." in key}
     assert own  # the one interface that is seen on the machine
     assert {key: value for key, value in during.items() if key not in own} == before
 
     lab.down(name)
-    assert settled(machine_sysctls()) == before
+    assert settled(seen()) == before
 
 
 def test_down_twice(name: str, traces: Traces) -> None:
