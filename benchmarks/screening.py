@@ -27,9 +27,10 @@ from benchmarks.made_up import MadeUp, issue, like_lab
 from benchmarks.recorded import campaign
 from intop.config.catalogue import load_catalogue
 from intop.domain.encoding import Variable
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import is_stable
 from intop.domain.space import parameter_columns
+from intop.learn.effects import screening
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
 from intop.resources import shipped
@@ -71,8 +72,7 @@ def screened(made: MadeUp, trials: int = TRIALS, *, stable: int = 0) -> Found:
         ranking = screen(task, trials)
         spent = sum(t.planned.role == "design" for t in task.trials("screen"))
     seconds = time.perf_counter() - began
-    chosen = set(ranking.passing[:KEEP])
-    stays = set(ranking.chosen) | chosen
+    chosen, stays = set(ranking.chosen), set(ranking.space)
     right = len(chosen & made.matter)
     return Found(
         right=right,
@@ -216,16 +216,26 @@ def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
     return {key: strongest(key) for key in arms}
 
 
-def until_stable(samples: Samples, seed: int, stable: int) -> tuple[int, Ranking]:
-    """After how many configurations it ended, and with which ranking."""
+def effects(samples: Samples, seed: int) -> Screening:
+    """What acts, by the product."""
+    return screening(samples.variables, samples.values, {"P99": samples.log_target}, seed=seed)
+
+
+def ranked(samples: Samples, seed: int) -> Ranking:
+    """The same with the ranking of the models."""
+    return rank(samples, screening=effects(samples, seed), keep=KEEP, seed=seed)
+
+
+def until_stable(samples: Samples, seed: int, stable: int) -> tuple[int, Screening]:
+    """After how many configurations it ended, and with what."""
     total, batch = len(samples), -(-len(samples) // LOOKS)
-    rankings: list[Ranking] = []
+    screenings: list[Screening] = []
     for count in range(batch, total, batch) if stable else ():
         if count >= FIRST_LOOK:
-            rankings.append(rank(samples.rows(range(count)), keep=KEEP, seed=seed))
-            if is_stable(rankings, stable):
-                return count, rankings[-1]
-    return total, rank(samples, keep=KEEP, seed=seed)
+            screenings.append(effects(samples.rows(range(count)), seed))
+            if is_stable(screenings, stable):
+                return count, screenings[-1]
+    return total, effects(samples, seed)
 
 
 ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
@@ -238,7 +248,7 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         if not path.exists():
             continue
         samples = as_samples(read(path))
-        rankings = [rank(samples, keep=KEEP, seed=seed) for seed in range(1, seeds + 1)]
+        rankings = [ranked(samples, seed) for seed in range(1, seeds + 1)]
         yield f"### {workload}: {len(samples)} configurations, {rankings[0].trials} trials"
         yield ""
         yield "| parameter | median rank | permutation (seed 1) | passes |"
@@ -251,6 +261,14 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         yield ""
         dummies = sum(key in DUMMIES for r in rankings for key in r.passing)
         yield f"Dummies that passed: {dummies} in {seeds} seeds."
+        acting = rankings[0].screening
+        assert acting is not None
+        chosen = sum(key in DUMMIES for r in rankings for key in r.chosen)
+        yield (
+            f"Found to act (seed 1): {', '.join(map(name, acting.keys('chosen'))) or 'nothing'}; "
+            f"dummies in {seeds} seeds: {chosen}. Frozen: {len(acting.keys('frozen'))}, open: "
+            f"{len(acting.keys('open'))}, detectable: {acting.detectable} times."
+        )
         yield ""
         if workload == "slt":
             tables = {base: folder / file for file, base in ALONE.items()}
@@ -265,10 +283,10 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         path = folder / f"{workload}-screen.csv.gz"
         if path.exists():
             samples = as_samples(read(path))
-            count, ranking = until_stable(samples, 1, STABLE)
+            count, found = until_stable(samples, 1, STABLE)
             yield (
                 f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
-                f"with {', '.join(ranking.passing) or 'nothing that passes'}."
+                f"with {', '.join(found.keys('chosen')) or 'nothing that acts'}."
             )
 
 
