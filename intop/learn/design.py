@@ -63,7 +63,7 @@ def screening_design(space: Space, count: int, *, seed: int, batch: int) -> list
     """`count` different, feasible configurations that tell most of each parameter's effect.
 
     Numbers are near the low end, the middle or the high end of their range, and choices are any; in
-    each `batch` of configurations all of these come equally often, as far as that goes, and in an
+    each `batch` of configurations all of these come about equally often, and in an
     order of each column's own. A slope shows in the ends half as much again as in values from all
     over the range, a bow in the middle. As `latin_hypercube` for equal rows and small spaces.
     """

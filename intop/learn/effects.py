@@ -285,7 +285,7 @@ def _tested(
     count = len(responses[0])
     orders = rng.permuted(np.tile(np.arange(count), (ORDERS, 1)), axis=1)
     p_values = np.ones(len(shapes.keys))
-    by_chance = np.ones((ORDERS, len(shapes.keys)), dtype=np.float32)
+    by_chance = np.ones((ORDERS, len(shapes.keys)))
 
     def test(keys: Sequence[int], rests: Sequence[Vector]) -> None:
         those = np.flatnonzero(np.isin(shapes.owner, keys))
