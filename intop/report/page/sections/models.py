@@ -50,8 +50,8 @@ def ranking(one: Findings) -> Iterator[Block]:
         ),
         caption=(
             "By how much of the variance of log P99 a model's error grows when a parameter's "
-            "values are shuffled, with its standard deviation over models. Blue ones went on to "
-            "the next stages. What is below the dashed line is no more than parameters without "
+            "values are shuffled, with its standard deviation over models. Blue ones were "
+            "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
         ),
         tables=(_importance_table(one, one.ranking),),
