@@ -6,6 +6,7 @@ IntopError                    exit code 1: the work failed
 ├── HostError                 something on another machine; names the host
 │   ├── UnreachableError      no connection, or it was lost
 │   ├── CommandError          a command ended with a non-zero exit code
+│   │   └── NginxRefusedError nginx did not take the files of a configuration
 │   ├── RefusedValueError     the kernel did not take a value that was written
 │   ├── ForeignChangeError    somebody else changes the keys that we measure with
 │   ├── LoadKilledError       something ended the load tool while it sent
@@ -58,6 +59,10 @@ class UnreachableError(HostError):
 
 class CommandError(HostError):
     """A remote command failed."""
+
+
+class NginxRefusedError(CommandError):
+    """nginx refused the files of a configuration, in its own words; they are as before."""
 
 
 class RefusedValueError(HostError):

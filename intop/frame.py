@@ -125,7 +125,11 @@ METRICS = (
     Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
-UNREAD = {"conntrack": ("conntrack.",), "sockets": ("clients.", "upstreams.", "listen.")}
+UNREAD = {
+    "conntrack": ("conntrack.",),
+    "sockets": ("clients.", "upstreams.", "listen."),
+    "nginx": ("nginx.",),
+}
 """What counters begin with that come from a source which a host may not show."""
 MODELLED = Field(
     "p99_equivalent_ms",

@@ -4,8 +4,11 @@ It has mounts, a network and processes of its own. Its watchdogs sleep until the
 its commands can be killed at their n-th program.
 """
 
+import base64
+import hashlib
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +17,43 @@ from pathlib import Path
 from intop.domain.cluster import HostAddress
 from intop.hosts import guard_script
 from intop.hosts.host import Completed
-from namespace_host import NamespaceHost
+from namespace_host import NamespaceHost, wait_until
 
 OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
+MAIN, SITE = "nginx.conf", "sites-available/site"
+FILES = (MAIN, "sites-enabled/site")
+"""As nginx names them; the second one is a link to SITE."""
+CONF = """\
+user root;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    add_header Main own;
+    include sites-enabled/*;
+}}
+"""
+SERVER = """\
+server {{
+    listen unix:{folder}/s;
+    return 200 own;
+}}
+"""
+RESTART = """\
+if read -r pid < {folder}/nginx.pid; then
+    kill "$pid"
+    while [ -e {folder}/nginx.pid ]; do /bin/sleep 0.01; done
+fi 2>/dev/null
+echo >> {folder}/restarts
+exec nginx -p {folder} -e {folder}/error.log -c {folder}/nginx.conf
+"""
 FOLDERS = ("a", "b")
 LEASE = "30"
 
@@ -49,7 +86,7 @@ while read -r _; do fatal=$((fatal - 1)); done < {folder}/calls
 if [ "$fatal" -le 0 ]; then read -r group < {folder}/group; kill -9 -"$group"; fi
 exec {program} "$@"
 """
-CHANGING = ("mv", "rm", "mkdir", "cat", "sed", "grep")
+CHANGING = ("mv", "rm", "mkdir", "cat", "sed", "grep", "cp", "sha256sum", "base64")
 """What a command is killed at; what the shell writes itself stands between two of them."""
 
 
@@ -102,8 +139,97 @@ class FakeKernelHost(NamespaceHost):
         return self.guard(name, "watch", token, fatal=fatal).exit_code
 
     def begin_in(self, name: str, token: str, fatal: int = 0) -> Completed:
+        """Of all keys; and of nginx's files, where it runs."""
         paths = "".join(f"{path}\n" for path in OWN)
-        return self.guard(name, "begin", token, LEASE, "me", "own", stdin=paths, fatal=fatal)
+        words = ["begin", token, LEASE, "me", "own"]
+        if self.nginx.exists():
+            paths += "".join(f"{self.nginx / name}\n" for name in FILES)
+            words.append(f"'sh {self.nginx}/restart'")
+        return self.guard(name, *words, stdin=paths, fatal=fatal)
+
+    # nginx
+
+    @property
+    def nginx(self) -> Path:
+        """The folder of a real nginx with two files."""
+        return self._folder / "nginx"
+
+    def start_nginx(self) -> None:
+        """It listens on a socket of the file system, since the network has no address."""
+        for name in ("sites-available", "sites-enabled"):
+            (self.nginx / name).mkdir(parents=True)
+        (self.nginx / FILES[1]).symlink_to("../sites-available/site")
+        for name, text in self.own_texts().items():
+            (self.nginx / name).write_text(text)
+        (self.nginx / SITE).chmod(0o640)
+        os.chown(self.nginx / SITE, 0, 33)
+        (self.nginx / "restart").write_text(RESTART.format(folder=self.nginx))
+        assert 0 == self.run(f"sh {self.nginx}/restart > /dev/null 2>&1").exit_code
+        wait_until((self.nginx / "nginx.pid").exists, "nginx starts")
+        # Its first process may have no title yet, by which the guard knows it. A
+        # worker answers later.
+        self.serves()
+
+    def own_texts(self) -> dict[str, str]:
+        """Of its files, by the names that they have themselves."""
+        return {
+            MAIN: CONF.format(folder=self.nginx),
+            SITE: SERVER.format(folder=self.nginx),
+        }
+
+    def texts(self, word: str) -> dict[str, str]:
+        """The same with another word that nginx says."""
+        return {name: text.replace("own;", f"{word};") for name, text in self.own_texts().items()}
+
+    def files(self) -> dict[str, tuple[str, int, int, int]]:
+        """Text, mode and owner of each."""
+        found = {}
+        for name in (MAIN, SITE):
+            path, stat = self.nginx / name, (self.nginx / name).stat()
+            found[name] = (path.read_text(), stat.st_mode & 0o7777, stat.st_uid, stat.st_gid)
+        return found
+
+    def is_guarded(self, name: str) -> bool:
+        """Whether a session, or what is left of one, has this file in its snapshot."""
+        line = f"  {self.nginx / name}\n"
+        return any(
+            (folder / "token").exists() and line in (folder / "files").read_text()
+            for state in FOLDERS
+            for folder in (self.folder(state) / pending for pending in self.pending(state))
+            if (folder / "files").exists()
+        )
+
+    def beside(self) -> list[str]:
+        """What of ours lies in nginx's folders."""
+        return sorted(str(p) for p in self.nginx.rglob(".intop*"))
+
+    def serves(self) -> tuple[str, str]:
+        """What nginx says: the word of its first file, and that of the second one."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.nginx / "s"))
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answer = b"".join(iter(lambda: client.recv(4096), b"")).decode()
+        head, _, body = answer.partition("\r\n\r\n")
+        (word,) = [
+            line.partition(" ")[2] for line in head.split("\r\n") if line.startswith("Main: ")
+        ]
+        return word, body
+
+    def write_files(
+        self,
+        name: str,
+        token: str,
+        texts: Mapping[str, str | None],
+        *,
+        keys: str = "",
+        by: str = "reload",
+        fatal: int = 0,
+    ) -> Completed:
+        """Give files texts, or None: their own."""
+        stdin = keys
+        for file, text in texts.items():
+            stdin += f"/{(MAIN, SITE).index(file) + 1} {'own' if text is None else sent(text)}\n"
+        return self.guard(name, "write", token, by, "2", stdin=stdin, fatal=fatal)
 
     def folder(self, name: str) -> Path:
         """A state folder, as it is seen from here."""
@@ -140,12 +266,19 @@ class FakeKernelHost(NamespaceHost):
     def processes(self) -> list[int]:
         """Those that nobody waits for, by their numbers here."""
         children = Path(f"/proc/{self._inner}/task/{self._inner}/children")
-        return [int(pid) for pid in children.read_text().split() if _lives(pid)]
+        pids = [pid for pid in children.read_text().split() if _lives(pid)]
+        return [int(p) for p in pids if Path(f"/proc/{p}/comm").read_text() != "nginx\n"]
 
     def kill_all(self) -> None:
         while pids := self.processes():
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
+
+
+def sent(text: str) -> str:
+    """A text of a file as guard.sh reads it."""
+    raw = text.encode()
+    return f"{hashlib.sha256(raw).hexdigest()} {base64.b64encode(raw).decode()}"
 
 
 def _lives(pid: str) -> bool:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,12 +116,15 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 
 
 def end_processes(host: NamespaceHost) -> None:
-    for pid in host.processes():
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    wait_until(lambda: not host.processes(), "the namespace's processes end")
+    def are_gone() -> bool:
+        pids = host.processes()
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not pids
+
+    # Some start others until they end themselves.
+    wait_until(are_gone, "the namespace's processes end")
 
 
 def set_by_somebody(host: NamespaceHost, key: str, value: str) -> None:
@@ -147,9 +150,12 @@ def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:
 
 
 @contextmanager
-def namespace_host(folder: Path) -> Iterator[NamespaceHost]:
-    """A host in a new namespace, whose state folder is in `folder`; its processes are ended."""
-    name = f"t-guard-{os.getpid()}"
+def namespace_host(folder: Path, number: int = 0) -> Iterator[NamespaceHost]:
+    """A host in a new namespace, whose state folder is in `folder`; its processes are ended.
+
+    Hosts that a test has at the same time have different numbers.
+    """
+    name = f"t-guard-{os.getpid()}-{number}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     # The next namespace may have this one's number.
     sessions = LISTS / str(Path(f"/run/netns/{name}").stat().st_ino)

@@ -1,5 +1,6 @@
 """What several tests need an example of."""
 
+import select
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -103,6 +104,11 @@ class LocalConversation:
                 return "".join(said)
         raise UnreachableError(self._name, "exec ended: it says nothing")
 
+    def heard(self) -> str:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], 0)
+        return self.process.stdout.read1().decode(errors="replace") if ready else ""
+
     def close(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
@@ -122,6 +128,9 @@ class Told:
     def ask(self, request: str, end: str, timeout_s: float) -> str:
         self.asked.append(request.splitlines()[-1])
         return f"{end} host\n{self.answer()}{end}\n"
+
+    def heard(self) -> str:
+        return ""
 
     def close(self) -> None:
         pass

@@ -7,7 +7,7 @@ import pytest
 from intop.config.counters import load_counters
 from intop.domain.counters import CounterCatalogue, HostCounters
 from intop.errors import ConfigurationError
-from intop.hosts.kernel_counters import is_level, parse_tables
+from intop.hosts.kernel_counters import is_level, parse_stub_status, parse_tables
 from intop.hosts.tcp_info import GROWING
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +48,23 @@ def test_all_that_real_kernels_count_of_tcp_ip_and_udp_is_explained(
 def test_every_mechanism_has_counters(shipped: CounterCatalogue) -> None:
     named = {counter.mechanism for counter in shipped.counters.values()}
     assert {"", *shipped.mechanisms} == named
+
+
+def test_what_nginx_tells_is_explained(shipped: CounterCatalogue) -> None:
+    page = ["HTTP/1.1 200 OK", "", "Active connections: 3 ", "server accepts handled requests"]
+    told = parse_stub_status([*page, " 17 15 40 ", "Reading: 0 Writing: 1 Waiting: 2 "])
+    assert {"nginx.accepts": 17, "nginx.dropped": 2, "nginx.requests": 40} == {
+        name: value for name, value in told.items() if not is_level(name)
+    }
+    for name in told:
+        entry = shipped.find(name)
+        assert entry is not None, name
+        assert entry.level == is_level(name)
+
+
+@pytest.mark.parametrize("body", ["", "Active connections: x", "<html>not found</html>"])
+def test_another_page_says_nothing(body: str) -> None:
+    assert {} == parse_stub_status(["HTTP/1.1 404 Not Found", "", body])
 
 
 def test_what_sockets_tell_is_explained(shipped: CounterCatalogue) -> None:

@@ -12,7 +12,7 @@ from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
-from intop.domain.nginx.standing import Directives, current
+from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.domain.space import Space
 from nginx_files import TEXTS, RealNginx, catalogue
 
@@ -53,18 +53,10 @@ def check(nginx: RealNginx, before: Conf, wanted: Mapping[str, str]) -> None:
     assert {} == {
         key: (value, held[key])
         for key, value in wanted.items()
-        if held[key] != value and not without_effect(key, held)
+        if held[key] != value and not is_without_effect(catalogue(), key, held)
     }
     assert {} == changed(catalogue(), after, wanted, nginx.facts).texts
     nginx.write({path: source.text for path, source in before.sources.items()})
-
-
-def without_effect(key: str, held: Mapping[str, str | None]) -> bool:
-    """Whether it is an option of what is off, which nginx would refuse."""
-    directive = catalogue().by_key[key]
-    base = key.rpartition(".")[0]
-    is_alone = directive.beside and held[f"{base}.{directive.beside}"] == "0"
-    return bool(is_alone) or (not directive.inserted and held["nginx:http.access_log"] == "off")
 
 
 def whole(nginx: RealNginx, before: Conf) -> Space:

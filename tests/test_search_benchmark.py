@@ -59,6 +59,7 @@ def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
     return str(ended.value.code or "")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

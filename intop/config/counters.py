@@ -16,7 +16,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]*$")]
 
 class _GroupModel(Model):
     table: Name
-    document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$")
+    document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$|^https://nginx\.org/")
     levels: tuple[Name, ...] = ()
     counters: dict[Name, tuple[Direction, str, Sentence]] = Field(min_length=1)
 

@@ -205,6 +205,10 @@ class _LabModel(Model):
         )
 
 
+STATUS_PAGE = r"^(http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?/[A-Za-z0-9_./-]*)?$"
+"""Of the load balancer itself, so that nobody else's page is taken for its own."""
+
+
 class _ClusterModel(Model):
     load_generator: _HostModel | None = None
     load_generators: tuple[_HostModel, ...] = ()
@@ -217,6 +221,7 @@ class _ClusterModel(Model):
     link: str = "not described"
     machines: tuple[str, ...] = ()
     programs: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    stub_status: Annotated[str, Field(pattern=STATUS_PAGE)] = ""
 
     @model_validator(mode="after")
     def _distinct(self) -> "_ClusterModel":
@@ -472,6 +477,7 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
         link=model.link,
         machines=model.machines,
         programs=model.programs,
+        stub_status=model.stub_status,
     )
 
 

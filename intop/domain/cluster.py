@@ -149,7 +149,8 @@ class Cluster:
     `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
     "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
     nginx, by the kernel's names for them (/proc/PID/comm): the backends' application above all.
-    `more_generators` share the load with the first load generator.
+    `more_generators` share the load with the first load generator. `stub_status` is the URL, on the
+    load balancer itself, of the page of nginx's module of that name; "" where it has none.
     """
 
     arch: str
@@ -165,6 +166,7 @@ class Cluster:
     emulation: str = ""
     programs: tuple[str, ...] = ()
     more_generators: tuple[HostAddress, ...] = ()
+    stub_status: str = ""
 
     @property
     def load_generators(self) -> tuple[HostAddress, ...]:

@@ -38,11 +38,16 @@ class ForeignChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Unrestored:
-    """A key that does not have its `value` from before; `command` would give it that, as root."""
+    """A key that does not have its `value` from before; `command` would give it that, as root.
+
+    Of a file of nginx `key` is the path, and of nginx itself "nginx"; then `why` says what is wrong
+    in place of a value.
+    """
 
     key: str
     value: str
     command: str
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

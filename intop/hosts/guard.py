@@ -36,6 +36,8 @@ from intop.errors import (
     ForeignChangeError,
     HostError,
     HostLockedError,
+    IntopError,
+    NginxRefusedError,
     RefusedValueError,
     UnreachableError,
     UsageError,
@@ -44,9 +46,30 @@ from intop.hosts import guard_script
 from intop.hosts.answers import lines
 from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Completed, Host, output
+from intop.hosts.nginx_files import (
+    CONTENT,
+    DRAIN_S,
+    DRAINING,
+    EFFECT_LIMIT_S,
+    FILE,
+    SHOWN,
+    GuardedNginx,
+    TunableNginx,
+    guarded_nginx,
+    split_by_kind,
+)
 from intop.hosts.sysctl import key_of, parse_values, path_of
 
-UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT, MISSING = 73, 75, 76, 77, 78, 79, 80
+UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT, MISSING, REFUSED = (
+    73,
+    75,
+    76,
+    77,
+    78,
+    79,
+    80,
+    81,
+)
 """Exit codes of guard.sh."""
 WIDENED = "net.ipv4.tcp_allowed_congestion_control"
 """The kernel adds to it what tcp_congestion_control is set to; guard.sh restores it at the end."""
@@ -84,8 +107,10 @@ class GuardedHost:
 
     `snapshot` is what a restore gives back, `base` what a key has that a configuration does not
     name: the same, but for keys of an earlier apply where their `originals` are asked for.
-    `was_tuned` says that it may have had other values than the snapshot's; whoever lets programs
-    open their sockets under the snapshot again makes it False.
+    `nginx` are nginx's files, where they are guarded, and `draining` how many of its old workers
+    still served connections when the last configuration was in effect. `was_tuned` says that it
+    may have had other values than the snapshot's; whoever lets programs open their sockets under
+    the snapshot again makes it False.
     """
 
     def __init__(
@@ -94,7 +119,10 @@ class GuardedHost:
         token: str,
         snapshot: Mapping[str, str],
         originals: Mapping[str, str] | None = None,
+        nginx: GuardedNginx | None = None,
     ) -> None:
+        self.nginx = nginx
+        self.draining = 0
         self._host = host
         self._token = token
         self.snapshot = dict(snapshot)
@@ -106,19 +134,25 @@ class GuardedHost:
     def apply(self, configuration: Configuration) -> None:
         """Make the host have this configuration, every other guarded key its base value.
 
-        The host is asked also when nothing is to be written: whether it is still ours, and whether
-        somebody else has changed a guarded key. Raises RefusedValueError when a value reads back as
+        Values of nginx's directives become edits of its files as they were found; nginx takes them
+        by a reload or a restart, after the sysctls are set, and shows what it has then. The host is
+        asked also when nothing is to be written: whether it is still ours, and whether somebody
+        else has changed a guarded key. Raises RefusedValueError when a value reads back as
         something else, ForeignChangeError when somebody else has changed a key (nothing is written
         then), ValueError for a key that is not guarded, UsageError for a value that no key can
-        have, UnreachableError when the watchdog has taken the host back, HostError when the host
+        have, NginxRefusedError when nginx does not take its files (they are as they were found
+        then), UnreachableError when the watchdog has taken the host back, HostError when the host
         can't note what is written.
         """
-        unknown = set(configuration.values) - set(self.snapshot)
-        if unknown:
-            raise ValueError(f"not guarded: {', '.join(sorted(unknown))}")
-        for key, value in configuration.values.items():
+        values, directives = split_by_kind(configuration.values)
+        unknown = set(values) - set(self.snapshot)
+        if unknown or (directives and self.nginx is None):
+            raise ValueError(f"not guarded: {', '.join(sorted(unknown or directives))}")
+        for key, value in values.items():
             _check_value(key, value)
-        wanted = _wanted(self.base, configuration.values)
+        sending = self.nginx.sending(directives) if self.nginx is not None else None
+        self.was_tuned |= bool(directives)
+        wanted = _wanted(self.base, values)
         self.was_tuned |= any(value != self.snapshot.get(key) for key, value in wanted.items())
         changes = {k: v for k, v in wanted.items() if self._current.get(k) != v}
         written = "".join(
@@ -129,12 +163,24 @@ class GuardedHost:
         )
         # Should we never hear how it went, the next call writes these again.
         self._current = {k: v for k, v in self._current.items() if k not in changes}
-        done = guard_script.call(self._host, "write", self._token, stdin=written)
+        words: tuple[str, ...] = ()
+        limit_s = None
+        if self.nginx is not None and sending is not None and sending.lines:
+            written += "".join(f"{line}\n" for line in sending.lines)
+            words, limit_s = (sending.by, str(DRAIN_S)), EFFECT_LIMIT_S
+            self.nginx.is_sent(sending)
+        done = guard_script.call(
+            self._host, "write", self._token, *words, stdin=written, limit_s=limit_s
+        )
         name = self._host.address.name
         if done.exit_code == FOREIGN:
             raise ForeignChangeError(name, _told(_foreign(done.stdout)))
+        if done.exit_code == REFUSED and self.nginx is not None:
+            self.nginx.is_refused()
+            raise NginxRefusedError(name, done.said)
         _check(self._host, done)
-        read_back = parse_values(done.stdout)
+        said = _by_kind(done.stdout, (SHOWN, DRAINING))
+        read_back = parse_values("".join(f"{line}\n" for line in said[""]))
         if missing := [key for key in self.snapshot if key not in read_back]:
             raise ForeignChangeError(name, [f"{key} (is gone)" for key in missing])
         self._current |= read_back
@@ -142,6 +188,9 @@ class GuardedHost:
             got = read_back[key]
             if got != value:
                 raise RefusedValueError(name, key, value, got)
+        if self.nginx is not None and sending is not None:
+            self.nginx.is_done(sending, next(iter(said[SHOWN]), None))
+            self.draining = int(next(iter(said[DRAINING]), "0"))
 
     def renew(self) -> None:
         """Give a sign of life. Raises HostError when the lease is lost."""
@@ -158,8 +207,11 @@ class GuardedHost:
         `about` goes into the record that a rollback needs; `file` is the path and the text of a
         persistent file to be put in place. The host does all of it or nothing, whoever dies
         meanwhile. Raises what `apply` does, HostError where nothing stays, or not all of it does
-        (the message says which), UnreachableError where nobody can tell.
+        (the message says which), UnreachableError where nobody can tell, ValueError for
+        directives, which can't stay yet.
         """
+        if split_by_kind(configuration.values)[1]:
+            raise ValueError("directives can't be kept")
         self.apply(configuration)
         name = self._host.address.name
         lines = [f"key\t{path_of(key)}" for key in configuration.values]
@@ -205,6 +257,7 @@ def guarded(
     *,
     originals: bool = False,
     restart: str = "",
+    nginx: TunableNginx | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[GuardedHost]:
     """Hold the host's lock for these keys; at the end every one of them is as it was found.
@@ -212,7 +265,8 @@ def guarded(
     But where the session has left its values there. With `originals` what an earlier apply has
     left is guarded, too, and is measured against the values of before that. The lease is renewed
     from a thread of ours, and lapses `lease_s` after our death. `restart` is the command that the
-    host's report names for programs that keep what they got of a trial's values. `say` hears why it
+    host's report names for programs that keep what they got of a trial's values. With `nginx` its
+    files are guarded, too, and `restart` is what the host restarts it by. `say` hears why it
     takes longer, and what the host reports of earlier sessions. Raises HostLockedError when
     another session holds the host and keeps it; ForeignChangeError when somebody else has changed
     what an earlier apply has left, and its `originals` are asked for; HostError when the host can't
@@ -225,8 +279,10 @@ def guarded(
     keys = set(keys)
     partners = {PARTNERS[key] for key in keys if key in PARTNERS} - keys
     words = ("originals" if originals else "own", _word(restart))
-    snapshot, before = _begin(host, token, keys, partners, say, words)
-    session = GuardedHost(host, token, snapshot, before)
+    if nginx is not None and not _word(restart):
+        raise ValueError("nginx's files can't be guarded without a command that restarts it")
+    snapshot, before, ours = _begin(host, token, keys, partners, say, words, nginx)
+    session = GuardedHost(host, token, snapshot, before, ours)
     stop = threading.Event()
     renewing = threading.Thread(
         target=_renew_until, args=(session, address.lease_s, stop), daemon=True
@@ -238,7 +294,7 @@ def guarded(
         stop.set()
         renewing.join(timeout=address.lease_s)
         if not session.is_left:
-            _end(host, token)
+            _end(host, token, None if nginx is None else EFFECT_LIMIT_S)
 
 
 def status(host: Host) -> HostState:
@@ -376,6 +432,8 @@ def _unrestored(text: str) -> tuple[Unrestored, ...]:
     found: list[Unrestored] = []
     for line in lines(text):
         match line.split("\t"):
+            case ["unrestored", path, why, command] if path == "nginx" or path[:1] == "/":
+                found.append(Unrestored(key=path, value="", command=command, why=why))
             case ["unrestored", path, value, command]:
                 found.append(Unrestored(key=key_of(path), value=value, command=command))
     return tuple(found)
@@ -392,19 +450,22 @@ def _begin(
     partners: AbstractSet[str],
     say: Callable[[str], None],
     more: tuple[str, ...],
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The values of the keys, and of those partners that the host has; and their originals.
+    nginx: TunableNginx | None,
+) -> tuple[dict[str, str], dict[str, str], GuardedNginx | None]:
+    """The values of the keys, and of those partners that the host has; their originals; nginx.
 
     `more` are the last words of guard.sh's `begin`.
     """
     address = host.address
-    done = _taken(host, token, sorted(keys | partners), say, more)
+    paths = [path_of(key) for key in sorted(keys | partners)]
+    paths += [] if nginx is None else _file_names(address, nginx)
+    done = _taken(host, token, paths, say, more)
     if done.exit_code == FOREIGN:
         raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
     if done.exit_code == MISSING:
         raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
     _check(host, done)
-    said = _by_kind(done.stdout)
+    said = _by_kind(done.stdout, (REPORT, APPLIED, ORIGINAL, FILE, CONTENT))
     for line in said[REPORT]:
         say(f"{address.name} reports: {line}")
     if said[APPLIED] and "originals" not in more:
@@ -415,13 +476,28 @@ def _begin(
     if missing := sorted(keys - set(snapshot)):
         _end(host, token)
         raise CommandError(address.name, f"can't be read there: {', '.join(missing)}")
-    return snapshot, {key: value for key, value in before.items() if key in snapshot}
+    ours = None
+    if nginx is not None:
+        try:
+            ours = guarded_nginx(address.name, nginx, said[FILE], said[CONTENT])
+        except IntopError:
+            _end(host, token)
+            raise
+    return snapshot, {key: value for key, value in before.items() if key in snapshot}, ours
+
+
+def _file_names(address: HostAddress, nginx: TunableNginx) -> list[str]:
+    """The paths of nginx's files, a line each. Raises HostError for one that can't be a line."""
+    paths = list(nginx.conf.sources)
+    if strange := [path for path in paths if not (path.startswith("/") and path.isprintable())]:
+        raise HostError(address.name, f"a file with this path can't be guarded: {strange[0]!r}")
+    return paths
 
 
 def _taken(
     host: Host,
     token: str,
-    keys: Iterable[str],
+    paths: Iterable[str],
     say: Callable[[str], None],
     more: tuple[str, ...],
 ) -> Completed:
@@ -432,12 +508,12 @@ def _taken(
     address = host.address
     lease = str(math.ceil(address.lease_s))
     owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
-    paths = "".join(f"{path_of(key)}\n" for key in keys)
+    asked = "".join(f"{path}\n" for path in paths)
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
     told = False
     while True:
         with _undone_when_lost(address):
-            done = guard_script.call(host, "begin", token, lease, owner, *more, stdin=paths)
+            done = guard_script.call(host, "begin", token, lease, owner, *more, stdin=asked)
         if done.exit_code != HELD:
             break
         if not told:
@@ -451,9 +527,9 @@ def _taken(
     return done
 
 
-def _by_kind(text: str) -> dict[str, list[str]]:
-    """The lines of an answer to `begin` by what they begin with, without that."""
-    said: dict[str, list[str]] = {"": [], REPORT: [], APPLIED: [], ORIGINAL: []}
+def _by_kind(text: str, kinds: Iterable[str]) -> dict[str, list[str]]:
+    """The lines of an answer by what they begin with, without that."""
+    said: dict[str, list[str]] = {"": [], **{kind: [] for kind in kinds}}
     for line in lines(text):
         kind = next((k for k in said if k and line.startswith(k)), "")
         said[kind].append(line.removeprefix(kind))
@@ -492,9 +568,9 @@ def _undone_when_lost(address: HostAddress) -> Iterator[None]:
         ) from error
 
 
-def _end(host: Host, token: str) -> None:
+def _end(host: Host, token: str, limit_s: float | None = None) -> None:
     with _undone_when_lost(host.address):
-        done = guard_script.call(host, "end", token)
+        done = guard_script.call(host, "end", token, limit_s=limit_s)
     if done.exit_code == NOT_OURS:
         raise UnreachableError(
             host.address.name,
@@ -508,7 +584,10 @@ def _end(host: Host, token: str) -> None:
         f"so it was left alone: {c.command}"
         for c in _foreign(done.stdout)
     ]
-    problems += [f"could not be restored: {u.command}" for u in _unrestored(done.stdout)]
+    problems += [
+        f"{u.key}: {u.why}: {u.command}" if u.why else f"could not be restored: {u.command}"
+        for u in _unrestored(done.stdout)
+    ]
     if done.exit_code == NOT_BACK:
         said = "\n".join(problems or [done.said])
         raise HostError(

@@ -7,13 +7,19 @@
 # read byte by byte, and most keys end after their first byte then.
 #
 #   guard.sh DIR begin TOKEN LEASE OWNER own|originals [RESTART]
-#                                          paths on stdin; takes the lock, stores the snapshot,
+#                                          paths of keys on stdin, and of nginx's files, which begin
+#                                          with a slash; takes the lock, stores the snapshot,
 #                                          arms the watchdog, prints reports, what is applied, and
 #                                          the snapshot; originals: also guards the keys of what is
 #                                          applied, and prints their values from before that;
-#                                          RESTART: what a report says to type for nginx
-#   guard.sh DIR write TOKEN               "path value" lines on stdin; writes, prints what all
-#                                          guarded keys are then
+#                                          RESTART: what restarts nginx, and what a report says
+#                                          to type for that
+#   guard.sh DIR write TOKEN [reload|restart DRAIN]
+#                                          "path value" lines on stdin; writes, prints what all
+#                                          guarded keys are then; "/N SUM TEXT" lines give the N-th
+#                                          of nginx's files a text, "/N own" its own, and nginx
+#                                          takes them by a reload or restart; its old workers are
+#                                          waited for as long as DRAIN s
 #   guard.sh DIR renew TOKEN               a sign of life
 #   guard.sh DIR end TOKEN                 restores the snapshot, checks it, gives the lock back
 #   guard.sh DIR keep TOKEN [FILE SHA256]  ends the session with its values left as they are, and
@@ -29,7 +35,7 @@
 # Exit codes: 0 done, 1 failed, 73 the folder can't be written, 75 held by somebody else, 76 the
 # lock is not (or no longer) ours, 77 nothing to roll back, 78 somebody else has changed a key,
 # 79 the values stay, and something else of a keep could not be done, 80 values of an earlier session
-# are not back. Each answer ends with a line "end", a tab and the code: without it, it was cut off.
+# are not back, 81 nginx refuses the files, which are as they were found. Each answer ends with a line "end", a tab and the code: without it, it was cut off.
 #
 # In DIR: `lock` while a session has the host, `restoring.ID` while process ID restores,
 # `unrestored.N.ID` with what it could not, `report` for the next session, `report.old` thereafter,
@@ -58,6 +64,7 @@ token=${3-}
 lock=$dir/lock
 lists=/run/intop-guard
 force=
+anew=
 silent=0
 tab=$(printf '\t')
 newline='
@@ -331,6 +338,8 @@ restore() (
     set -f
     IFS=$newline
     all=$(cat "$1/paths") || exit 1
+    # What the kernel had was lost by the reboot.
+    [ -z "$anew" ] || all=/dev/null
     strange=
     alone=
     left=$1/left
@@ -349,7 +358,8 @@ restore() (
     # A key may be refused until another one is back, so there are two passes, and more as long
     # as that helps.
     while :; do
-        wrong=$(differing "$1") || exit 1
+        wrong=
+        [ -n "$anew" ] || wrong=$(differing "$1") || exit 1
         [ -z "$alone" ] || wrong=$(without "$wrong" "$alone")
         [ "$pass" != 0 ] || first=$wrong
         [ -n "$wrong" ] || break
@@ -370,7 +380,9 @@ restore() (
         [ -z "$wrong" ] || back=$(without "$first" "$(paths_of "$wrong")")
         tell_values "$back" restored
     fi
-    [ -n "$wrong$strange" ] || exit 0
+    # After the keys: a socket gets what they are when nginx opens it.
+    restore_files "$1"
+    [ -n "$wrong$strange$less_files$less_nginx" ] || exit 0
     [ -z "$strange" ] || tell_foreign "$1"
     befores=$(cat "$1/snapshot")
     lefts=$(cat "$left")
@@ -397,10 +409,13 @@ restore() (
             printf '%s\n' "$all" > "$1/less/paths" && printf '%s\n' "$lefts" "$mine" > "$1/less/left" &&
             cat "$1/boot" > "$1/less/boot" && { [ ! -e "$1/inflight" ] || cat "$1/inflight" > "$1/less/inflight"; } &&
             [ "$(cat "$1/less/snapshot" "$1/less/left")" = "$(printf '%s' "$todo" && printf '%s\n' "$lefts" "$mine")" ] &&
-            flush "$1"/less/* && cat "$1/token" > "$1/less/token"
+            keep_less_files "$1" "$1/less" && set +f && flush "$1"/less/* && cat "$1/token" > "$1/less/token"
     } 2>/dev/null
     exit 1
 )
+
+@guard_files.sh@
+# -- whoever is still at work ----------------------------------------------------------------------
 
 # Ends a write that is still under way in folder $1: it must not go on after the restore. Fails for
 # one that does not end, such as one that waits for its disk.
@@ -556,9 +571,14 @@ put_back() {
     stop_writer "$1" || stuck=$writer
     settle_keep "$1"
     result=$?
-    if [ "$result" != 4 ] && [ -e "$1/token" ] && line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; then
-        restore "$1"
-        result=$?
+    if [ "$result" != 4 ] && [ -e "$1/token" ]; then
+        anew=
+        line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || anew=yes
+        if [ -z "$anew" ] || [ -e "$1/nginx" ]; then
+            restore "$1"
+            result=$?
+        fi
+        anew=
     fi
     if [ -n "$stuck" ]; then
         echo "a write does not end (process ${stuck%-*}), so this host may change again; what is in $1 is restored when it does" >&2
@@ -750,11 +770,11 @@ find_rival() {
         [ -d "$rival" ] && ! [ "$rival" -ef "$dir" ] || continue
         for each in "$rival"/lock "$rival"/restoring.* "$rival"/unrestored.*; do
             [ -d "$each" ] || continue
-            # What is of an earlier boot is over. One that is just being made has no boot yet.
-            ! line_of "$each/boot" || [ "$line" = "$(boot_id)" ] || continue
+            # What is of an earlier boot is over, but for files. One that is just being made has no boot yet.
+            ! line_of "$each/boot" || [ "$line" = "$(boot_id)" ] || [ -e "$each/nginx" ] || continue
             return 0
         done
-    done < "$list"
+    done 2>/dev/null < "$list"
     return 1
 }
 
@@ -833,7 +853,7 @@ release() {
 take_away() {
     expired || return 2
     tell_end "$lock"
-    ! listen || [ -z "$owner" ] || why="no sign of life from $owner since $since for $silent s"
+    ! listen || [ -z "$owner" ] || [ -n "$rebooted" ] || why="no sign of life from $owner since $since for $silent s"
     said=$(release)
     code=$?
     [ "$code" != 2 ] || return 2
@@ -848,8 +868,17 @@ tell_end() {
     owner=
     since=
     restart=
-    [ -e "$1/token" ] && line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || return 0
+    rebooted=
+    [ -e "$1/token" ] && line_of "$1/boot" || return 0
+    if [ "$line" != "$(boot_id)" ]; then
+        [ -e "$1/nginx" ] || return 0
+        rebooted=yes
+    fi
     { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$1/owner"
+    if [ -n "$rebooted" ]; then
+        why="this host was started anew under the session of $owner since $since"
+        return 0
+    fi
     why="whoever gave back the session of $owner since $since has died over it"
     [ ! -e "$1/left" ] || { IFS='' read -r restart < "$1/restart"; } 2>/dev/null || restart=
 }
@@ -863,6 +892,7 @@ report_end() {
     [ "$1" != 1 ] || result="was NOT fully restored"
     [ "$1" != 4 ] || result="keeps what was applied, and was given back"
     report "$why; this host $result by $who"
+    case $said in *"nginx${tab}restarted"*) restart= ;; esac
     [ -z "$restart" ] || [ "$1" = 4 ] ||
         report "nginx keeps what its sockets got of a trial's values until it is restarted, as root: $restart"
 }
@@ -882,6 +912,11 @@ report_rest() {
         said_key=${said_line#*"$tab"}
         said_key=$(printf '%s' "${said_key%%"$tab"*}" | sed 's,/,.,g')
         case $said_line in
+        nginx"$tab"*) ;;
+        unrestored"$tab"/* | unrestored"${tab}nginx$tab"*)
+            said_why=${said_line#*"$tab"*"$tab"}
+            report "$(printf '%s' "$said_line" | cut -f 2): ${said_why%%"$tab"*}; to restore it, as root: ${said_line##*"$tab"}"
+            ;;
         foreign"$tab"*) report "somebody else has changed $said_key, so it was left alone; to put it back, as root: ${said_line##*"$tab"}" ;;
         unrestored"$tab"*) report "could not be restored: $said_key; as root: ${said_line##*"$tab"}" ;;
         esac
@@ -900,7 +935,10 @@ retry_unrestored() {
         [ -d "$old" ] || continue
         put_back "$old" | while IFS='' read -r line; do
             path=${line#*"$tab"}
-            case $line in unrestored"$tab"*) [ ! -e "/proc/sys/${path%%"$tab"*}" ] || printf '%s\n' "$line" ;; esac
+            case $line in
+            unrestored"$tab"/* | unrestored"${tab}nginx$tab"*) printf '%s\n' "$line" ;;
+            unrestored"$tab"*) [ ! -e "/proc/sys/${path%%"$tab"*}" ] || printf '%s\n' "$line" ;;
+            esac
         done
     done
 }
@@ -923,11 +961,12 @@ wait_for_watchdog() {
     done
 }
 
-# A unit that is there already waits to be started anew: then it is.
+# A unit that is there already waits to be started anew: then it is. An nginx that the watchdog has
+# restarted stays when its unit ends.
 start_unit() {
     systemd-run --quiet --collect --unit="intop-guard-$token" --property=Restart=always \
         --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
-        --property=RestartPreventExitStatus=3 --property=SuccessExitStatus=3 \
+        --property=RestartPreventExitStatus=3 --property=SuccessExitStatus=3 --property=KillMode=process \
         sh "$here/$self" "$dir" watch "$token" || systemctl --quiet restart "intop-guard-$token"
 }
 
@@ -976,10 +1015,11 @@ no_lock() {
 # Prints what differs in folder $1, and what somebody else has changed.
 tell_state() (
     [ -f "$1/snapshot" ] || exit 0
-    line_of "$1/boot"
-    [ "$line" = "$(boot_id)" ] || exit 0
     set -f
     IFS=$newline
+    tell_files "$1"
+    line_of "$1/boot"
+    [ "$line" = "$(boot_id)" ] || exit 0
     all=$(cat "$1/paths") || exit 0
     now=$(show)
     wrong=$(differing "$1")
@@ -1055,15 +1095,22 @@ do_begin() {
     fi
     tidy
     find_applied || :
+    asked=$(cat)
+    files=
+    case $newline$asked in *"$newline"/*)
+        files=$(printf '%s\n' "$asked" | grep '^/')
+        asked=$(printf '%s\n' "$asked" | grep -v '^/')
+        ;;
+    esac
     if [ -n "$applied" ] && [ "${6-}" = originals ]; then
         # Putting those back would take from somebody else what they have set since.
         if ! tell_strangers "$applied"; then
             drop_lock
             exit 78
         fi
-        all="/dev/null $({ cat && tr ' ' '\n' < "$applied/paths" | grep -vx /dev/null; } | sort -u)"
+        all="/dev/null $({ printf '%s\n' "$asked" && tr ' ' '\n' < "$applied/paths" | grep -vx /dev/null; } | sort -u)"
     else
-        all="/dev/null $(cat)"
+        all="/dev/null $asked"
     fi
     # The kernel adds to this one when the other is written. In most namespaces it can only be read.
     widened=net/ipv4/tcp_allowed_congestion_control
@@ -1081,7 +1128,20 @@ do_begin() {
     look_at_clock
     keep taken "$uptime" && keep boot "$(boot_id)" && keep seconds "$4" &&
         keep owner "$5$newline$(date -u +%Y-%m-%dT%H:%M:%SZ)" &&
-        keep script "$self" && keep restart "${7-}" && keep paths "$paths" && keep snapshot "$lines" &&
+        keep script "$self" && keep restart "${7-}" || no_lock
+    if [ -n "$files" ]; then
+        take_files "$files"
+        case $? in
+        0) ;;
+        1) no_lock ;;
+        *)
+            drop_lock
+            echo "$why. Nothing was changed" >&2
+            exit 1
+            ;;
+        esac
+    fi
+    keep paths "$paths" && keep snapshot "$lines" &&
         [ "$(cat "$lock/paths" "$lock/snapshot")" = "$(printf '%s\n' "$paths" "$lines")" ] &&
         overwrite "$lock/watchdog" 0 && overwrite "$lock/writer.$token" 0 &&
         sign_of_life && keep token "$token" && [ "$(cat "$lock/token")" = "$token" ] || no_lock
@@ -1105,10 +1165,13 @@ do_begin() {
         sed "s/^/applied$tab/" "$applied/about"
         [ "${6-}" != originals ] || sed "s/^/original$tab/" "$applied/snapshot"
     fi
+    [ -z "$files" ] || show_files
     printf '%s\n' "$lines"
 }
 
 do_write() {
+    by=${4-}
+    drain=${5-}
     ours
     # One whose controller has not waited for its end.
     end_writer "Nothing more is set"
@@ -1133,6 +1196,30 @@ do_write() {
         fi
         exit 78
     fi
+    texts=
+    was=own
+    if [ -e "$lock/nginx" ]; then
+        tell_strange_files || exit 78
+        line_of "$lock/nginx"
+        was=$line
+        values=
+        for line; do
+            case $line in /*) texts=$texts$line$newline ;; *) values=$values$line$newline ;; esac
+        done
+        # shellcheck disable=SC2086
+        set -- $values
+    fi
+    written=3
+    if [ -n "$texts" ]; then
+        write_files "$texts" "${by:=reload}"
+        written=$?
+        case $written in 0 | 3) ;; *) exit "$written" ;; esac
+        [ "$was" != restart ] || by=restart
+        if [ "$written" = 0 ]; then
+            IFS='' read -r was_title < "$lock/master"
+            accepted_by_nginx || refuse_files "$was"
+        fi
+    fi
     if [ "$#" != 0 ]; then
         note=
         for line; do
@@ -1156,6 +1243,9 @@ do_write() {
             printf '%s\n' "$now" > "$lock/left.new" && mv "$lock/left.new" "$lock/left" &&
                 : > "$lock/inflight"
         } 2>/dev/null || unwritable "What was set can't be noted there"
+    fi
+    if [ -n "$texts" ] && { [ "$written" = 0 ] || [ "$was" != own ]; }; then
+        take_effect "$by" "${drain:-0}"
     fi
     printf '%s\n' "$now"
 }
@@ -1217,6 +1307,15 @@ do_keep() {
     if [ -n "$strange" ]; then
         tell_foreign "$lock"
         exit 78
+    fi
+    if [ -e "$lock/nginx" ]; then
+        tell_strange_files || exit 78
+        line_of "$lock/nginx"
+        if [ "$line" != own ]; then
+            echo "nginx does not have its own configuration, and directives can't stay: nothing stays" >&2
+            exit 1
+        fi
+        drop_beside
     fi
     now=$(show)
     befores=$(cat "$lock/snapshot")
@@ -1404,8 +1503,9 @@ do_rollback() {
             holder >&2
             exit 75
         fi
-        if [ -n "$taken" ] && [ "$force" != force ] && enlist && find_rival; then
-            discard "$lock"
+        # Also without a lock of ours: what another folder's session found is not to be changed.
+        if [ "$force" != force ] && { enlist 2>/dev/null || :; } && find_rival; then
+            [ -z "$taken" ] || discard "$lock"
             tell_rival >&2
             exit 75
         fi

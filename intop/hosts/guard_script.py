@@ -17,6 +17,8 @@ UNTRUSTED = 74
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
+FILES = "guard_files.sh"
+"""The part of it that has to do with nginx's files; in guard.sh a line stands for it."""
 FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""
 
@@ -111,8 +113,13 @@ trusted "$folder"
 
 @cache
 def text() -> str:
-    """The script."""
-    return resources.files("intop.hosts").joinpath("guard.sh").read_text()
+    """The script, of its two parts."""
+    folder = resources.files("intop.hosts")
+    files = folder.joinpath(FILES).read_text()
+    whole = folder.joinpath("guard.sh").read_text().replace(f"@{FILES}@\n", files)
+    if files not in whole:
+        raise ValueError(f"guard.sh has no line @{FILES}@")
+    return whole
 
 
 @cache

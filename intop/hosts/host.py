@@ -35,6 +35,9 @@ class Conversation(Protocol):
         after `timeout_s` or for an answer without end.
         """
 
+    def heard(self) -> str:
+        """What has been said since the last answer, without waiting; no answer repeats it."""
+
     def close(self) -> None:
         """End the command's input, so that it ends."""
 

@@ -1,4 +1,4 @@
-"""The kernel's tables of network counters, read from text.
+"""The kernel's tables of network counters, and nginx's own, read from text.
 
 A counter's name is TABLE.NAME, as the kernel calls both: `TcpExt.ListenOverflows`. What the kernel
 does not name is called `sockstat.TCP.inuse`, `softnet.cpu0.dropped`, `conntrack.insert_failed`.
@@ -23,7 +23,10 @@ SETTINGS = frozenset(
 )
 """What stands among the counters and is none."""
 
-LEVELS = ("sockstat.", "conntrack.entries", "conntrack.count", "conntrack.max", "Tcp.CurrEstab")
+LEVELS = (
+    *(f"nginx.{state}" for state in ("active", "reading", "writing", "waiting")),
+    *("sockstat.", "conntrack.entries", "conntrack.count", "conntrack.max", "Tcp.CurrEstab"),
+)
 """Beginnings of the names of what goes up and down."""
 BACKLOGS = (".backlog", ".input_queue", ".process_queue")
 
@@ -38,6 +41,11 @@ CPU_COLUMN = 12
 _HEX_ROW = re.compile(r"[0-9a-f]{8}( +[0-9a-f]{8}){2,40}")
 _NUMBERS = re.compile(r"[A-Za-z]+:( -?[0-9]{1,20})+")
 _NAMES = re.compile(r"[A-Za-z]{1,20}:( [A-Za-z][A-Za-z0-9_]{0,60})+")
+_PAGE = re.compile(
+    r"Active connections: ([0-9]{1,20})\s+server accepts handled requests\s+"
+    r"([0-9]{1,20}) ([0-9]{1,20}) ([0-9]{1,20})\s+"
+    r"Reading: ([0-9]{1,20}) Writing: ([0-9]{1,20}) Waiting: ([0-9]{1,20})\s*"
+)
 _SOCKETS = re.compile(r"[A-Za-z0-9]{1,20}:(?: [a-z]{1,20} [0-9]{1,20})+")
 
 
@@ -127,6 +135,22 @@ def parse_conntrack(table: Sequence[str], limits: Sequence[str]) -> dict[str, in
         numbers = map(count, limits)
         found |= dict(zip(("conntrack.count", "conntrack.max"), numbers, strict=True))
     return found
+
+
+def parse_stub_status(answer: Sequence[str]) -> dict[str, int]:
+    """What nginx's module `stub_status` says, from an answer over HTTP with its head.
+
+    `nginx.dropped` are connections that were accepted and closed at once, because nginx had
+    `worker_connections` of them. Nothing for an answer that is no such page.
+    """
+    _, _, body = "\n".join(answer).partition("\n\n")
+    match = _PAGE.fullmatch(body)
+    if match is None:
+        return {}
+    active, accepts, handled, requests, *states = map(int, match.groups())
+    counted = {"accepts": accepts, "dropped": accepts - handled, "requests": requests}
+    levels = dict(zip(("reading", "writing", "waiting"), states, strict=True))
+    return {f"nginx.{name}": n for name, n in (counted | levels | {"active": active}).items()}
 
 
 def grown(name: str, before: int, after: int) -> int:

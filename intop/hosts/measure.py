@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
@@ -35,15 +35,11 @@ SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile.
-
-    `counters` are still being computed, so that the hosts can be given back at once; their result
-    may raise CommandError.
-    """
+    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
-    counters: Future[dict[str, HostCounters]]
+    counters: dict[str, HostCounters]
 
 
 def measure(
@@ -69,8 +65,9 @@ def measure(
     )
     # All points shall lie within the load, also where nothing is pending at its end.
     sent_s = max(planned_run_s(tool, load) for _, load in wanted) - DRAIN_S
-    before = _read(rig, points - 1, sent_s / points)
-    results = _run_all(rig, tool, wanted)
+    step_s = sent_s / points
+    before = _read(rig, points - 1, step_s)
+    results = _run_all(rig, tool, wanted, step_s)
     after = _read(rig)
     metrics = _between(rig, before, after)
     for number, generator in enumerate(rig.load_generators):
@@ -85,23 +82,8 @@ def measure(
             clock_step_s=part.clock_step_s,
             p99_ms=part.histogram.percentile_ms(99) if part.requests else None,
         )
-    pool = ThreadPoolExecutor(1)
-    counters = pool.submit(_counted, rig, before, after)
-    pool.shutdown(wait=False)
+    counters = {name: series(before[name].now, reading) for name, reading in after.items()}
     return Measurement(merged(results), metrics, counters)
-
-
-def _counted(
-    rig: Rig, before: Mapping[str, Reading], after: Mapping[str, Reading]
-) -> dict[str, HostCounters]:
-    found: dict[str, HostCounters] = {}
-    for name, reading in after.items():
-        try:
-            found[name] = series(before[name].now, reading, port_of(rig.cluster))
-        except (KeyError, ValueError, IndexError) as error:
-            told = f"its counters can't be read: {error!r}"[:500]
-            raise CommandError(name, told) from error
-    return found
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
@@ -122,6 +104,7 @@ def _read(rig: Rig, points: int = 0, step_s: float = 0.0) -> dict[str, Reading]:
         wanted[address.name] = Wanted(
             processes=_ours(rig.cluster, address) is not None,
             port=port_of(rig.cluster) if address == balancer and not is_spared else None,
+            stub_status=rig.cluster.stub_status if address == balancer and not is_spared else "",
             points=0 if is_spared else points,
             step_s=step_s,
         )
@@ -165,14 +148,20 @@ def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counter
     return None if result.cpu_s is None or possible_s <= 0 else result.cpu_s / possible_s
 
 
-def _run_all(rig: Rig, tool: LoadTool, wanted: Sequence[Stream]) -> list[LoadResult]:
-    """The result of each stream. Several begin at the same time, by each generator's own clock."""
+def _run_all(rig: Rig, tool: LoadTool, wanted: Sequence[Stream], step_s: float) -> list[LoadResult]:
+    """The result of each stream. Several begin at the same time, by each generator's own clock.
+
+    Meanwhile, every `step_s`, the hosts' samples are worked out: afterwards that would be felt as
+    a part of the trial.
+    """
     if len(wanted) > 1 and tool.name == "engine":
         offsets, begin = clock_offsets(rig), time.time() + START_IN_S
         names = [g.address.name for g in rig.load_generators]
         wanted = [starting_at(one, begin + offsets[names[one[0]]]) for one in wanted]
     with ThreadPoolExecutor(len(wanted)) as pool:
         running = [pool.submit(_run, rig.load_generators[g], tool, load) for g, load in wanted]
+        while wait(running, timeout=step_s).not_done:
+            rig.readers.follow()
         return [future.result() for future in running]
 
 

@@ -7,17 +7,25 @@ import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import accumulate, pairwise
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.host import Conversation, Host
-from intop.hosts.kernel_counters import grown, is_level, parse_conntrack, parse_tables
+from intop.hosts.kernel_counters import (
+    grown,
+    is_level,
+    parse_conntrack,
+    parse_stub_status,
+    parse_tables,
+)
 from intop.hosts.metrics import Counters, parse_counters
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 
@@ -29,7 +37,7 @@ MARK_BYTES = 16
 MOST_COUNTERS = 20_000
 """Of one reading. A machine of 500 processors has 6,000."""
 
-SOURCES = ("conntrack", "sockets")
+SOURCES = ("conntrack", "sockets", "nginx")
 """What not every host shows."""
 
 
@@ -53,25 +61,26 @@ class Sample:
 class Reading:
     """A whole reading, and the samples since the one before, the oldest first.
 
-    Of samples these are the lines of each section: they are understood later, by `series`. Hosts
-    with the same `machine` have the same processes; "" where that is not known.
+    Hosts with the same `machine` have the same processes; "" where that is not known.
     """
 
     counters: Counters
     now: Sample
-    samples: tuple[Sections, ...] = ()
+    samples: tuple[Sample, ...] = ()
     machine: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to read. `port` is the one of which TCP's sockets are listed, None for no list.
+    """What to read. `port` is the one of which TCP's sockets are listed, None for no list;
+    `stub_status` the URL of the page where nginx says what it counts, "" for none.
 
     After the reading `points` samples follow, one every `step_s` seconds.
     """
 
     processes: bool = False
     port: int | None = None
+    stub_status: str = ""
     points: int = 0
     step_s: float = 0.0
 
@@ -79,7 +88,10 @@ class Wanted:
     def request(self) -> str:
         """The line that asks for it."""
         what = ("p" if self.processes else "") + ("s" if self.port is not None else "")
-        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}\n"
+        page = urlsplit(self.stub_status)
+        at = f" {page.hostname} {page.port or 80} {page.path}" if self.stub_status else ""
+        what += "n" if at else ""
+        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}{at}\n"
 
 
 @cache
@@ -96,24 +108,52 @@ class Reader:
         self._host = host
         self._mark = secrets.token_hex(MARK_BYTES)
         self._conversation: Conversation | None = None
+        self._port: int | None = None
+        self._heard = ""
+        self._samples: list[Sample] = []
 
     def read(self, wanted: Wanted) -> Reading:
         """Read everything now. Raises CommandError when it makes no sense, or can't be read;
         UnreachableError when the connection or the process is gone: the next one starts another.
         """
-        name = self._host.address.name
         text = self._answer(wanted)
-        try:
-            return parse_reading(text, self._mark, wanted.port)
-        except (KeyError, ValueError, IndexError) as error:
-            self.close()
-            raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
+        with self._understanding():
+            reading = parse_reading(self._heard + text, self._mark, wanted.port)
+        reading = replace(reading, samples=(*self._samples, *reading.samples))
+        self._heard, self._samples, self._port = "", [], wanted.port
+        return reading
+
+    def follow(self) -> None:
+        """Understand the samples that have arrived, so that `read` has less to do.
+
+        Raises CommandError when they make no sense.
+        """
+        if self._conversation is None:
+            return
+        self._heard += self._conversation.heard()
+        # With its time a sample is whole. Else it waits for the next call.
+        if self._heard.split("\n")[-3:-2] == [f"{self._mark} time"]:
+            with self._understanding():
+                arrived = _split(f"{self._heard}{self._mark}\n", self._mark)
+                self._samples += [_sample(sections, self._port) for sections in arrived]
+            self._heard = ""
 
     def close(self) -> None:
         """End the process."""
+        self._heard, self._samples = "", []
         if self._conversation is not None:
             self._conversation.close()
             self._conversation = None
+
+    @contextmanager
+    def _understanding(self) -> Iterator[None]:
+        """Whoever says what makes no sense is not asked again."""
+        try:
+            yield
+        except (KeyError, ValueError, IndexError) as error:
+            self.close()
+            name = self._host.address.name
+            raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
 
     def _answer(self, wanted: Wanted) -> str:
         name = self._host.address.name
@@ -138,23 +178,28 @@ class Reader:
 
 def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
-    samples: list[Sections] = []
-    sections: dict[str, list[str]] = {}
-    for name, body in _sections(text, mark):
-        if name in ("sample", "host"):
-            if sections:
-                samples.append(sections)
-            sections = {name: body}
-        elif name in sections:
-            raise ValueError(f"section {name[:40]} stands there twice")
-        else:
-            sections[name] = body
+    *samples, sections = _split(text, mark)
     order = ("host", "tables", "processes", "time")
     whole = [line for name in order for line in sections.get(name, ())]
     counters = parse_counters("".join(f"{line}\n" for line in whole))
     now = replace(_sample(sections, port), uptime_s=counters.uptime_s)
     machine = " ".join(sections.get("machine", ()))
-    return Reading(counters, now, tuple(samples), machine)
+    return Reading(counters, now, tuple(_sample(one, port) for one in samples), machine)
+
+
+def _split(text: str, mark: str) -> list[Sections]:
+    """The samples and the whole reading of an answer. Raises ValueError."""
+    found: list[dict[str, list[str]]] = []
+    for name, body in _sections(text, mark):
+        if name in ("sample", "host"):
+            found.append({name: body})
+        elif not found:
+            raise ValueError(f"section {name[:40]} stands before all of them")
+        elif name in found[-1]:
+            raise ValueError(f"section {name[:40]} stands there twice")
+        else:
+            found[-1][name] = body
+    return list(found)
 
 
 def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
@@ -179,6 +224,7 @@ def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
 
 def _sample(sections: Sections, port: int | None) -> Sample:
     counters = parse_tables(sections.get("tables", ()))
+    counters |= parse_stub_status(sections.get("status", ()))
     counters |= parse_conntrack(sections.get("conntrack", ()), sections.get("limits", ()))
     if len(counters) > MOST_COUNTERS:
         raise ValueError(f"there are {len(counters)} of them")
@@ -190,17 +236,16 @@ def _sample(sections: Sections, port: int | None) -> Sample:
     )
 
 
-def series(before: Sample, after: Reading, port: int | None) -> HostCounters:
-    """The time series between two readings of one host; `port` as in `Wanted`.
+def series(before: Sample, after: Reading) -> HostCounters:
+    """The time series between two readings of one host.
 
-    Where a sample has no sockets, they are taken to be what they were before. Raises KeyError,
-    ValueError or IndexError for samples that make no sense.
+    Where a sample has no sockets, or no page of nginx, they are taken to be what they were before.
     """
-    samples = [_sample(sections, port) for sections in after.samples]
-    points = list(accumulate((before, *samples, after.now), _with_sockets))[1:]
+    points = list(accumulate((before, *after.samples, after.now), _carried))[1:]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
         "sockets": points[-1].sockets is not None,
+        "nginx": any(name.startswith("nginx.") for name in after.now.counters),
     }
     return HostCounters(
         at_s=tuple(round(point.uptime_s - before.uptime_s, 2) for point in points),
@@ -210,8 +255,14 @@ def series(before: Sample, after: Reading, port: int | None) -> HostCounters:
     )
 
 
-def _with_sockets(before: Sample, after: Sample) -> Sample:
-    return replace(after, sockets=after.sockets or before.sockets)
+def _carried(before: Sample, after: Sample) -> Sample:
+    """A sample with what only those before it had."""
+    page = {name: n for name, n in before.counters.items() if name.startswith("nginx.")}
+    return replace(
+        after,
+        counters={**page, **after.counters} if page else after.counters,
+        sockets=after.sockets or before.sockets,
+    )
 
 
 def _grown(before: Sample, after: Sample) -> dict[str, int]:
@@ -221,7 +272,7 @@ def _grown(before: Sample, after: Sample) -> dict[str, int]:
         for name, now in after.counters.items()
         if (then := before.counters.get(name)) is not None and then != now and not is_level(name)
     }
-    if after.sockets is not None:
+    if after.sockets is not None and after.sockets is not before.sockets:
         found |= growth(before.sockets or SocketSample(), after.sockets)
     return found
 
@@ -262,6 +313,11 @@ class Readers:
             counters = replace(found[name].counters, processes=processes)
             found[name] = replace(found[name], counters=counters)
         return found
+
+    def follow(self) -> None:
+        """What `Reader.follow` does, for all of them."""
+        for reader in self._readers.values():
+            reader.follow()
 
     def close(self) -> None:
         """End all of them."""

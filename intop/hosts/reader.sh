@@ -3,11 +3,12 @@
 #
 # The first line of input is a mark that nobody else knows. Each other line is a request:
 #
-#   WHAT POINTS STEP
+#   WHAT POINTS STEP STATUS
 #
 # The answer is a whole reading of now; then POINTS samples follow, one every STEP microseconds. They
 # are sent at once, so that nobody waits for them after a load. WHAT are letters: p for all
-# processes, s for TCP's sockets if they are at most $most, also in the samples; - for none. With
+# processes, s for TCP's sockets if they are at most $most, also in the samples, n for what nginx
+# says of itself (stub_status) at STATUS, which is HOST PORT PATH; - for none. With
 # that many, ten samples fit into what SSH takes unread (2 MB): else this process would wait in the
 # middle. An answer is a list of sections, each begun by a line of the mark and a name, and ends with
 # a line of the mark alone. No program's name, the only text here that anybody can choose, is as long
@@ -36,7 +37,6 @@ section() {
 # also say their cookies, but looks for the path of each one's cgroup, and takes twice as long.
 sockets() {
     local words
-    listed=${EPOCHREALTIME/./}
     text+="$mark sockets"$'\n'
     while read -r -a words; do
         [[ ${words[0]} == TCP: ]] && break
@@ -48,12 +48,22 @@ sockets() {
     fi
 }
 
+# Appends nginx's page. By a process that can be ended: nginx may take no connection just then.
+page() {
+    text+="$mark status"$'\n'$(timeout 0.5 bash -c '
+        exec 3<>"/dev/tcp/$0/$1" && printf "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n" "$2" >&3 &&
+            while IFS="" read -r line <&3; do printf "%s\n" "${line%$'"'\r'"'}"; done
+    ' "${status[@]}")$'\n'
+}
+
 # Appends what a sample and a whole reading have in common.
 common() {
     section tables $tables
     section conntrack /proc/net/stat/nf_conntrack
     section limits $limits
+    [[ $what == *[ns]* ]] && listed=${EPOCHREALTIME/./}
     [[ $what == *s* ]] && sockets
+    [[ $what == *n* ]] && page
 }
 
 clock() {
@@ -62,10 +72,10 @@ clock() {
     text+="$mark time"$'\n'$seconds$'\n'
 }
 
-# Sockets are listed once a second at most: that takes more than all the rest.
+# What takes a process, and more than all the rest, is asked once a second at most.
 sample() {
     local now=${EPOCHREALTIME/./} rest=$what
-    [ $((now - listed)) -lt 1000000 ] && what=${what/s/-}
+    [ $((now - listed)) -lt 1000000 ] && what=-
     text=
     common
     what=$rest
@@ -99,14 +109,15 @@ while :; do
             continue
         fi
         printf -v left %d.%06d $((left / 1000000)) $((left % 1000000))
-        read -r -t "$left" asked points_asked step_asked
+        read -r -t "$left" asked points_asked step_asked page_asked
         code=$?
         [ "$code" -gt 128 ] && continue
         [ "$code" -eq 0 ] || exit 0
     else
-        read -r asked points_asked step_asked || exit 0
+        read -r asked points_asked step_asked page_asked || exit 0
     fi
     what=$asked
+    read -r -a status <<<"$page_asked"
     answer
     points=$points_asked step=$step_asked
     due=$((${EPOCHREALTIME/./} + step))

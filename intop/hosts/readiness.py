@@ -17,8 +17,10 @@ NEEDED: dict[Role, tuple[str, ...]] = {
     "load-generator": ("bash", "timeout"),
     "load-balancer": (
         *(
+            "base64",
             "bash",
             "cat",
+            "cp",
             "cut",
             "date",
             "grep",

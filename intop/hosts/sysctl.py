@@ -23,8 +23,8 @@ def path_of(key: str) -> str:
 
 
 def key_of(path: str) -> str:
-    """The key of a path below /proc/sys."""
-    return path.replace("/", ".")
+    """The key of a path below /proc/sys; the path itself of another file, which begins with /."""
+    return path if path.startswith("/") else path.replace("/", ".")
 
 
 def parse_values(text: str) -> dict[str, str]:

@@ -41,6 +41,7 @@ from intop.lab import (
     processes,
     qemu,
     servers,
+    texts,
 )
 from intop.lab.commands import require_programs, require_root, wait_until
 
@@ -551,6 +552,7 @@ def _cluster(lab: Lab) -> Cluster:
         machines=lab.spec.machines,
         emulation=lab.emulation,
         programs=_programs(lab),
+        stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}",
     )
 
 

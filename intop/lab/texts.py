@@ -67,6 +67,10 @@ http {{
 """
 
 
+STATUS_PORT, STATUS_PATH = 8099, "/nginx_status"
+"""Where the load balancer's nginx says what it counts, to its own host."""
+
+
 def balancer_config(
     folder: Path,
     user: str,
@@ -106,6 +110,12 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
             proxy_buffer_size 16k;
             proxy_buffers 16 16k;
+        }}
+    }}
+    server {{
+        listen 127.0.0.1:{STATUS_PORT};
+        location = {STATUS_PATH} {{
+            stub_status;
         }}
     }}
 """

@@ -146,4 +146,6 @@ def _details(name: str, done: RolledBack) -> Iterable[str]:
 
 
 def _unrestored(key: Unrestored) -> str:
+    if key.why:
+        return f"{key.key} is not restored: {key.why}. Type there as root: {key.command}"
     return f"{key.key} could not be set to {key.value}. Type there as root: {key.command}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.counters import HostCounters
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
 from intop.domain.trial import Conditions, PlannedTrial, Trial
@@ -93,12 +92,11 @@ class ClusterTestbed:
             conditions = replace(conditions, rate_rps=planned.rate_rps)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
-        counters: Mapping[str, HostCounters] = {}
         unsettled = ""
         try:
             try:
                 self.guard.apply(planned.configuration)
-                unsettled = self._settle()
+                unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
                 measurement = measure(
                     self.rig,
                     self.tool,
@@ -109,7 +107,6 @@ class ClusterTestbed:
                 )
             finally:
                 self.guard.apply(DEFAULT)
-            counters = measurement.counters.result()
             validity = self._validity(measurement, workload, prune_above_ms)
         except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
@@ -131,7 +128,7 @@ class ClusterTestbed:
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
             errors=measurement.result.errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
-            counters=counters if measurement else {},
+            counters=measurement.counters if measurement else {},
             replica=self.name,
             pruned_above_ms=prune_above_ms if is_stopped else None,
         )
@@ -204,6 +201,10 @@ class ClusterTestbed:
         """
         for generator in self.rig.load_generators:
             generator.close()
+
+    def _draining(self) -> str:
+        left = self.guard.draining
+        return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
     def _settle(self) -> str:
         budget = self.task.context.study.budget

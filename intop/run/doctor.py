@@ -23,18 +23,19 @@ from intop.domain.fetched import Fetched
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
 from intop.domain.workload import Workload
-from intop.errors import HostError, IntopError, LoadOutputError
+from intop.errors import HostError, IntopError, LoadOutputError, NginxFileError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
 from intop.hosts.load.tools import PACKAGE
+from intop.hosts.nginx import running, what_it_reads
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
 from intop.report.numbers import counted
 from intop.report.text import few
-from intop.run import load_paths
+from intop.run import load_paths, worker_limits
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
 
@@ -138,6 +139,7 @@ def _examined(
                 _judge(host.address, report, found)
                 if host.address.role == "load-balancer":
                     _judge_listening(host, report.readiness, found)
+                    _judge_workers(host, workloads, found)
                 if host.address.role == "load-generator":
                     _judge_answers(host, report.readiness, workloads, found)
         if len(hosts) < len(cluster.hosts):
@@ -259,6 +261,19 @@ def _judge_listening(host: Host, has: Readiness, found: _Examined) -> None:
             "there: give the container the host's network (docker run --network host). If it "
             "serves in nginx's place, name it in programs of the cluster"
         )
+
+
+def _judge_workers(host: Host, workloads: Sequence[Workload], found: _Examined) -> None:
+    """Whether nginx's workers may have as many connections as the loads."""
+    conf = None
+    seen = running(host)
+    if seen.masters == 1:
+        try:
+            conf = what_it_reads(host)
+        except (HostError, NginxFileError) as error:
+            found.warnings.append(f"worker_connections was not looked at: {error}")
+    most = worker_limits.connections_of(workloads)
+    found.warnings += worker_limits.warnings(host.address.name, seen, conf, most)
 
 
 def _installing(programs: Collection[str]) -> str:

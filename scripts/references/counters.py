@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 from intop.config.counters import load_counters
 from intop.domain.counters import CounterCatalogue
@@ -44,5 +45,5 @@ def _rows(catalogue: CounterCatalogue, mechanism: str) -> Iterator[list[str]]:
                 f"`{counter.name}`" + (" (level)" if counter.level else ""),
                 counter.meaning,
                 counter.direction,
-                f"[{Path(counter.document).name}]({KERNEL}{counter.document})",
+                f"[{Path(counter.document).name}]({urljoin(KERNEL, counter.document)})",
             ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
-from intop.hosts.guard import MISSING, NOT_OURS, UNWRITABLE
+from intop.hosts.guard import HELD, MISSING, NOT_OURS, UNWRITABLE
 from namespace_host import identity_of_nobody
 
 TUNED = {"net/core/somaxconn": "777", "vm/swappiness": "1"}
@@ -417,3 +417,21 @@ def test_folders_that_begin_at_once_never_both_have_the_host(fake: FakeKernelHos
         assert codes in (["0", "75"], ["75", "75"])
         for name in "ab":
             fake.guard(name, "end", f"t{n}")
+
+
+def test_a_rollback_with_a_full_disk_leaves_another_folders_session_alone(
+    fake: FakeKernelHost,
+) -> None:
+    """It can't take its lock; what the other session found is still not its own to change."""
+    fake.begin_in("a", "first")
+    fake.guard("a", "write", "first", stdin="net/core/somaxconn 1\n")
+    fake.guard("a", "keep", "first", stdin="about\tsince\tnow\nend\n")
+    fake.fill()
+    fake.begin_in("b", "second")
+    refused = fake.guard("a", "rollback")
+    assert HELD == refused.exit_code
+    assert "in another state folder" in refused.stderr
+    assert "1" == fake.now()["net/core/somaxconn"]
+    assert 0 == fake.guard("b", "end", "second").exit_code
+    assert 0 == fake.guard("a", "rollback").exit_code
+    assert OWN == fake.now()

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
-from intop.hosts.guard import HELD, NOT_OURS, NOTHING, UNWRITABLE
+from fake_kernel import MAIN, OWN, SITE, FakeKernelHost, fake_kernel_host
+from intop.hosts.guard import FOREIGN, HELD, MISSING, NOT_OURS, NOTHING, UNWRITABLE
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "15"))
 STEPS = 12
@@ -31,6 +31,8 @@ KILLED = (9, 137, -9)
 NAMES = st.sampled_from("ab")
 KEYS = st.sampled_from(sorted(OWN))
 VALUES = st.sampled_from(["1", "2", "777"])
+FILES = st.sampled_from([MAIN, SITE])
+NOT_BACK = 1
 FATAL = st.integers(1, 25)
 """At which of its programs a command is killed; it may end before."""
 
@@ -39,7 +41,9 @@ class Guard(RuleBasedStateMachine):
     """Two controllers, each with its state folder, of which a has a disk that may be full.
 
     `base` is what the host has when nobody has a session: its own values, or what stays of a keep.
-    `tokens` are the last sessions of each folder, dead or alive: a controller may not know it.
+    `files` are the texts of a real nginx in the same way, and `theirs` those of what somebody else
+    has changed while it was guarded: nobody overwrites these but by force. `tokens` are the last
+    sessions of each folder, dead or alive: a controller may not know it.
     """
 
     def __init__(self) -> None:
@@ -47,7 +51,11 @@ class Guard(RuleBasedStateMachine):
         self._folder = Path(tempfile.mkdtemp(prefix="intop-model-"))
         self._entered = fake_kernel_host(self._folder)
         self.host: FakeKernelHost = self._entered.__enter__()
+        self.host.start_nginx()
         self.base = dict(OWN)
+        self.files = self.host.own_texts()
+        self.theirs: dict[str, str] = {}
+        self.is_edited = False
         self.tokens = {"a": "none", "b": "none"}
         self.count = 0
         self.is_full = False
@@ -76,8 +84,13 @@ class Guard(RuleBasedStateMachine):
             )
             assert [] == self.host.pending(self.other(name))
             assert self.base == self.host.now()
+            # What was left to somebody else has been accepted, or was in the way of nothing.
+            self.check_files()
         elif done.exit_code == HELD:
             assert self.host.pending("a") or self.host.pending("b")
+        elif done.exit_code == MISSING:
+            assert self.theirs
+            assert self.host.pending(name)
         elif done.exit_code == UNWRITABLE:
             assert (name, True) == ("a", self.is_full)
         else:
@@ -91,6 +104,25 @@ class Guard(RuleBasedStateMachine):
         done = self.host.guard(name, "write", self.tokens[name], stdin=lines, fatal=fatal)
         if done.exit_code == 0:
             assert value == self.host.now()[key]
+        self.check_lost(name, done.exit_code, fatal)
+
+    @precondition(lambda self: not self.is_half_undone)
+    @rule(
+        name=NAMES,
+        file=FILES,
+        word=st.sampled_from(["own", "one", "two"]),
+        by=st.sampled_from(["reload", "reload", "restart"]),
+        fatal=st.just(0) | st.integers(1, 60),
+    )
+    def write_file(self, name: str, file: str, word: str, by: str, fatal: int) -> None:
+        """Or give it back its own text."""
+        text = None if word == "own" else self.host.texts(word)[file]
+        token = self.tokens[name]
+        done = self.host.write_files(name, token, {file: text}, by=by, fatal=fatal)
+        if done.exit_code == 0:
+            assert (text or self.files[file]) == self.host.files()[file][0]
+            if not self.is_edited:
+                assert word == self.host.serves()[file == SITE]
         self.check_lost(name, done.exit_code, fatal)
 
     @precondition(lambda self: not self.is_half_undone)
@@ -119,14 +151,24 @@ class Guard(RuleBasedStateMachine):
             self.base = wanted
         else:
             assert done.exit_code != 0, done
-        self.check_lost("a", done.exit_code, fatal)
+        if done.exit_code != NOT_BACK:  # Files that are changed can't stay.
+            self.check_lost("a", done.exit_code, fatal)
+
+    @precondition(lambda self: not self.is_half_undone)
+    @rule(name=NAMES)
+    def accept(self, name: str) -> None:
+        done = self.host.guard(name, "accept")
+        assert done.exit_code in (0, HELD, NOTHING) or self.is_full, done
 
     @rule(force=st.booleans(), fatal=st.just(0) | FATAL)
     def roll_back(self, force: bool, fatal: int) -> None:
         words = ["force"] if force and not self.host.pending("b") else []
         had = self.host.applied("a")
         done = self.host.guard("a", "rollback", *words, fatal=fatal)
-        assert done.exit_code in (0, HELD, NOTHING) or fatal, done
+        is_left = self.theirs and not words
+        assert done.exit_code in (0, HELD, NOTHING) or fatal or is_left, done
+        if words:
+            self.take_by_force()
         if had and not self.host.applied("a"):
             self.base, self.is_half_undone = dict(OWN), False
         elif had and done.exit_code in KILLED:
@@ -141,6 +183,18 @@ class Guard(RuleBasedStateMachine):
     def lapse(self, name: str, lease: str) -> None:
         """Its controller is silent for too long, or the clock begins again."""
         self.host.lapse(name, lease)
+
+    @rule(file=FILES)
+    def edit(self, file: str) -> None:
+        """By somebody else, for good."""
+        self.count += 1
+        text = self.host.texts(f"theirs{self.count}")[file]
+        self.is_edited = True
+        if self.host.is_guarded(file):
+            self.theirs[file] = text
+        else:
+            self.files[file] = text
+        (self.host.nginx / file).write_text(text)
 
     @rule()
     def kill_watchdogs(self) -> None:
@@ -173,13 +227,35 @@ class Guard(RuleBasedStateMachine):
 
     @invariant()
     def what_is_not_given_back_is_known(self) -> None:
+        texts = {name: file[0] for name, file in self.host.files().items()}
+        assert self.theirs == {name: texts[name] for name in self.theirs}
         if not self.is_half_undone and not any(map(self.host.pending, "ab")):
             assert self.base == self.host.now()
+            self.check_files()
+            assert [] == self.host.beside()
+            if not self.is_edited:
+                assert ("own", "own") == self.host.serves()
+
+    def check_files(self) -> None:
+        """Nothing is there of ours."""
+        self.files |= self.theirs
+        self.theirs = {}
+        found = self.host.files()
+        assert self.files == {name: file[0] for name, file in found.items()}
+        assert [(0o644, 0, 0), (0o640, 0, 33)] == [file[1:] for file in found.values()]
+
+    def take_by_force(self) -> None:
+        """A death may leave some of it to others."""
+        for name, file in self.host.files().items():
+            if name in self.theirs and file[0] == self.files[name]:
+                del self.theirs[name]
 
     def check_lost(self, name: str, code: int, fatal: int) -> None:
         """Whoever is told that a session is over finds all of it restored."""
         if code == NOT_OURS and not any(map(self.host.pending, "ab")):
             assert self.base == self.host.now()
+        if self.theirs and code in (FOREIGN, NOT_BACK):
+            return
         assert code in (0, NOT_OURS) or (code == UNWRITABLE and self.is_full) or fatal, (name, code)
 
     def other(self, name: str) -> str:
@@ -192,11 +268,14 @@ class Guard(RuleBasedStateMachine):
             self.host.kill_all()
             for name in "ba":
                 self.host.lapse(name)
-                done = self.host.guard(name, "rollback")
+                words = ["force"] if self.theirs else []
+                done = self.host.guard(name, "rollback", *words)
+                self.take_by_force()
                 assert done.exit_code in (0, NOTHING), done
             assert OWN == self.host.now()
             assert [] == [*self.host.pending("a"), *self.host.pending("b")]
             assert [] == self.host.applied("a")
+            self.check_files()
         finally:
             self._entered.__exit__(None, None, None)
             shutil.rmtree(self._folder)

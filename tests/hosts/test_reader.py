@@ -5,10 +5,13 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -18,7 +21,7 @@ from intop.domain.cluster import HostAddress
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
-from intop.hosts.reader import Reader, Readers, Reading, Wanted, _sample, parse_reading, series
+from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, series
 from namespace_host import NamespaceHost
 from samples import LocalConversation, LocalHost, Told
 
@@ -77,10 +80,49 @@ def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> 
     time.sleep(0.4)
     after = reader.read(Wanted())
     assert 3 == len(after.samples)
-    found = series(before.now, after, None)
+    found = series(before.now, after)
     assert sorted(found.at_s) == list(found.at_s)
     assert 0 < found.at_s[0] < found.at_s[-1] < 5
     assert () == reader.read(Wanted()).samples
+
+
+def test_samples_are_understood_as_they_arrive(kept: tuple[Kept, Reader]) -> None:
+    host, reader = kept
+    before = reader.read(Wanted(points=4, step_s=0.05))
+    while len(reader._samples) < 2:
+        reader.follow()
+        time.sleep(0.02)
+    time.sleep(0.3)  # the others are left to the answer
+    seen = list(reader._samples)
+    after = reader.read(Wanted())
+    assert 4 == len(after.samples)
+    assert seen == list(after.samples[: len(seen)])
+    assert [] == host.begun[0].heard().splitlines()
+    assert 5 == len(series(before.now, after).at_s)
+
+
+def test_half_a_sample_waits_for_the_rest() -> None:
+    text = captured(LB)
+    end = text.index(f"{MARK} host")
+    pieces = [text[: end // 3], text[end // 3 : end - 4], text[end - 4 : end]]
+
+    class Slow(Told):
+        def heard(self) -> str:
+            return pieces.pop(0).replace(MARK, reader._mark)
+
+        def ask(self, request: str, end: str, timeout_s: float) -> str:
+            return text[text.index(f"{MARK} host") :].replace(MARK, end)
+
+    host = LocalHost()
+    host.converse = lambda _: Slow("lb", str)  # type: ignore[method-assign]
+    reader = Reader(host)
+    reader.read(Wanted(port=80, points=2))
+    counts = []
+    while pieces:
+        reader.follow()
+        counts.append(len(reader._samples))
+    assert [0, 0, 2] == counts
+    assert parse_reading(text, MARK, 80).samples == reader.read(Wanted(port=80)).samples
 
 
 def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader]) -> None:
@@ -131,14 +173,13 @@ def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept,
 
 def since_first(found: Reading) -> HostCounters:
     """The series since the first sample, as if that were the reading before."""
-    before = _sample(found.samples[0], 80)
-    return series(before, replace(found, samples=found.samples[1:]), 80)
+    return series(found.samples[0], replace(found, samples=found.samples[1:]))
 
 
 def test_a_real_load_balancer_under_load() -> None:
     found = parse_reading(captured(LB), MARK, 80)
     assert (50015.07, 50015.07) == (found.counters.uptime_s, found.now.uptime_s)
-    assert [["50014.46"], ["50014.88"]] == [sample["time"] for sample in found.samples]
+    assert [50014.46, 50014.88] == [sample.uptime_s for sample in found.samples]
     over = since_first(found)
     assert (0.42, 0.61) == over.at_s
     assert (7, 19) == over.growth["Tcp.RetransSegs"]
@@ -150,7 +191,7 @@ def test_a_real_load_balancer_under_load() -> None:
     assert 4096 == over.highest("listen.limit")
     assert 4725 == over.levels["clients.rtt_us.max"][-1]
     assert 0 == over.total("TcpExt.TCPTimeouts")
-    assert () == over.unread
+    assert ("nginx",) == over.unread
     # What is 0 at all points is left out, and settings are no counters.
     assert "TcpExt.TCPTimeouts" not in over.totals
     assert "Tcp.RtoMin" not in found.now.counters
@@ -162,8 +203,8 @@ def test_an_older_kernel_without_connection_tracking() -> None:
     assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
         found.now.counters
     )
-    assert ("conntrack", "sockets") == series(found.now, found, None).unread
-    assert {} == series(found.now, found, None).growth
+    assert ("conntrack", "sockets", "nginx") == series(found.now, found).unread
+    assert {} == series(found.now, found).growth
 
 
 def test_a_counter_of_a_newer_kernel_is_kept() -> None:
@@ -176,7 +217,7 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
     listed = captured(LB).split(f"{MARK} sockets\n")
     listed[2] = f"many\n{MARK} time{listed[2].partition(f'{MARK} time')[2]}"
     found = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
-    assert ["many"] == found.samples[1]["sockets"]
+    assert found.samples[1].sockets is None
     over = since_first(found)
     assert (0, 682966 + 340961) == over.growth["upstreams.bytes_received"]
     assert 3 == over.levels["upstreams.sockets"][0]
@@ -186,7 +227,7 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
 def test_what_a_host_says_makes_sense_or_is_refused(text: str) -> None:
     try:
         found = parse_reading(text, MARK, 80)
-        over = since_first(found) if found.samples else series(found.now, found, 80)
+        over = since_first(found) if found.samples else series(found.now, found)
     except (KeyError, ValueError, IndexError):
         return
     assert all(math.isfinite(value) for value in over.totals.values())
@@ -257,6 +298,74 @@ def test_hosts_of_one_machine_list_their_processes_once() -> None:
     }
 
 
+# What takes a process -----------------------------------------------------------------------------
+
+PAGE = (
+    "Active connections: 1 \nserver accepts handled requests\n 5 4 9 \n"
+    "Reading: 0 Writing: 1 Waiting: 0 \n"
+)
+
+
+class StatusPage(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+    release = threading.Event()
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/hangs":
+            self.release.wait(60)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    StatusPage.asked.clear()
+    StatusPage.release.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), StatusPage) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        StatusPage.release.set()
+        server.shutdown()
+
+
+def test_nginx_says_what_it_counts_and_is_asked_once_a_second_at_most(
+    kept: tuple[Kept, Reader], page: str
+) -> None:
+    _, reader = kept
+    wanted = Wanted(port=80, stub_status=f"{page}/nginx_status", points=8, step_s=0.05)
+    found = reader.read(wanted)
+    assert (5, 1, 9) == tuple(
+        found.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
+    )
+    time.sleep(0.5)
+    after = reader.read(replace(wanted, points=0))
+    assert ["/nginx_status"] * 2 == StatusPage.asked
+    assert 8 == len(after.samples)
+    assert not any(sample.sockets for sample in after.samples)
+    earlier = {**found.now.counters, "nginx.requests": 2}
+    over = series(replace(found.now, counters=earlier), after)
+    assert "nginx" not in over.unread
+    # Between two pages it is not seen to grow.
+    assert (*[0] * 8, 7) == over.growth["nginx.requests"]
+    assert (1.0,) * 9 == over.levels["nginx.writing"]
+
+
+@pytest.mark.parametrize("path", ["/hangs", ":1/nothing-listens"])
+def test_a_page_that_does_not_come_is_not_waited_for(
+    kept: tuple[Kept, Reader], page: str, path: str
+) -> None:
+    _, reader = kept
+    at = f"http://127.0.0.1{path}" if path.startswith(":") else f"{page}{path}"
+    found = reader.read(Wanted(stub_status=at))
+    assert not any(name.startswith("nginx.") for name in found.now.counters)
+    assert "nginx" in series(found.now, found).unread
+
+
 # In a namespace -----------------------------------------------------------------------------------
 
 OVERFLOW = """
@@ -281,7 +390,7 @@ def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> N
     try:
         planted.ask("", "planted", 10)
         time.sleep(0.3)  # until the last sample
-        found = series(before, reader.read(Wanted(port=8099)), 8099)
+        found = series(before, reader.read(Wanted(port=8099)))
     finally:
         planted.close()
         reader.close()

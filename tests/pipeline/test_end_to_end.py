@@ -77,16 +77,6 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert study.json("tune", *slt, "--resume", expected=(0, 3)) == tuned
     assert len(study.trials("judge")) == count
 
-    out, _ = study.run("tune", *slt, "--resume", expected=(0, 3))
-    for words in (
-        "importance of parameters",
-        "refinement",
-        "error of the models",
-        "generations",
-        "Verdicts",
-    ):
-        assert words in out
-
     found = study.json("verify", "--workload", "slt", "--rates", "0.5", expected=(0, 3))
     assert found["x86 slt"] == tuned[0]["verdict"]
     (half,) = found["x86 slt at other rates"]["rates"]

@@ -51,5 +51,12 @@ def test_a_wait_is_called_worse(tmp_path: Path) -> None:
 def test_a_good_pair_of_keys_is_called_a_gain(tmp_path: Path) -> None:
     name = "scenarios/static-wan.toml"
     with on_a_lab(name, "slt", pairs=4) as study, opened(str(tmp_path / "g.db")) as store:
-        verdict = judged(begun(store, study), "undismayed", UNDISMAYED)
+        task = begun(store, study)
+        verdict = judged(task, "undismayed", UNDISMAYED)
         assert "gain" == verdict.p99_outcome, verdict
+        for trial in store.trials(task.subject, "judge"):
+            counted = trial.counters[trial.replica]
+            assert trial.histogram is not None
+            # Which asked for this itself, after each second of the load.
+            assert counted.total("nginx.requests") > trial.histogram.total
+            assert counted.highest("nginx.active") >= 2

@@ -10,7 +10,7 @@ from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
-from intop.errors import CommandError, UnreachableError
+from intop.errors import CommandError, NginxRefusedError, UnreachableError
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed, load_words
 from samples import CONDITIONS
@@ -42,21 +42,42 @@ def test_a_trial_has_the_rate_and_duration_of_its_place(
 
     monkeypatch.setattr(cluster_testbed, "measure", measure)
     monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
-    balancer = SimpleNamespace(address=SimpleNamespace(name="lb"))
-    conditions = replace(CONDITIONS, rate_rps=150, duration_s=2)
-    ready = ClusterTestbed(
-        task=testbed.task,
-        rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
-        tool=NOTHING,
-        guard=SimpleNamespace(apply=lambda _: None),  # type: ignore[arg-type]
-        probe=NOTHING,
-        probed=NOTHING,
-        conditions=conditions,
-    )
+    guard = SimpleNamespace(apply=lambda _: None, draining=0)
+    ready = measuring(testbed, guard)
     planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, **coordinates)
     found = ready.trial(planned, "rates", 0)
     assert [(rate_rps, duration_s)] == [(w.rate_rps, w.duration_s) for w in asked]
     assert (rate_rps, duration_s) == (found.conditions.rate_rps, found.conditions.duration_s)
+    guard.draining = 3
+    told = ready.trial(planned, "rates", 0).detail
+    assert "lb still had 3 old workers of nginx with connections" in told
+
+
+def measuring(testbed: FakeTestbed, guard: Any) -> ClusterTestbed:
+    """What measures trials with this guard."""
+    balancer = SimpleNamespace(address=SimpleNamespace(name="lb"))
+    return ClusterTestbed(
+        task=testbed.task,
+        rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
+        tool=NOTHING,
+        guard=guard,
+        probe=NOTHING,
+        probed=NOTHING,
+        conditions=replace(CONDITIONS, rate_rps=150, duration_s=2),
+    )
+
+
+def test_a_configuration_that_nginx_refuses_is_a_failed_trial_with_its_words(
+    testbed: FakeTestbed,
+) -> None:
+    def apply(configuration: Configuration) -> None:
+        if not configuration.is_default:
+            raise NginxRefusedError("lb", "nginx: [emerg] no such thing")
+
+    wanted = Configuration({"nginx:main.worker_processes": "2"})
+    planned = PlannedTrial(index=0, role="design", configuration=wanted)
+    found = measuring(testbed, SimpleNamespace(apply=apply)).trial(planned, "screen", 0)
+    assert ("failed", "lb: nginx: [emerg] no such thing") == (found.status, found.detail)
 
 
 def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:

@@ -23,6 +23,8 @@ from intop.hosts.facts import FACTS
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed
 from intop.hosts.load.tools import FIND_TOOL
+from intop.hosts.nginx import RUNNING
+from intop.hosts.nginx_conf import SHOW
 from intop.hosts.readiness import READINESS
 from intop.hosts.sockets import LISTENING
 from intop.hosts.ssh import connect
@@ -45,6 +47,25 @@ MACHINE = MACHINE.replace("namespace=child", "namespace=first")
 TOOLS = (DATA / "load" / "found-all.txt").read_text()
 NGINX = 'LISTEN 0 511 0.0.0.0:80 0.0.0.0:* users:(("nginx",pid=811,fd=6))\n'
 PROXY = 'LISTEN 0 4096 *:80 *:* users:(("docker-proxy",pid=9,fd=4))\n'
+RUNS = """\
+master 811
+nofile 1024
+worker 65536
+worker 65536
+unit nginx.service
+unit_nofile 1024
+version nginx version: nginx/1.22.1
+build configure arguments: --with-threads
+kernel 6.1.0-30-amd64
+cpus 2
+page 4096
+"""
+SHOWS = """\
+nginx_conf
+# configuration file /etc/nginx/nginx.conf:
+events { worker_connections 16384; }
+http { }
+"""
 WRITABLE = {
     "net.core.somaxconn": "4096",
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -67,6 +88,8 @@ class Answers:
     keys: Mapping[str, str] = field(default_factory=lambda: dict(WRITABLE))
     tools: str = TOOLS
     listens: str = NGINX
+    nginx: str = RUNS
+    shows: str = SHOWS
     answers: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     clock_s: float | None = None
     lost: str = ""
@@ -85,7 +108,7 @@ class Answers:
         if "engine.lua" in command:
             return Completed(0, self._fetched(stdin.split()), "")
         texts = {FACTS: self.facts, READINESS: self.has, FIND_TOOL: self.tools}
-        texts[LISTENING] = self.listens
+        texts |= {LISTENING: self.listens, RUNNING: self.nginx, SHOW: self.shows}
         if command in texts:
             return Completed(0, texts[command], "")
         if command.startswith("date"):
@@ -325,6 +348,47 @@ def test_what_serves_in_nginxs_place_may_listen(examined: Examine) -> None:
     assert () == examined(own, a_lb={"listens": PROXY})[0].problems
     both = examined(a_lb={"listens": PROXY + NGINX})
     assert () == both[0].problems
+
+
+def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
+    examined: Examine, study: Study
+) -> None:
+    slt = replace(study.workloads["slt"], connections=3000)
+    load = "the load's 3,000 connections, 2 for each that is passed on, make 3,000 for each of 2"
+
+    def warned(**changes: str) -> list[str]:
+        (found,) = examine(
+            (cluster(),),
+            replace(study, workloads={"slt": slt}),
+            lambda address: Answers(address, **(changes if address.name == "a-lb" else {})),
+        )
+        assert () == found.problems
+        return list(found.warnings)
+
+    assert [] == warned()
+    narrow = RUNS.replace("worker 65536", "worker 1024")
+    (told,) = warned(nginx=narrow)
+    assert told == (
+        f"a-lb: a worker of nginx may open 1,024 files, and {load}: write [Service] and "
+        "LimitNOFILE=8192 to /etc/systemd/system/nginx.service.d/nofile.conf, then: systemctl "
+        "daemon-reload && systemctl restart nginx.service"
+    )
+    (told,) = warned(nginx=narrow.replace("unit nginx.service\n", ""))
+    assert told.endswith(": write worker_rlimit_nofile 8192; at the top of its configuration")
+    (told,) = warned(nginx=narrow, shows=SHOWS.replace("events", "worker_rlimit_nofile 9;\nevents"))
+    assert told.endswith(
+        f"{load}: write worker_rlimit_nofile 8192; in place of the one in its configuration"
+    )
+    (told,) = warned(shows=SHOWS.replace("worker_connections 16384;", ""))
+    assert told == (
+        f"a-lb: a worker of nginx takes 512 connections (worker_connections), and {load}: write "
+        "worker_connections 8192; into its block events"
+    )
+    # A worker that ends soon is none; without any, or with several nginx, nothing can be said.
+    for nginx in (RUNS.replace("worker 65536\n", ""), f"master 7\n{narrow}"):
+        assert [] == warned(nginx=nginx)
+    (told,) = warned(shows="")
+    assert told.startswith("worker_connections was not looked at: a-lb: no nginx")
 
 
 def test_who_listens_is_not_known_to_everybody(examined: Examine) -> None:

@@ -183,6 +183,16 @@ def default(directive: Directive, facts: NginxFacts) -> str:
     return value
 
 
+def is_without_effect(directives: Directives, key: str, held: Mapping[str, str | None]) -> bool:
+    """Whether it is an option of what is off with these values, and is not written then: nginx
+    would refuse it, or there is no place for it.
+    """
+    directive = directives.by_key[key]
+    base = key.rpartition(".")[0]
+    is_alone = directive.beside and held[f"{base}.{directive.beside}"] == "0"
+    return bool(is_alone) or (not directive.inserted and held[f"{base}"] == "off")
+
+
 def deciding(found: Standing, directive: Directive) -> Place | None:
     """The place whose value counts as the directive's: the outermost one, of these the first."""
     inner = found.inner if directive.inner == "change" else ()

@@ -67,6 +67,14 @@ class SshConversation:
         self._wait(lambda: self._out == last or self._out.endswith(b"\n" + last), timeout_s)
         return self._out.decode(errors="replace")
 
+    def heard(self) -> str:
+        """See `intop.hosts.host.Conversation`."""
+        self._out.clear()
+        while self._channel.recv_ready():
+            self._read()
+        # A sample has no characters of several bytes, of which only some could have arrived.
+        return self._out.decode(errors="replace")
+
     def close(self) -> None:
         """See `intop.hosts.host.Conversation`."""
         with suppress(*LOST):

@@ -1,0 +1,131 @@
+"""The nginx that runs on a host: what it is, what it reads, and what its workers may open."""
+
+import re
+from dataclasses import dataclass
+
+from intop.domain.nginx.conf import Conf
+from intop.domain.nginx.conf import parse_shown as parse_conf
+from intop.domain.nginx.directive import NginxFacts
+from intop.errors import CommandError, HostError
+from intop.hosts.answers import count, lines
+from intop.hosts.facts import nginx_conf
+from intop.hosts.host import Host, output
+
+RUNNING = """
+PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
+limit() { sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }
+for process in /proc/[0-9]*; do
+    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+    options=$(tr '\\0' ' ' < "$process/cmdline")
+    case $options in 'nginx: master process '*) ;; *) continue ;; esac
+    options=${options#nginx: master process }
+    echo "master ${process#/proc/}"
+    limit nofile "$process"
+    for worker in $(grep -l "^PPid:[[:space:]]*${process#/proc/}\\$" /proc/[0-9]*/status); do
+        case $(tr '\\0' ' ' < "${worker%/status}/cmdline") in
+        'nginx: worker process is shutting down'*) ;;
+        'nginx: worker process'*) limit worker "${worker%/status}" ;;
+        esac
+    done
+    unit=$(sed -n 's#.*/\\([^/]*\\.service\\)$#\\1#p' "$process/cgroup" | head -n 1)
+    if [ -n "$unit" ] && [ -d /run/systemd/system ]; then
+        echo "unit $unit"
+        systemctl show -p LimitNOFILESoft "$unit" | sed -n 's/^LimitNOFILESoft=/unit_nofile /p'
+    fi
+    said='s/^nginx version:/version &/p; s/^configure arguments:/build &/p'
+    "${options%% *}" -V 2>&1 | sed -n "$said"
+done 2>/dev/null
+echo "kernel $(uname -r)"
+echo "cpus $(grep -c '^processor' /proc/cpuinfo)"
+echo "page $(getconf PAGESIZE 2>/dev/null || echo 4096)"
+"""
+"""POSIX sh: a word and what it is about on each line, of all nginx in the network namespace."""
+
+UNLIMITED = 2**30
+"""What `unlimited` and `infinity` count as: the kernel has no larger fs.nr_open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningNginx:
+    """All nginx of a host's network namespace, as they run.
+
+    `masters` is how many there are. `nofile` is the limit of open files that the (first) one was
+    started with, None where it is not known; `workers` are those of its workers, which may have
+    another one by worker_rlimit_nofile. `unit` is its service of systemd, "" where it has none, and
+    `unit_nofile` that unit's limit. `facts` is None where it does not say its version.
+    """
+
+    masters: int
+    nofile: int | None = None
+    workers: tuple[int, ...] = ()
+    unit: str = ""
+    unit_nofile: int | None = None
+    facts: NginxFacts | None = None
+
+
+def running(host: Host) -> RunningNginx:
+    """Ask the host. Raises CommandError when its answer makes no sense."""
+    answer = output(host, RUNNING)
+    try:
+        return parse_running(answer)
+    except ValueError as error:
+        raise CommandError(
+            host.address.name, f"its nginx can't be looked at ({error}): {answer[:200]!r}"
+        ) from error
+
+
+def parse_running(text: str) -> RunningNginx:
+    """From the lines that `RUNNING` prints. Raises ValueError."""
+    said: dict[str, list[str]] = {}
+    for line in lines(text):
+        word, _, rest = line.partition(" ")
+        said.setdefault(word, []).append(rest)
+
+    def first(word: str) -> str:
+        return next(iter(said.get(word, [])), "")
+
+    nofile = _limit(first("nofile")) if "nofile" in said else None
+    shown = f"{first('version')}\n{first('build')}\n"
+    facts = None
+    if re.match("nginx version:", shown) and nofile is not None:
+        facts = NginxFacts.of(
+            shown,
+            kernel=first("kernel"),
+            cpus=max(1, count(first("cpus"))),
+            page_bytes=count(first("page")),
+            nofile=nofile,
+        )
+    unit_nofile = first("unit_nofile")
+    return RunningNginx(
+        masters=len(said.get("master", [])),
+        nofile=nofile,
+        workers=tuple(_limit(limit) for limit in said.get("worker", [])),
+        unit=first("unit") if re.fullmatch(r"[\w@.:\\-]+\.service", first("unit")) else "",
+        unit_nofile=_limit(unit_nofile) if unit_nofile else None,
+        facts=facts,
+    )
+
+
+def _limit(text: str) -> int:
+    if text in ("unlimited", "infinity"):
+        return UNLIMITED
+    return min(count(text), UNLIMITED)
+
+
+def what_it_reads(host: Host) -> Conf:
+    """All files of the host's one nginx, as it shows them.
+
+    Raises HostError where none runs, or several do, or it does not show its configuration, and
+    NginxFileError where that can't be read.
+    """
+    confs = nginx_conf(host)
+    if len(confs) != 1 or not confs[0]:
+        why = "shows no configuration: see nginx -t" if confs else "runs in its network namespace"
+        number = "no nginx" if len(confs) < 2 else f"{len(confs)} nginx"
+        raise HostError(
+            host.address.name,
+            f"{'nginx' if len(confs) == 1 else number} {why}: directives can be tuned where "
+            "exactly one nginx runs, and takes its files",
+        )
+    return parse_conf(confs[0])
