@@ -26,6 +26,9 @@ FEWEST_ROWS = 8
 MATTERS = 1.2
 """How many times P99 has to change between a parameter's values for it to matter."""
 
+LEAST_LEFT = 8
+"""Parameters that stay in the space, chosen or open, even where nothing matters."""
+
 DISCOVERY_RATE = 0.05
 """The share of the chosen parameters that is expected to have no effect, at most."""
 
@@ -90,7 +93,8 @@ def screening(
     steps, choices) with what the other parameters leave of any response. Chosen are those that
     pass Benjamini's and Hochberg's procedure at DISCOVERY_RATE (Journal of the Royal Statistical
     Society B 57, 1995, 289-300). Of the others those are frozen whose effect is below MATTERS with
-    a confidence of LEVEL, whatever shape it has, by every response; the rest stays open.
+    a confidence of LEVEL, whatever shape it has, by every response; the rest stays open, and at
+    least LEAST_LEFT parameters are chosen or open.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """
@@ -110,6 +114,7 @@ def screening(
     # As strict as the least of the discoveries, or as the first would have to be.
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
     prior = (len(chosen) + 1) / (len(shapes.keys) + 1)
+    states = _states(chosen, limits.high)
     effects = [
         Effect(
             key=key,
@@ -117,7 +122,7 @@ def screening(
             high=_ratio(float(limits.high[n])),
             p_value=float(tested.p_values[n]),
             probability=_probability(float(tested.p_values[n]), prior),
-            state=_state(n in chosen, float(limits.high[n])),
+            state=states[n],
         )
         for n, key in enumerate(shapes.keys)
     ]
@@ -325,10 +330,15 @@ def _ratio(log: float) -> float | None:
     return math.exp(log) if log < math.log(NO_LIMIT) else None
 
 
-def _state(is_chosen: bool, high: float) -> State:
-    if is_chosen:
-        return "chosen"
-    return "frozen" if high < math.log(MATTERS) else "open"
+def _states(chosen: frozenset[int], high: Vector) -> list[State]:
+    """Of each parameter, by the upper limits (parameters,) of their effects."""
+    likely = np.argsort(-high, kind="stable").tolist()
+    # Chosen ones first: what they leave of LEAST_LEFT, stays open in any case.
+    left = sorted(likely, key=lambda n: n not in chosen)[:LEAST_LEFT]
+    open_ = {n for n in likely if high[n] >= math.log(MATTERS)} | set(left)
+    return [
+        "chosen" if n in chosen else "open" if n in open_ else "frozen" for n in range(len(high))
+    ]
 
 
 def _probability(p_value: float, prior: float) -> float:

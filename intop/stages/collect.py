@@ -85,7 +85,7 @@ class Collect(Stage[Collected]):
         design = latin_hypercube(space, count, seed=task.seed("collect"))
         if ranking is not None:
             # What acts is always varied, and what can't be told in turns.
-            most = max(ranking.keep - len(ranking.chosen), ranking.keep // OPEN_SHARE)
+            most = max(ranking.keep - len(ranking.chosen), ranking.keep // OPEN_SHARE, 1)
             design = sparse(space, design, ranking.priors, most, seed=task.seed("open"))
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
 

@@ -97,6 +97,17 @@ def test_what_never_varied_is_never_frozen() -> None:
     assert ("open", None, 1.0) == (still.state, still.high, still.p_value)
 
 
+def test_where_nothing_matters_something_is_left_to_search() -> None:
+    found = screened(nothing, count=120, noise=0.02)
+    assert effects.LEAST_LEFT == len(found.keys("chosen", "open"))
+    limits = {e.key: e.high for e in found.effects if e.high is not None}
+    assert max(limits.values()) < MATTERS
+    frozen = found.keys("frozen")
+    assert min(limits[k] for k in found.keys("open") if k in limits) >= max(
+        limits[k] for k in frozen
+    )
+
+
 def test_where_noise_hides_it_nothing_that_acts_is_frozen() -> None:
     found = screened(six, noise=0.6)
     assert not SIX & set(found.keys("frozen"))
