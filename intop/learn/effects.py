@@ -59,23 +59,9 @@ PLANTS = 20
 """Effects that are planted to know the power."""
 
 PLANTED_RATIOS = (
-    1.05,
-    1.1,
-    1.15,
-    1.2,
-    1.25,
-    1.3,
-    1.4,
-    1.5,
-    1.6,
-    1.8,
-    2.0,
-    2.5,
-    3.0,
-    4.0,
-    6.0,
-    10.0,
-)
+    1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0
+)  # fmt: skip
+"""The sizes that are tried."""
 
 CLIP_ROUNDS = 5
 
@@ -118,7 +104,7 @@ def screening(
     effects = [
         Effect(
             key=key,
-            ratio=math.exp(float(limits.estimate[n])),
+            ratio=math.exp(min(float(limits.estimate[n]), math.log(NO_LIMIT))),
             high=_ratio(float(limits.high[n])),
             p_value=float(tested.p_values[n]),
             probability=_probability(float(tested.p_values[n]), prior),
