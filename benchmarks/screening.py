@@ -1,9 +1,10 @@
-"""Does screening find what matters, and nothing else? On made-up surfaces, and on the lab's tables.
+"""Does screening find what matters, and nothing else? On made-up clusters, and the lab's tables.
 
-python -m benchmarks.screening                    made up: 100 parameters of which 8 matter
+python -m benchmarks.screening                    made-up clusters (benchmarks/made_up.py)
 python -m benchmarks.screening benchmarks/data    the tables that benchmarks/datasets.py measured
 
-Prints Markdown. Everything follows from the seeds.
+Made-up clusters are screened by the product's stage over a recorded testbed. Prints Markdown.
+Everything follows from the seeds.
 """
 
 import argparse
@@ -12,8 +13,9 @@ import gzip
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, variance
@@ -21,153 +23,105 @@ from statistics import fmean, variance
 import numpy as np
 
 from benchmarks.datasets import DUMMIES
+from benchmarks.made_up import MadeUp, issue, like_lab
+from benchmarks.recorded import campaign
 from intop.config.catalogue import load_catalogue
-from intop.domain.encoding import Matrix, Variable
-from intop.domain.ranking import Ranking
+from intop.domain.encoding import Variable
+from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import is_stable
 from intop.domain.space import parameter_columns
-from intop.learn.design import sliced_genes
+from intop.learn.effects import screening
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
 from intop.resources import shipped
-from intop.stages.screen import FIRST_LOOK, LOOKS
+from intop.stages.screen import FIRST_LOOK, LOOKS, screen
 
 KEEP = 20
 STABLE = 3
 """The file's defaults."""
 
-# Made-up surfaces ---------------------------------------------------------------------------------
+# Made-up clusters ---------------------------------------------------------------------------------
 
-NUMBERS, VECTORS, SWITCHES, CHOICES = 70, 5, 20, 5
-MATTER = ("n0", "n1", "n2", "n3", "n4", "v0", "s0", "c0")
+SEEDS = tuple(range(9101, 9113))
+"""Of the made-up clusters. Nothing was chosen by them; other seeds are for that."""
 
-
-@dataclass(frozen=True)
-class Surface:
-    """100 parameters of all kinds, of which MATTER act on log P99, and where they turn."""
-
-    variables: tuple[Variable, ...]
-    steps: tuple[float, float]
-    bows: tuple[float, float]
-    slow: int
-
-    @classmethod
-    def made(cls, rng: np.random.Generator) -> "Surface":
-        """Numbers n0 to n69, vectors of three, switches, and choices of four."""
-        variables = [Variable(name=f"n{n}", key=f"n{n}") for n in range(NUMBERS)]
-        variables += [
-            Variable(name=f"v{n}[{place}]", key=f"v{n}") for n in range(VECTORS) for place in "abc"
-        ]
-        variables += [
-            Variable(name=f"s{n}", key=f"s{n}", choices=("0", "1")) for n in range(SWITCHES)
-        ]
-        variables += [
-            Variable(name=f"c{n}", key=f"c{n}", choices=tuple("abcd")) for n in range(CHOICES)
-        ]
-        order = rng.permutation(len(variables))
-        return cls(
-            variables=tuple(variables[n] for n in order),
-            steps=(rng.uniform(0.3, 0.7), rng.uniform(0.3, 0.7)),
-            bows=(rng.uniform(0.4, 0.6), rng.uniform(0.4, 0.6)),
-            slow=int(rng.integers(4)),
-        )
-
-    def values(self, genes: Matrix) -> Matrix:
-        """Numbers from 0 to 1, and the index of a choice."""
-        counts = np.array([max(1, len(v.choices)) for v in self.variables])
-        return np.where(counts > 1, np.floor(genes * counts), genes)
-
-    def log_p99(self, values: Matrix) -> Matrix:
-        """Two steps, two bows, a slope, a choice, and a number that acts where a switch is on.
-
-        From the best to the worst value of each, P99 grows by 30 to 100 %.
-        """
-        of = {v.name: values[:, n] for n, v in enumerate(self.variables)}
-        return np.asarray(
-            3.0
-            + 0.5 * (of["n0"] > self.steps[0])
-            + 0.3 * (of["n1"] > self.steps[1])
-            + 1.2 * (of["n2"] - self.bows[0]) ** 2
-            + 2.0 * (of["n3"] - self.bows[1]) ** 2
-            + 0.4 * of["v0[b]"]
-            + 0.4 * (of["c0"] == self.slow)
-            + 0.6 * of["n4"] * of["s0"]
-        )
-
-    def measured(
-        self, trials: int, noise: float, rng: np.random.Generator, *, flat: bool = False
-    ) -> Samples:
-        """A design like that of `screen`, each measured once; on a flat surface nothing matters."""
-        size = -(-trials // LOOKS)
-        values = self.values(sliced_genes(len(self.variables), LOOKS, size, rng))[:trials]
-        truth = np.zeros(trials) if flat else self.log_p99(values)
-        measured = np.exp(truth + rng.normal(0, noise, trials))
-        return Samples(
-            variables=self.variables, values=values, measured=tuple((v,) for v in measured.tolist())
-        )
+TRIALS = 100
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one screening of a made-up surface came to."""
+    """What one screening of a made-up cluster came to.
+
+    `right` and `wrong` are chosen, `lost` are frozen at their defaults although they act, `open`
+    are all that stay in the space without being chosen.
+    """
 
     right: int
     wrong: int
+    lost: int
+    open: int
     trials: int
     seconds: float
 
 
-def screened(seed: int, trials: int, noise: float, *, flat: bool = False, stable: int = 0) -> Found:
-    """One screening, which ends early after so many `stable` looks."""
-    rng = np.random.default_rng(seed)
-    samples = Surface.made(rng).measured(trials, noise, rng, flat=flat)
+def screened(made: MadeUp, trials: int = TRIALS, *, stable: int = 0) -> Found:
+    """One screening by the product's stage, which ends early after so many `stable` looks."""
+    offered = made.offer.with_budget(screen_stable=stable, keep=KEEP)
     began = time.perf_counter()
-    count, ranking = until_stable(samples, seed, stable)
+    with campaign(offered, made.answer) as task:
+        ranking = screen(task, trials)
+        spent = sum(t.planned.role == "design" for t in task.trials("screen"))
     seconds = time.perf_counter() - began
-    matter = () if flat else MATTER
-    passing = ranking.passing[:KEEP]
-    right = sum(key in matter for key in passing)
-    return Found(right, len(passing) - right, count, seconds)
-
-
-def until_stable(samples: Samples, seed: int, stable: int) -> tuple[int, Ranking]:
-    """After how many configurations it ended, and with which ranking."""
-    total, batch = len(samples), -(-len(samples) // LOOKS)
-    rankings: list[Ranking] = []
-    for count in range(batch, total, batch) if stable else ():
-        if count >= FIRST_LOOK:
-            rankings.append(rank(samples.rows(range(count)), keep=KEEP, seed=seed))
-            if is_stable(rankings, stable):
-                return count, rankings[-1]
-    return total, rank(samples, keep=KEEP, seed=seed)
-
-
-def synthetic(seeds: int) -> Iterator[str]:
-    """A table of what is found, how often something wrong passes, and what is saved."""
-    yield "| trials | sd of log P99 | of 8 found: mean, least | wrong | trials spent | time |"
-    yield "|---:|---:|---:|---:|---:|---:|"
-    for trials, noise, stable in (
-        (300, 0.1, 0),
-        (300, 0.1, STABLE),
-        (300, 0.3, 0),
-        (100, 0.1, 0),
-        (100, 0.3, 0),
-        (48, 0.1, 0),
-    ):
-        found = [screened(seed, trials, noise, stable=stable) for seed in range(1, seeds + 1)]
-        right = [f.right for f in found]
-        spent = f"{fmean(f.trials for f in found):.0f}" if stable else "all"
-        yield (
-            f"| {trials} | {noise} | {fmean(right):.1f}, {min(right)} | "
-            f"{sum(f.wrong for f in found)} in {seeds} | {spent} | "
-            f"{fmean(f.seconds for f in found):.0f} s |"
-        )
-    flat = [screened(seed, 100, 0.3, flat=True) for seed in range(1, 2 * seeds + 1)]
-    yield ""
-    yield (
-        f"Where nothing matters (100 trials), something passed in {sum(f.wrong > 0 for f in flat)} "
-        f"of {len(flat)} screenings."
+    chosen, stays = set(ranking.chosen), set(ranking.space)
+    right = len(chosen & made.matter)
+    return Found(
+        right=right,
+        wrong=len(chosen) - right,
+        lost=len(made.matter - stays),
+        open=len(stays - chosen),
+        trials=spent,
+        seconds=seconds,
     )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table: what is screened, with how many trials, and whether it may end early."""
+
+    words: str
+    made: Callable[[int], MadeUp]
+    trials: int = TRIALS
+    stable: int = 0
+
+
+CASES = (
+    Case("the issue's: 8 of 100, noise 0.1", issue),
+    Case("in the shape of the lab: 8 of 80", like_lab),
+    Case("nothing acts, noise 0.3", partial(issue, noise=0.3, flat=True)),
+    Case("noise 0.3", partial(issue, noise=0.3)),
+    Case("the issue's, may end early", issue, stable=STABLE),
+    Case("the lab's shape, may end early", like_lab, stable=STABLE),
+    Case("48 trials", issue, trials=48),
+    Case("300 trials", issue, trials=300),
+)
+
+
+def synthetic(seeds: Sequence[int], cases: Sequence[Case] = CASES) -> Iterator[str]:
+    """A table of what is chosen, how much of that is wrong, and what is lost."""
+    yield (
+        "| case | trials | of 8 chosen: mean, least | wrong, of all chosen | "
+        "frozen although they act | stay open | spent | time |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    for case in cases:
+        found = [screened(case.made(s), case.trials, stable=case.stable) for s in seeds]
+        right, wrong = [f.right for f in found], sum(f.wrong for f in found)
+        yield (
+            f"| {case.words} | {case.trials} | {fmean(right):.2f}, {min(right)} | "
+            f"{wrong} of {sum(right) + wrong} | {fmean(f.lost for f in found):.2f} | "
+            f"{fmean(f.open for f in found):.0f} | {fmean(f.trials for f in found):.0f} | "
+            f"{fmean(f.seconds for f in found):.1f} s |"
+        )
 
 
 # The lab's tables ---------------------------------------------------------------------------------
@@ -262,6 +216,28 @@ def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
     return {key: strongest(key) for key in arms}
 
 
+def effects(samples: Samples, seed: int) -> Screening:
+    """What acts, by the product."""
+    return screening(samples.variables, samples.values, {"P99": samples.log_target}, seed=seed)
+
+
+def ranked(samples: Samples, seed: int) -> Ranking:
+    """The same with the ranking of the models."""
+    return rank(samples, screening=effects(samples, seed), keep=KEEP, seed=seed)
+
+
+def until_stable(samples: Samples, seed: int, stable: int) -> tuple[int, Screening]:
+    """After how many configurations it ended, and with what."""
+    total, batch = len(samples), -(-len(samples) // LOOKS)
+    screenings: list[Screening] = []
+    for count in range(batch, total, batch) if stable else ():
+        if count >= FIRST_LOOK:
+            screenings.append(effects(samples.rows(range(count)), seed))
+            if is_stable(screenings, stable):
+                return count, screenings[-1]
+    return total, effects(samples, seed)
+
+
 ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
 
 
@@ -272,7 +248,7 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         if not path.exists():
             continue
         samples = as_samples(read(path))
-        rankings = [rank(samples, keep=KEEP, seed=seed) for seed in range(1, seeds + 1)]
+        rankings = [ranked(samples, seed) for seed in range(1, seeds + 1)]
         yield f"### {workload}: {len(samples)} configurations, {rankings[0].trials} trials"
         yield ""
         yield "| parameter | median rank | permutation (seed 1) | passes |"
@@ -285,6 +261,14 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         yield ""
         dummies = sum(key in DUMMIES for r in rankings for key in r.passing)
         yield f"Dummies that passed: {dummies} in {seeds} seeds."
+        acting = rankings[0].screening
+        assert acting is not None
+        chosen = sum(key in DUMMIES for r in rankings for key in r.chosen)
+        yield (
+            f"Found to act (seed 1): {', '.join(map(name, acting.keys('chosen'))) or 'nothing'}; "
+            f"dummies in {seeds} seeds: {chosen}. Frozen: {len(acting.keys('frozen'))}, open: "
+            f"{len(acting.keys('open'))}, detectable: {acting.detectable} times."
+        )
         yield ""
         if workload == "slt":
             tables = {base: folder / file for file, base in ALONE.items()}
@@ -299,10 +283,10 @@ def lab(folder: Path, seeds: int) -> Iterator[str]:
         path = folder / f"{workload}-screen.csv.gz"
         if path.exists():
             samples = as_samples(read(path))
-            count, ranking = until_stable(samples, 1, STABLE)
+            count, found = until_stable(samples, 1, STABLE)
             yield (
                 f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
-                f"with {', '.join(ranking.passing) or 'nothing that passes'}."
+                f"with {', '.join(found.keys('chosen')) or 'nothing that acts'}."
             )
 
 
@@ -359,10 +343,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, nargs="?", help="of benchmarks/datasets.py")
-    parser.add_argument("--seeds", type=int, default=10, help="(10)")
+    parser.add_argument("--seeds", type=int, default=10, help="of the tables' rankings (10)")
+    parser.add_argument("--first", type=int, default=len(CASES), help="only so many rows")
+    parser.add_argument("--others", type=int, help="so many other seeds, to choose a method by")
     arguments = parser.parse_args()
+    seeds = range(1, arguments.others + 1) if arguments.others else SEEDS
     lines = (
-        lab(arguments.folder, arguments.seeds) if arguments.folder else synthetic(arguments.seeds)
+        lab(arguments.folder, arguments.seeds)
+        if arguments.folder
+        else synthetic(seeds, CASES[: arguments.first])
     )
     for line in lines:
         print(line, flush=True)

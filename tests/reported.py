@@ -24,7 +24,7 @@ from intop.domain.training import Ceiling, HeldOut, Training
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, MODELS, judged_trials, model_error, run, trial
+from samples import CONDITIONS, MODELS, judged_trials, model_error, run, screening, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (
@@ -162,6 +162,7 @@ RANKING = Ranking(
     probe_level=0.15,
     error_rate=0.05,
     keep=2,
+    screening=screening((ONE, OTHER), still=("net.ipv4.tcp_notsent_lowat",)),
 )
 BEST = BestKnown(configuration=TUNED, p99_ms=0.9, trials=1)
 REFINED = Refined(

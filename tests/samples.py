@@ -19,7 +19,7 @@ from intop.domain.explanation import Contribution
 from intop.domain.guardrails import Guardrail
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
-from intop.domain.ranking import Importance, Ranking
+from intop.domain.ranking import Effect, Importance, Ranking, Screening, State
 from intop.domain.rate_sweep import AtRate, RateSweep, SideAtRate
 from intop.domain.search import Convergence, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
@@ -259,6 +259,42 @@ def ranking(*importances: Importance, chosen: Sequence[str] = (), **changes: Any
         probe_level=0.0,
         error_rate=0.05,
         keep=9,
+    )
+    return replace(found, **changes)
+
+
+def screening(
+    chosen: Sequence[str] = (),
+    still: Sequence[str] = (),
+    frozen: Sequence[str] = (),
+    **changes: Any,
+) -> Screening:
+    """What a screening of nine configurations found: these act, can't be told, don't matter."""
+    states: tuple[tuple[State, Sequence[str]], ...] = (
+        ("chosen", chosen),
+        ("open", still),
+        ("frozen", frozen),
+    )
+    sizes = {
+        "chosen": (1.5, 1.75, 0.001, 0.9),
+        "open": (1.1, 1.4, 0.3, 0.1),
+        "frozen": (1.05, 1.125, 0.8, 0.05),
+    }
+    effects = tuple(
+        Effect(key=key, ratio=ratio, high=high, p_value=p_value, probability=likely, state=state)
+        for state, keys in states
+        for key in keys
+        for ratio, high, p_value, likely in [sizes[state]]
+    )
+    found = Screening(
+        effects=effects,
+        configurations=9,
+        responses=("P99", "tail"),
+        discovery_rate=0.05,
+        matters=1.2,
+        level=0.95,
+        power=0.9,
+        detectable=1.25,
     )
     return replace(found, **changes)
 

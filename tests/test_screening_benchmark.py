@@ -1,9 +1,15 @@
 """What the benchmark of screening holds rankings against."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from benchmarks.screening import MATTER, Surface, as_samples, strengths
+from benchmarks.made_up import MadeUp, issue, like_lab
+from benchmarks.screening import as_samples, strengths
+from intop.domain.encoding import Matrix
+from intop.domain.trial import PlannedTrial
+from intop.learn.design import latin_hypercube
 
 SACK, RMEM = "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem[max]"
 
@@ -47,16 +53,35 @@ def test_a_table_becomes_configurations_with_all_of_their_trials() -> None:
     assert ((10.0, 20.0), (30.0,)) == found.measured
 
 
-def test_a_made_up_surface_feels_what_matters_and_nothing_else() -> None:
-    rng = np.random.default_rng(1)
-    surface = Surface.made(rng)
-    assert 100 == len({v.key for v in surface.variables})
-    genes = rng.random((64, len(surface.variables)))
-    before = surface.log_p99(surface.values(genes))
-    felt = set()
-    for column, variable in enumerate(surface.variables):
-        other = genes.copy()
-        other[:, column] = rng.permutation(other[:, column])
-        if not np.array_equal(before, surface.log_p99(surface.values(other))):
-            felt.add(variable.key)
-    assert set(MATTER) == felt
+@pytest.mark.parametrize("made_up", [issue, like_lab])
+def test_a_made_up_cluster_feels_what_matters_and_nothing_else(
+    made_up: Callable[..., MadeUp],
+) -> None:
+    made = made_up(1)
+    space = made.offer.space
+    here = space.genes(space.values(latin_hypercube(space, 8, seed=1)))
+    before, felt = p99_of(made, space.decode(here)), set()
+    for column, found in enumerate(space.columns):
+        there = here.copy()
+        there[:, column] = np.roll(there[:, column], 1)
+        if before != p99_of(made, space.decode(there)):
+            felt.add(found.parameter.key)
+    assert made.matter == felt
+    assert 8 == len(felt)
+
+
+def test_where_nothing_acts_there_is_nothing_to_choose() -> None:
+    flat = issue(1, flat=True)
+    space = flat.offer.space
+    first, *others = p99_of(flat, space.values(latin_hypercube(space, 5, seed=1)))
+    assert not flat.matter
+    # One place's noise, whatever the configuration.
+    assert [first] * 4 == others
+
+
+def p99_of(made: MadeUp, values: Matrix) -> list[float]:
+    """P99 of configurations, each at the same place of a plan: with the same noise."""
+    return [
+        made.answer(PlannedTrial(index=7, role="replicate", configuration=c), "screen").p99_ms
+        for c in made.offer.space.configurations(values)
+    ]

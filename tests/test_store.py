@@ -288,7 +288,10 @@ def test_a_trial_of_an_intop_that_recorded_less_lacks_it(store: Store, path: Pat
 # Results ------------------------------------------------------------------------------------------
 
 RANKING = samples.ranking(
-    samples.importance("a.b", 0.75, sd=0.1), samples.importance("a.c", 0.25), chosen=["a.b"]
+    samples.importance("a.b", 0.75, sd=0.1),
+    samples.importance("a.c", 0.25),
+    chosen=["a.b"],
+    screening=replace(samples.screening(["a.b"], ["a.c"], ["a.d"]), detectable=None),
 )
 ERROR = samples.model_error("svr", 50.0, r2=-0.5, coverage=0.1 + 0.2)
 TRAINING = samples.training(

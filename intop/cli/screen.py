@@ -23,7 +23,7 @@ from intop.cli.running import run_stage
 @figures_options
 @dry_run_option(dry_run.of_stages("screen"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
-    """Rank all parameters by SGBRT importance and choose the ones to tune (SRP, DRP)."""
+    """Find the parameters that act (SRP, DRP) and freeze those that don't matter."""
     from intop.report import ranks, text
     from intop.stages.screen import screen as stage
     from intop.stages.screen import workloads_agree

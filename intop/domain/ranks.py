@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, Screening
 
 FEWEST = 3
 """Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
-
-LEADING = 3
-"""Parameters in front of a ranking that has become stable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,18 +82,17 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
     )
 
 
-def is_stable(rankings: Sequence[Ranking], looks: int) -> bool:
-    """Whether the last so many of successive rankings found the same.
+def is_stable(screenings: Sequence[Screening], looks: int) -> bool:
+    """Whether the last so many of successive screenings found the same, and miss little.
 
-    The same parameters pass, and the same LEADING of them are in front, in any order. Where
-    nothing passes, nothing is stable but noise.
+    The same parameters are chosen, and what matters would have been found in each of them with
+    their power. Where nothing is chosen, nothing is stable but noise.
     """
-    last = rankings[-looks:]
-    if len(last) < looks or not all(ranking.passing for ranking in last):
+    last = screenings[-looks:]
+    if len(last) < looks or not all(one.keys("chosen") for one in last):
         return False
-    passing = {frozenset(ranking.passing) for ranking in last}
-    leading = {frozenset(ranking.passing[:LEADING]) for ranking in last}
-    return len(passing) == len(leading) == 1
+    same = len({frozenset(one.keys("chosen")) for one in last}) == 1
+    return same and all(one.is_sharp for one in last)
 
 
 def _places(ranking: Ranking, common: set[str]) -> dict[str, int]:

@@ -114,8 +114,8 @@ class Budget:
 
     `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
     default) is measured after every `sentinel_every` of them. A screening ends early when
-    `screen_stable` looks in a row found the same; 0 measures all. At most `keep` parameters survive
-    it. `finalists`, and each tree model's own winner beside them, are compared in `pick_rounds`
+    `screen_stable` looks in a row found the same; 0 measures all. About `keep` parameters vary at
+    once after it. `finalists`, and each tree model's own winner, are compared in `pick_rounds`
     rounds; the best of them all meets the default in up to `judge_pairs` fresh pairs, which are
     looked at `judge_looks` times: no more are measured once the verdict is clear. `tuning_trials`
     and `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After

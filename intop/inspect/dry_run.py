@@ -118,7 +118,7 @@ def _intended(
         about = Subject(campaign=campaign, arch=subject.arch, workload=subject.workload)
         probe = store.get(about, Probe)
         ranking = store.get(about, Ranking)
-        chosen = ranking.chosen if ranking else None
+        chosen = ranking.space if ranking else None
     if probe is not None:
         keys = tuple(p.key for p in probed_of(study, probe).space.parameters)
     return Intended(

@@ -1,13 +1,17 @@
 """Designs: which configurations to measure when nothing is known yet."""
 
+from collections.abc import Callable, Mapping, Sequence
+
 import numpy as np
 
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 
 FRUITLESS_ROUNDS = 10
 SMALLEST_ROUND = 64
+LEVEL_WIDTH = 0.1
+"""Of each of the three levels of a screening, as a share of the range."""
 
 
 def stratified_genes(columns: int, count: int, rng: np.random.Generator) -> Matrix:
@@ -44,16 +48,52 @@ def latin_hypercube(
     (rounding, repairs, few choices); such rows are replaced from further hypercubes. A space with
     fewer than `count` configurations gives fewer. Raises ValueError for a negative count.
     """
-    if count < 0:
-        raise ValueError(f"count must not be negative, got {count}")
     rng = np.random.default_rng(seed)
     columns = len(space.columns)
-    chosen: dict[bytes, Matrix] = {}
-    genes = (
-        sliced_genes(columns, -(-count // batch), batch, rng)
-        if batch
-        else stratified_genes(columns, count, rng)
+
+    def first() -> Matrix:
+        if batch:
+            return sliced_genes(columns, -(-count // batch), batch, rng)
+        return stratified_genes(columns, count, rng)
+
+    return _different(space, count, first, lambda n: stratified_genes(columns, n, rng))
+
+
+def screening_design(space: Space, count: int, *, seed: int, batch: int) -> list[Configuration]:
+    """`count` different, feasible configurations that tell most of each parameter's effect.
+
+    Numbers are near the low end, the middle or the high end of their range, and choices are any; in
+    each `batch` of configurations all of these come about equally often, and in an
+    order of each column's own. A slope shows in the ends half as much again as in values from all
+    over the range, a bow in the middle. As `latin_hypercube` for equal rows and small spaces.
+    """
+    rng = np.random.default_rng(seed)
+    is_number = np.array([c.component is not None for c in space.columns], dtype=bool)
+
+    def levels(slices: int, size: int) -> Matrix:
+        genes = sliced_genes(len(space.columns), slices, size, rng)
+        return np.where(is_number, _levels(genes), genes)
+
+    return _different(
+        space, count, lambda: levels(-(-count // batch), batch), lambda n: levels(1, n)
     )
+
+
+def _levels(genes: Matrix) -> Matrix:
+    """Genes at three levels, each of them LEVEL_WIDTH wide, so that few are equal."""
+    level = np.minimum(np.floor(3 * genes), 2)
+    within = 3 * genes - level
+    return np.asarray(level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within)
+
+
+def _different(
+    space: Space, count: int, first: Callable[[], Matrix], further: Callable[[int], Matrix]
+) -> list[Configuration]:
+    """Rows of the `first` genes that decode to different values, and of `further` ones."""
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    chosen: dict[bytes, Matrix] = {}
+    genes = first()
     fruitless = 0
     while len(chosen) < count and fruitless < FRUITLESS_ROUNDS:
         before = len(chosen)
@@ -61,7 +101,38 @@ def latin_hypercube(
         for row in space.decode(genes) + 0.0:
             chosen.setdefault(row.tobytes(), row)
         fruitless = fruitless + 1 if len(chosen) == before else 0
-        genes = stratified_genes(columns, max(count - len(chosen), SMALLEST_ROUND), rng)
-    # The first hypercube stands first in the dict, so cutting the surplus leaves it whole.
+        genes = further(max(count - len(chosen), SMALLEST_ROUND))
+    # The first genes stand first in the dict, so cutting the surplus leaves them whole.
     rows = list(chosen.values())[:count]
     return space.configurations(np.array(rows).reshape(len(rows), len(space.columns)))
+
+
+def sparse(
+    space: Space,
+    configurations: Sequence[Configuration],
+    priors: Mapping[str, float],
+    most: int,
+    *,
+    seed: int,
+) -> list[Configuration]:
+    """The configurations with about `most` of the keys in `priors` each, and without the others.
+
+    Which, is drawn anew for each of them: the more likely a key acts by its prior, the more often.
+    In a large space few parameters act, and what all the others do together is noise. What only
+    changes together with something that stays, stays too.
+    """
+    keys = list(priors)
+    if len(keys) <= most:
+        return list(configurations)
+    rng = np.random.default_rng(seed)
+    weights = np.array([priors[key] for key in keys])
+    found: list[Configuration] = []
+    for configuration in configurations:
+        drawn = rng.choice(len(keys), most, replace=False, p=weights / weights.sum())
+        left_out = set(keys) - {keys[n] for n in drawn}
+        for group in space.together(configuration, DEFAULT):
+            if not group <= left_out:
+                left_out -= group
+        values = {k: v for k, v in configuration.values.items() if k not in left_out}
+        found.append(Configuration(values))
+    return found

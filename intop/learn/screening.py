@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from intop.domain.encoding import Matrix, encode
-from intop.domain.ranking import Importance, Ranking
+from intop.domain.ranking import Importance, Ranking, Screening
 from intop.learn.samples import Rows, Samples, Vector
 
 FEWEST_ROWS = 5
@@ -26,12 +26,10 @@ would be the strongest of all these sets and itself as likely as each of them.""
 FITS = 3
 """Models for each set. One alone scatters more than the importances do that it is to judge."""
 
-FEW = 8
-"""Where fewer pass, the trials were too few to leave anything out by, and what is left out stays at
-its default for good: then the first are chosen by rank, as many as may be kept."""
 
-
-def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking:
+def rank(
+    samples: Samples, *, screening: Screening, keep: int, seed: int, fits: int = FITS
+) -> Ranking:
     """The parameters by how much worse the target's logarithm is predicted without them.
 
     Each model is fitted to a bootstrap sample of the configurations and to a set of probes: each
@@ -45,8 +43,8 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
     This is the Monte Carlo test of a maximum (Westfall and Young, Resampling-Based Multiple
     Testing, 1993), so ERROR_RATE holds for all parameters together.
 
-    Those that pass are chosen, at most `keep`; where fewer than FEW do, the first `keep` by either
-    importance. Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
+    This is the paper's ranking. What is chosen says `screening`, which tells more of few trials.
+    Raises ValueError for too few configurations, and for `keep` or `fits` below 1.
     """
     if len(samples) < FEWEST_ROWS:
         raise ValueError(
@@ -74,28 +72,15 @@ def rank(samples: Samples, *, keep: int, seed: int, fits: int = FITS) -> Ranking
         )
         for i in np.argsort(-means, kind="stable")
     )
-    passing = sum(i.passes for i in importances)
-    order = importances if passing >= FEW else _by_either(importances)
-    count = min(keep, passing) if passing >= FEW else keep
     return Ranking(
         importances=importances,
-        chosen=tuple(i.key for i in order[:count]),
+        chosen=screening.keys("chosen"),
         trials=sum(len(trials) for trials in samples.measured),
         probe_level=level,
         error_rate=ERROR_RATE,
         keep=keep,
+        screening=screening,
     )
-
-
-def _by_either(importances: tuple[Importance, ...]) -> tuple[Importance, ...]:
-    """By the better of both places, that by permutation and that by share of the splits.
-
-    Of few trials hardly any are outside of a bootstrap sample, and what they say is mostly noise.
-    """
-    by_splits = sorted(importances, key=lambda i: -i.mean)
-    places = {i.key: n for n, i in enumerate(by_splits)}
-    numbered = sorted(enumerate(importances), key=lambda pair: min(pair[0], places[pair[1].key]))
-    return tuple(importance for _, importance in numbered)
 
 
 @dataclass(frozen=True)

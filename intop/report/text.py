@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from intop.domain.agreement import Replica
 from intop.domain.collection import Collected
 from intop.domain.drift import Drift
-from intop.domain.ranking import Importance, Ranking
+from intop.domain.ranking import Effect, Importance, Ranking, Screening
 from intop.domain.replicates import Noise
 from intop.domain.search import Convergence, Search
 from intop.domain.training import NEAR_CEILING, Training
 from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Notes, Section, Table, tabled, widened
+from intop.report.numbers import counted
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ALGORITHMS = {
@@ -26,14 +27,44 @@ LOADS = {"slt": "static files", "dlt": "pages made on request"}
 """What is asked for under a workload."""
 
 
+MOST_OPEN = 8
+"""Parameters that can't be told and are shown nevertheless: the likeliest ones."""
+
+
 def ranking(title: str, found: Ranking) -> Section:
+    """What acts and how the parameters rank, in words and two tables."""
+    lines = [cut_sentence(found)]
+    if found.screening:
+        lines += power_sentences(found.screening)
+    if found.saved:
+        lines.append(
+            f"The choice was stable before the end, so {found.saved} trials that were planned were "
+            "not measured."
+        )
+    if found.drift:
+        lines.append(drift_sentence(found.drift))
+    importances = _importances(title, found)
+    if found.screening is None:
+        return Section(title=importances.title, blocks=(*importances.blocks, Notes(tuple(lines))))
+    chosen = [e for e in found.screening.effects if e.state == "chosen"]
+    still = [e for e in found.screening.effects if e.state == "open"][:MOST_OPEN]
+    effects = tabled(
+        f"{title}: which parameters act ({found.trials} trials)",
+        EFFECT,
+        map(effect_cells, (*chosen, *still)),
+        lines,
+    )
+    return Section(title=effects.title, blocks=(*effects.blocks, importances))
+
+
+def _importances(title: str, found: Ranking) -> Section:
     """The chosen parameters by importance, and where the level of the probes lies among them.
 
     By how much of the variance of log P99 the error grows when a parameter is shuffled, the
     standard deviation of that over models, how many sets of probes it beats, and its share of what
     the splits of the trees explain.
     """
-    chosen = set(found.chosen)
+    chosen = {*found.chosen, *(found.passing if found.screening else ())}
     shown = [i for i in found.importances if i.key in chosen]
     level = found.probe_level
     top = max((level, *(i.permutation for i in found.importances))) or 1.0
@@ -41,18 +72,27 @@ def ranking(title: str, found: Ranking) -> Section:
     place = sum(i.permutation > level for i in shown)
     bar = "┄" * round(20 * level / top)
     rows.insert(place, ("probe level", 100 * level, "", "", "", bar))
-    lines = [cut_sentence(found)]
-    if found.saved:
-        lines.append(
-            f"The choice was stable before the end, so {found.saved} trials that were planned were "
-            "not measured."
-        )
     return tabled(
         f"{title}: importance of parameters ({found.trials} trials)",
         (*IMPORTANCE, Column("", "text")),
         rows,
-        [*lines, *([drift_sentence(found.drift)] if found.drift else [])],
     )
+
+
+EFFECT = (
+    Column("parameter", "key"),
+    *(Column(name, unit="times") for name in ("effect", "at most")),
+    Column("p-value"),
+    Column("likely", unit="%"),
+    Column("verdict", "text"),
+)
+"""What the cells of an effect are."""
+
+
+def effect_cells(item: Effect) -> tuple[Value, ...]:
+    """A row of a table of effects."""
+    likely = 100 * item.probability
+    return (item.key, item.ratio, item.high, item.p_value, likely, item.state)
 
 
 IMPORTANCE = (
@@ -69,7 +109,48 @@ def importance_cells(item: Importance) -> tuple[Value, ...]:
 
 
 def cut_sentence(found: Ranking) -> str:
-    """Why the cut is where it is."""
+    """What was chosen, and why."""
+    return _chosen_sentence(found.screening) if found.screening else _ranked_sentence(found)
+
+
+def _chosen_sentence(found: Screening) -> str:
+    count, chosen = len(found.effects), len(found.keys("chosen"))
+    looked = (
+        f"by the {' and the '.join(found.responses)} of "
+        f"{counted(found.configurations, 'configuration')}"
+    )
+    if not chosen:
+        return f"None of {counted(count, 'parameter')} was found to act, {looked}."
+    return (
+        f"{chosen} of {counted(count, 'parameter')} {'was' if chosen == 1 else 'were'} found to "
+        f"act, {looked}. Of parameters found so, {found.discovery_rate:.0%} at most are expected "
+        "to do nothing (false discovery rate)."
+    )
+
+
+def power_sentences(found: Screening) -> list[str]:
+    """What the choice may miss, and what becomes of all others."""
+    power = f"{found.power:.0%}"
+    lines = [
+        f"Effects above {found.detectable:.3g} times would have been found with {power}."
+        if found.detectable is not None
+        else f"No effect, however strong, would have been found with {power}: measure more trials "
+        "(screen_trials) or longer ones (duration_s)."
+    ]
+    if frozen := len(found.keys("frozen")):
+        lines.append(
+            f"Frozen at their defaults: {counted(frozen, 'parameter')}. By the data, each changes "
+            f"P99 by less than {found.matters:g} times ({found.level:.0%} confidence for each)."
+        )
+    if still := len(found.keys("open")):
+        lines.append(
+            f"Open: {counted(still, 'parameter')}. They can't be told, so they stay in the space; "
+            "the likelier one acts, the more often it is varied."
+        )
+    return lines
+
+
+def _ranked_sentence(found: Ranking) -> str:
     count, passing, chosen = len(found.importances), len(found.passing), len(found.chosen)
     level = (
         f"the probe level, which parameters without effect pass in {found.error_rate:.0%} of "

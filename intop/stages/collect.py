@@ -13,7 +13,7 @@ from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.learn.allocation import next_batch
-from intop.learn.design import latin_hypercube
+from intop.learn.design import latin_hypercube, sparse
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles
@@ -25,6 +25,9 @@ from intop.stages.sentinels import with_sentinels
 
 BATCH = 4
 """Replicates that are decided on together. Fewer find the best one hardly more often."""
+
+OPEN_SHARE = 4
+"""Of so many parameters that may vary at once, one is open even if more act than may vary."""
 
 
 class Collect(Stage[Collected]):
@@ -77,9 +80,13 @@ class Collect(Stage[Collected]):
                 f"varied (intop screen finds the ones that matter)"
             )
         else:
-            space = space.restricted(ranking.chosen)
+            space = space.restricted(ranking.space)
         count = self.samples or self.budget.collect_trials
         design = latin_hypercube(space, count, seed=task.seed("collect"))
+        if ranking is not None:
+            # What acts is always varied, and what can't be told in turns.
+            most = max(ranking.keep - len(ranking.chosen), ranking.keep // OPEN_SHARE, 1)
+            design = sparse(space, design, ranking.priors, most, seed=task.seed("open"))
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
 
     def _replicates(

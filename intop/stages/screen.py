@@ -1,17 +1,19 @@
 """screen: which parameters matter."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 
 from intop.domain.drift import drift
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError
-from intop.learn.design import latin_hypercube
+from intop.learn.design import screening_design
+from intop.learn.effects import screening
 from intop.learn.screening import rank
 from intop.run.context import Context, Task
 from intop.run.executor import execute
@@ -24,7 +26,7 @@ from intop.stages.sentinels import with_sentinels
 from intop.store import Subject
 
 LOOKS = 10
-"""Parts of a screening, each of which fills the space; at the end of one it may be looked at."""
+"""Parts of a screening, each of which varies everything alike. After one it may be looked at."""
 
 FIRST_LOOK = 30
 """Configurations before a first look at a screening. Fewer show next to nothing of a hundred
@@ -32,11 +34,12 @@ parameters, and what they show changes."""
 
 
 class Screen(Stage[Ranking]):
-    """Trials of configurations that fill the whole space, and so do those before each look.
+    """Trials of configurations that vary all parameters at once, in batches that do so alike.
 
-    They rank all parameters that the cluster offers, and choose the SRP or DRP. It ends at a look
-    where that choice is stable. `samples` overrides the budget's number of configurations. Raises
-    ResultMissingError when too few could be measured, UsageError for another number than planned.
+    They tell which parameters act (SRP or DRP), which don't matter, and how they rank by SGBRT. It
+    ends at a look where that choice is stable. `samples` overrides the budget's number of
+    configurations. Raises ResultMissingError when too few could be measured, UsageError for
+    another number than planned.
     """
 
     name = "screen"
@@ -51,7 +54,7 @@ class Screen(Stage[Ranking]):
         check_samples(task, self.name, samples)
         super().__init__(timed(task))
         self.samples = samples
-        self._rankings: dict[int, Ranking] = {}
+        self._screenings: dict[int, Screening] = {}
 
     def ask(self, so_far: SoFar) -> Batch | None:
         plan = so_far.plan or self._design(so_far)
@@ -71,24 +74,35 @@ class Screen(Stage[Ranking]):
                 f"measured"
             )
         change = drift(trials, level=self.budget.level)
-        return replace(self._ranked(trials), drift=change, saved=saved)
+        return replace(self._ranking(trials), drift=change, saved=saved)
 
     def _design(self, so_far: SoFar) -> list[PlannedTrial]:
         count = self.samples or self.budget.screen_trials
         space, batch = so_far.testbed().probed.space, -(-count // LOOKS)
-        design = latin_hypercube(space, count, seed=self.task.seed("screen"), batch=batch)
+        design = screening_design(space, count, seed=self.task.seed("screen"), batch=batch)
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(self.task))
 
     def _is_stable(self, trials: Sequence[Trial]) -> bool:
-        self._ranked(trials)
-        so_far = [self._rankings[n] for n in sorted(self._rankings) if n <= len(trials)]
+        self._screened(trials)
+        so_far = [self._screenings[n] for n in sorted(self._screenings) if n <= len(trials)]
         return is_stable(so_far, self.budget.screen_stable)
 
-    def _ranked(self, trials: Sequence[Trial]) -> Ranking:
+    def _screened(self, trials: Sequence[Trial]) -> Screening:
         # By their number: what was measured before a look is not measured again.
-        if len(trials) not in self._rankings:
-            self._rankings[len(trials)] = _ranking(self.task, trials)
-        return self._rankings[len(trials)]
+        if len(trials) not in self._screenings:
+            self._screenings[len(trials)] = _screening(self.task, trials)
+        return self._screenings[len(trials)]
+
+    def _ranking(self, trials: Sequence[Trial]) -> Ranking:
+        task = self.task
+        with _enough(task, trials):
+            samples = samples_of(required_space(task), by_configuration(usable(trials, task)))
+            return rank(
+                samples,
+                screening=self._screened(trials),
+                keep=min(self.budget.keep, len(required_space(task).parameters)),
+                seed=task.seed("ranking"),
+            )
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
@@ -111,13 +125,29 @@ def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
     return [ends[n - 1] for n in range(batch, len(ends), batch) if n >= FIRST_LOOK]
 
 
-def _ranking(task: Task, trials: Sequence[Trial]) -> Ranking:
-    """What the trials so far say of all parameters. Raises ResultMissingError for too few."""
+def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
+    """What the trials so far say of all parameters. Raises ResultMissingError for too few.
+
+    The default's trials are no part of it: nobody drew their values.
+    """
     space = required_space(task)
-    samples = samples_of(space, by_configuration(usable(trials, task)))
-    keep = min(task.context.study.budget.keep, len(space.parameters))
+    drawn = [t for t in usable(trials, task) if not t.configuration.is_default]
+    samples = samples_of(space, by_configuration(drawn))
+    tails = samples_of(space, by_configuration(drawn, lambda trial: trial.tail_ms))
+    with _enough(task, trials):
+        return screening(
+            samples.variables,
+            samples.values,
+            {"P99": samples.log_target, "tail": tails.log_target},
+            seed=task.seed("screening"),
+        )
+
+
+@contextmanager
+def _enough(task: Task, trials: Sequence[Trial]) -> Iterator[None]:
+    """Turns what models say against so few trials into words. Raises ResultMissingError."""
     try:
-        return rank(samples, keep=keep, seed=task.seed("ranking"))
+        yield
     except ValueError as error:
         raise ResultMissingError(
             f"{task.title}: {len(trials)} trials are no screening: {error}. Measure more of them: "

@@ -1,9 +1,10 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 import samples
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import RankPair, is_stable, rank_agreement
 
 NAMES = ("x86 slt", "x86 dlt")
@@ -62,29 +63,28 @@ def test_what_both_have_chosen() -> None:
 
 # Stability ----------------------------------------------------------------------------------------
 
-NOTHING = ranking(0, a=0.5, b=0.3, c=0.2)
-AB = ranking(2, 2, a=0.5, b=0.3, c=0.2)
-BA = ranking(2, 2, b=0.5, a=0.3, c=0.2)
-ABC = ranking(3, 3, a=0.5, b=0.3, c=0.2)
-ABCD = ranking(4, 4, a=0.4, b=0.3, c=0.2, d=0.1)
-DABC = ranking(4, 4, d=0.4, a=0.3, b=0.2, c=0.1)
+NOTHING = samples.screening(still="abc")
+AB, BA = samples.screening("ab", "c"), samples.screening("ba", frozen="c")
+ABC = samples.screening("abc")
+BLUNT, BLIND = replace(AB, detectable=1.5), replace(AB, detectable=None)
 
 
 @pytest.mark.parametrize(
-    ("rankings", "looks", "expected"),
+    ("screenings", "looks", "expected"),
     [
         ([AB, AB], 2, True),
         ([AB, AB], 3, False),
         ([ABC, AB, AB], 2, True),
         ([ABC, AB, AB], 3, False),
         ([AB, BA], 2, True),
-        ([ABCD, DABC], 2, False),
         ([NOTHING, NOTHING], 2, False),
+        ([BLUNT, AB], 2, False),
+        ([BLIND, BLIND], 2, False),
         ([], 1, False),
     ],
-    ids=["same", "too few", "lately", "not yet", "order", "leading", "noise", "none"],
+    ids=["same", "too few", "lately", "not yet", "order", "noise", "blunt", "blind", "none"],
 )
-def test_stable_is_what_passes_the_same_with_the_same_in_front(
-    rankings: Sequence[Ranking], looks: int, expected: bool
+def test_stable_is_what_found_the_same_and_would_have_found_what_matters(
+    screenings: Sequence[Screening], looks: int, expected: bool
 ) -> None:
-    assert expected == is_stable(rankings, looks)
+    assert expected == is_stable(screenings, looks)

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.space import Space
-from intop.learn.design import latin_hypercube
+from intop.learn.design import latin_hypercube, screening_design, sparse
 
 
 def test_gives_as_many_different_feasible_configurations_as_asked(
@@ -61,3 +61,62 @@ def test_none_and_fewer_than_none(space: Space) -> None:
     assert latin_hypercube(space, 0, seed=1) == []
     with pytest.raises(ValueError, match="got -1"):
         latin_hypercube(space, -1, seed=1)
+
+
+# Screening ----------------------------------------------------------------------------------------
+
+
+def test_a_screening_has_three_levels_of_each_number_equally_often(space: Space) -> None:
+    design = screening_design(space, 30, seed=2, batch=10)
+    column = space.feature_names.index("net.core.netdev_budget")
+    places = space.encode(space.values(design))[:, column]
+    assert np.all(np.min(np.abs(places[:, None] - [0.05, 0.5, 0.95]), axis=1) < 0.052)
+    levels = np.rint(2 * places).reshape(3, 10)
+    assert 30 == len({configuration.digest for configuration in design})
+    for batch in levels:
+        assert set(np.bincount(batch.astype(int), minlength=3)) <= {2, 3, 4}
+    assert all(8 <= count <= 12 for count in np.bincount(levels.astype(int).ravel()))
+
+
+def test_a_screening_is_feasible_and_follows_its_seed(
+    space: Space, is_feasible: Callable[[Configuration], bool]
+) -> None:
+    design = screening_design(space, 40, seed=3, batch=4)
+    assert all(is_feasible(configuration) for configuration in design)
+    assert design == screening_design(space, 40, seed=3, batch=4)
+    assert design != screening_design(space, 40, seed=4, batch=4)
+
+
+# Open parameters ----------------------------------------------------------------------------------
+
+
+def test_open_parameters_take_turns_the_likelier_ones_more_often(
+    space: Space, is_feasible: Callable[[Configuration], bool]
+) -> None:
+    design = latin_hypercube(space, 60, seed=1)
+    keys = [p.key for p in space.parameters]
+    likely, *others = keys[1:]
+    found = sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
+    counts = {key: sum(key in c.values for c in found) for key in keys}
+    assert 60 == len(found) == counts[keys[0]]
+    assert counts[likely] > max(counts[key] for key in others)
+    assert all(counts[key] for key in others)
+    for before, after in zip(design, found, strict=True):
+        assert after.values.items() <= before.values.items()
+        assert is_feasible(Configuration({**space.defaults, **after.values}))
+    assert 1 < np.mean([len(c.values) for c in found]) - 1 < 3
+    assert found == sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
+
+
+def test_what_only_changes_together_is_left_out_together(space: Space) -> None:
+    design = latin_hypercube(space, 60, seed=1)
+    priors = {p.key: 0.1 for p in space.parameters}
+    for before, after in zip(design, sparse(space, design, priors, 3, seed=5), strict=True):
+        for group in space.together(before, DEFAULT):
+            assert group <= set(after.values) or not group & set(after.values)
+
+
+def test_few_open_parameters_are_all_varied(space: Space) -> None:
+    design = latin_hypercube(space, 5, seed=1)
+    priors = {p.key: 0.1 for p in space.parameters[:3]}
+    assert design == sparse(space, design, priors, 3, seed=1)

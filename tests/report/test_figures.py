@@ -245,8 +245,8 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
     picture = Picture(importance("x86 slt", ONE))
     assert (4, 1) == (len(picture.groups("bar-")), len(picture.groups("bar-a")))
     assert 1 == len(picture.groups("probe-level"))
-    assert {"a", "b", "c", "d", "chosen", "left out"} <= set(picture.words)
-    assert "left out" not in Picture(importance("x86 slt", ranking(*"abcd", chosen=4))).words
+    assert {"a", "b", "c", "d", "chosen", "not chosen"} <= set(picture.words)
+    assert "not chosen" not in Picture(importance("x86 slt", ranking(*"abcd", chosen=4))).words
 
 
 @pytest.mark.filterwarnings("error")

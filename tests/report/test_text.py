@@ -19,7 +19,17 @@ from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
 from intop.report import text
 from printed import cells, shown
-from samples import CONDITIONS, VERDICT, importance, model_error, ranking, run, search, training
+from samples import (
+    CONDITIONS,
+    VERDICT,
+    importance,
+    model_error,
+    ranking,
+    run,
+    screening,
+    search,
+    training,
+)
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",
@@ -98,6 +108,41 @@ def test_a_ranking_says_what_keep_left_out_and_what_was_saved(
     assert "3 of 3 parameters are above" in out
     assert "The 2 most important are chosen, which is all that keep allows." in out
     assert "12 trials that were planned were not measured" in out
+
+
+def screened(*chosen: str, **changes: Any) -> Ranking:
+    """The three parameters, of which these act; the last is frozen unless it does."""
+    still = [key for key in LONG_KEYS[:2] if key not in chosen]
+    frozen = [key for key in LONG_KEYS[2:3] if key not in chosen]
+    found = screening(chosen, still, frozen, **changes)
+    return replace(probed(True, False, False, chosen=0), chosen=chosen, screening=found)
+
+
+def test_a_screening_says_what_acts_and_what_it_would_have_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, text.ranking("x86 slt", screened(LONG_KEYS[0])))
+    assert "x86 slt: which parameters act (40 trials)" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert [LONG_KEYS[0], "1.50", "times", "1.75", "times"] in [row[:5] for row in rows]
+    assert [LONG_KEYS[1], "open"] in [[*row[:1], *row[-1:]] for row in rows]
+    assert LONG_KEYS[2] not in out
+    said = " ".join(out.split())
+    assert "1 of 3 parameters was found to act, by the P99 and the tail of 9 configurations" in said
+    assert "5% at most are expected to do nothing (false discovery rate)" in said
+    assert "Effects above 1.25 times would have been found with 90%." in said
+    assert "Frozen at their defaults: 1 parameter. By the data, each changes P99 by less" in said
+    assert "than 1.2 times (95% confidence for each)" in said
+    assert "Open: 1 parameter. They can't be told, so they stay in the space" in said
+    assert "x86 slt: importance of parameters (40 trials)" in out
+
+
+def test_a_screening_without_power_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, text.ranking("x86 slt", screened(detectable=None)))
+    said = " ".join(out.split())
+    assert "None of 3 parameters was found to act" in said
+    assert "No effect, however strong, would have been found with 90%: measure more trials" in said
+    assert "false discovery rate" not in said
 
 
 def test_a_ranking_in_which_nothing_matters_is_shown_too(

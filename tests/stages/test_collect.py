@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.run.campaigns import new
 from intop.stages.collect import collect
-from intop.stages.collected import collected_space, collected_trials
+from intop.stages.collected import collected_space, collected_trials, required_space
 from intop.stages.sentinels import with_sentinels
-from samples import trial
+from samples import ranking, screening, trial
 
 COUNT = 16
 EVERY = 4
@@ -79,6 +80,27 @@ def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeT
     assert 1 + COUNT + COUNT // EVERY + 4 + 1 == len(found.trials)
     assert (4, 4) == (found.noise.configurations, found.noise.freedom)
     assert (1, 5) == (found.default_noise.configurations, found.default_noise.freedom)
+
+
+def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestbed) -> None:
+    keys = [
+        f"net.ipv4.tcp_{name}" for name in ("sack", "dsack", "fack", "ecn", "frto", "autocorking")
+    ]
+    offered = dict.fromkeys(keys, "0") | {"net.core.somaxconn": "4096"}
+    testbed.task.store.put(testbed.task.subject, probe_of(offered))
+    testbed.probed = SimpleNamespace(space=required_space(testbed.task))
+    still, frozen = ["net.ipv4.tcp_sack", "net.ipv4.tcp_frto", "net.ipv4.tcp_ecn"], keys[-1]
+    found = screening(["net.core.somaxconn"], still, [frozen])
+    testbed.task.store.put(
+        testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=found)
+    )
+    with_budget(testbed, refine_trials=40)
+    collected = collect(testbed.task, 24)
+    design = [t.configuration.values for t in collected.trials if t.planned.role == "design"]
+    assert all("net.core.somaxconn" in values for values in design)
+    assert {2} == {len(values) for values in design if len(values) > 1}
+    assert set(still) < set().union(*design)
+    assert frozen not in set().union(*design)
 
 
 def test_sentinels_go_on_at_their_distance(first_pass: FakeTestbed) -> None:

@@ -1,22 +1,22 @@
-"""Screening: looks, an early end and what a kill does to them, with rankings that are made up."""
+"""Screening: looks, an early end and what a kill does to them, with effects that are made up."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.domain.ranking import Ranking
+from intop.domain.encoding import Matrix
+from intop.domain.ranking import Ranking, Screening
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
 from intop.stages import screen
 from intop.stages.collected import required_space
 from intop.store import Subject
-from samples import importance, ranking
+from samples import importance, ranking, screening
 
 COUNT = 40
 OFFERED = {
@@ -28,21 +28,34 @@ LOOKED_AT = [12, 16, 20, 24, 28, 32, 36]
 """After so many configurations; in parts of 4, and not before the tenth."""
 
 
-def made_up(passing: Callable[[int], str]) -> Callable[..., Ranking]:
+def made_up(acting: Callable[[int], str]) -> Callable[..., Screening]:
     """A screening that finds the parameters of these letters, by the number of configurations."""
 
-    def rank(samples: Samples, *, keep: int, seed: int) -> Ranking:
-        found = passing(len(samples) - 1)  # without the default
-        importances = (importance(key, passes=key in found) for key in "abc")
-        return ranking(*importances, chosen=found or "a", trials=len(samples), keep=keep)
+    def screened(variables: object, values: Matrix, responses: object, *, seed: int) -> Screening:
+        del variables, responses, seed
+        found = acting(len(values))
+        return screening(found, still=sorted(set("abc") - set(found)))
 
-    return rank
+    return screened
+
+
+def ranked(samples: Samples, *, screening: Screening, keep: int, seed: int) -> Ranking:
+    """In place of the models."""
+    del seed
+    return ranking(
+        *map(importance, "abc"),
+        chosen=screening.keys("chosen"),
+        trials=len(samples),
+        keep=keep,
+        screening=screening,
+    )
 
 
 @pytest.fixture(name="screened")
 def _screened(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> FakeTestbed:
     """A testbed whose screening has 40 configurations, and finds b as well from the 17th on."""
     monkeypatch.setattr(screen, "FIRST_LOOK", 10)
+    monkeypatch.setattr(screen, "rank", ranked)
     finding(monkeypatch, lambda count: "ab" if count > 16 else "a")
     with_budget(testbed, screen_stable=3)  # the lab's study has none
     testbed.task.store.put(testbed.task.subject, probe_of(OFFERED))
@@ -50,8 +63,8 @@ def _screened(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> FakeTest
     return testbed
 
 
-def finding(monkeypatch: pytest.MonkeyPatch, passing: Callable[[int], str]) -> None:
-    monkeypatch.setattr(screen, "rank", made_up(passing))
+def finding(monkeypatch: pytest.MonkeyPatch, acting: Callable[[int], str]) -> None:
+    monkeypatch.setattr(screen, "screening", made_up(acting))
 
 
 def with_budget(testbed: FakeTestbed, **changes: Any) -> None:
@@ -82,7 +95,7 @@ def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeTestbed)
     assert COUNT == sum(p.role == "design" for p in plan)
     assert len(plan) - len(screened.measured) == ranking.saved > 12
     assert f"{ranking.saved} trials need not be measured" in screened.told.getvalue()
-    assert ("a", "b") == ranking.chosen
+    assert (("a", "b"), ("a", "b", "c")) == (ranking.chosen, ranking.space)
     assert ranking == screened.task.store.get(screened.task.subject, Ranking)
 
 
@@ -131,7 +144,7 @@ def test_too_few_usable_trials_are_named_with_the_next_step(testbed: FakeTestbed
     testbed.task.store.put(testbed.task.subject, probe_of(OFFERED))
     testbed.probed = SimpleNamespace(space=required_space(testbed.task))
     testbed.statuses = ["ok", *("failed",) * 6]
-    with pytest.raises(ResultMissingError, match=r"3 configurations are too few.*--new --samples"):
+    with pytest.raises(ResultMissingError, match=r"2 configurations are too few.*--new --samples"):
         screen.screen(testbed.task, 8)
 
 
@@ -139,12 +152,11 @@ def test_two_workloads_are_held_against_each_other_where_both_are_ranked(
     testbed: FakeTestbed,
 ) -> None:
     store, context = testbed.task.store, testbed.task.context
-    rankings = made_up(lambda _: "ab")
-    samples = Samples(variables=(), values=np.empty((3, 0)), measured=((1.0,),) * 3)
+    found = ranking(*map(importance, "abc"), chosen="ab")
     for arch, workload in (("x86", "slt"), ("arm", "slt"), ("x86", "dlt")):
         subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
         assert {} == screen.workloads_agree(context)
-        store.put(subject, rankings(samples, keep=2, seed=1))
-    found = screen.workloads_agree(replace(context, archs=("x86", "arm")))
-    assert ["x86 slt and x86 dlt"] == list(found)
-    assert ("a", "b") == found["x86 slt and x86 dlt"].chosen_by_both
+        store.put(subject, found)
+    agreed = screen.workloads_agree(replace(context, archs=("x86", "arm")))
+    assert ["x86 slt and x86 dlt"] == list(agreed)
+    assert ("a", "b") == agreed["x86 slt and x86 dlt"].chosen_by_both

@@ -40,7 +40,7 @@ def importance(about: str, ranking: Ranking) -> Drawing:
         axes = figure.subplots()
         shown = ranking.importances[: narrow_rows if is_narrow(figure) else rows]
         left_out = len(ranking.importances) - len(shown)
-        for name, colour, is_chosen in (("chosen", BLUE, True), ("left out", GREY, False)):
+        for name, colour, is_chosen in (("chosen", BLUE, True), ("not chosen", GREY, False)):
             _bars(
                 axes, name, colour, [i if (i.key in chosen) == is_chosen else None for i in shown]
             )

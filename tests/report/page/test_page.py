@@ -352,6 +352,9 @@ def test_the_command_writes_what_it_says(
     assert f"written: {page} (" in told.err
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tables / "x86-slt-importance.csv").exists()
+    effects = (tables / "x86-slt-effects.csv").read_text()
+    assert ["chosen", "chosen", "open"] == [row.rpartition(",")[2] for row in effects.split()[-3:]]
+    assert "would have been found with 90%" in page.read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="can't be written"):
         intop("report", "-c", path, "-o", tmp_path / "none" / "page.html")
     with pytest.raises(UsageError, match="the folder of --csv can't be made"):

@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 
 from intop.domain.comparison import converged
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, Screening
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.search import Search
 from intop.domain.training import Training
 from intop.report.document.columns import Column, numbers
-from intop.report.document.model import Block, Figure, Paragraph, Section, Table
+from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table
 from intop.report.figures.convergence import convergence
 from intop.report.figures.errors import errors
 from intop.report.figures.importance import importance
@@ -21,12 +21,15 @@ from intop.report.figures.searches import generations, search_time
 from intop.report.page.sections.common import lacking, named, table_name, without_empty
 from intop.report.refine import ending, step_table
 from intop.report.text import (
+    EFFECT,
     IMPORTANCE,
     algorithms,
     cut_sentence,
+    effect_cells,
     error_table,
     importance_cells,
     judgement,
+    power_sentences,
     run_table,
 )
 
@@ -47,13 +50,25 @@ def ranking(one: Findings) -> Iterator[Block]:
         ),
         caption=(
             "By how much of the variance of log P99 a model's error grows when a parameter's "
-            "values are shuffled, with its standard deviation over models. Blue ones went on to "
-            "the next stages. What is below the dashed line is no more than parameters without "
+            "values are shuffled, with its standard deviation over models. Blue ones were "
+            "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
         ),
         tables=(_importance_table(one, one.ranking),),
     )
     yield Paragraph(cut_sentence(one.ranking))
+    if one.ranking.screening:
+        yield Notes(tuple(power_sentences(one.ranking.screening)))
+        yield _effect_table(one, one.ranking.screening)
+
+
+def _effect_table(one: Findings, found: Screening) -> Table:
+    return Table(
+        name=table_name(one, "effects"),
+        title="What each parameter does to P99, from its best value to its worst",
+        columns=EFFECT,
+        rows=tuple(map(effect_cells, found.effects)),
+    )
 
 
 def _importance_table(one: Findings, found: Ranking) -> Table:

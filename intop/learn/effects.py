@@ -1,0 +1,416 @@
+"""Which parameters act: a conditional randomisation test of each, and what its effect can be.
+
+Where the configurations were drawn so that each parameter's values don't depend on the others', a
+parameter that does not act might as well have any other order of its values. So it is tested by
+such orders, given what the others explain (Candès, Fan, Janson and Lv, Journal of the Royal
+Statistical Society B 80, 2018, 551-577; the form used here: Liu, Katsevich, Janson and Ramdas,
+Biometrika 109, 2022, 277-293). The p-values hold for any noise, however heavy its tails, and for
+any number of parameters and configurations. docs/method.md describes the method.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from intop.domain.encoding import Matrix, Variable
+from intop.domain.ranking import Effect, Screening, State
+from intop.learn.samples import Rows, Vector
+
+FEWEST_ROWS = 8
+"""Of fewer configurations nothing can be told."""
+
+MATTERS = 1.2
+"""How many times P99 has to change between a parameter's values for it to matter."""
+
+LEAST_LEFT = 8
+"""Parameters that stay in the space, chosen or open, even where nothing matters."""
+
+DISCOVERY_RATE = 0.05
+"""The share of the chosen parameters that is expected to have no effect, at most."""
+
+LEVEL = 0.95
+"""Of the upper limit of an effect."""
+
+POWER = 0.9
+"""How likely an effect of the size that is told as detectable is found."""
+
+ORDERS = 5_000
+"""Other orders of a parameter's values. Of 250 parameters one that acts can still be told."""
+
+ENTERS = 3.1
+"""Student's t from which on a shape is taken to explain part of the response. More of them explain
+more of it, and hide more of what is left."""
+
+MOST_SHAPES = 20
+"""Shapes that explain the response together, at most, and at most a third of the configurations."""
+
+CLIP = 1.5
+"""Robust standard deviations beyond which a residual counts as no farther away. Some trials meet a
+time-out or an overload, which says nothing of their configuration."""
+
+NO_LIMIT = 1_000.0
+"""A limit beyond is none."""
+
+PLANTS = 20
+"""Effects that are planted to know the power."""
+
+PLANTED_RATIOS = (
+    1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0
+)  # fmt: skip
+"""The sizes that are tried."""
+
+CLIP_ROUNDS = 5
+
+KNOTS = (0.25, 0.75)
+"""Where steps are looked for in a range. One at its middle looks like a slope."""
+
+
+def screening(
+    variables: Sequence[Variable], values: Matrix, responses: Mapping[str, Vector], *, seed: int
+) -> Screening:
+    """Which parameters act on the responses, by configurations that were drawn at random.
+
+    `values` (n, variables) as in `Samples`, each response (n,) the logarithm of a latency. A
+    parameter's p-value is that of the strongest correlation of any of its shapes (slope, bow,
+    steps, choices) with what the other parameters leave of any response. Chosen are those that
+    pass Benjamini's and Hochberg's procedure at DISCOVERY_RATE (Journal of the Royal Statistical
+    Society B 57, 1995, 289-300). Of the others those are frozen whose effect is below MATTERS with
+    a confidence of LEVEL, whatever shape it has, by every response; the rest stays open, and at
+    least LEAST_LEFT parameters are chosen or open.
+
+    Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
+    """
+    if len(values) < FEWEST_ROWS:
+        raise ValueError(
+            f"{len(values)} configurations are too few to tell effects; at least {FEWEST_ROWS}"
+        )
+    if not responses:
+        raise ValueError("effects need a response at least")
+    shapes = _Shapes.of(variables, values)
+    fits = [_explained(shapes, response) for response in responses.values()]
+    rng, measured = np.random.default_rng(seed), list(responses.values())
+    tested = _tested(shapes, measured, fits, rng)
+    chosen = _discoveries(tested.p_values)
+    others = [n for n in range(len(shapes.keys)) if n not in chosen]
+    limits = _Limits.of(shapes, fits)
+    # As strict as the least of the discoveries, or as the first would have to be.
+    cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
+    prior = (len(chosen) + 1) / (len(shapes.keys) + 1)
+    states = _states(chosen, limits.high)
+    effects = [
+        Effect(
+            key=key,
+            ratio=math.exp(min(float(limits.estimate[n]), math.log(NO_LIMIT))),
+            high=_ratio(float(limits.high[n])),
+            p_value=float(tested.p_values[n]),
+            probability=_probability(float(tested.p_values[n]), prior),
+            state=states[n],
+        )
+        for n, key in enumerate(shapes.keys)
+    ]
+    order = np.lexsort((-limits.estimate, tested.p_values))
+    return Screening(
+        effects=tuple(effects[n] for n in order),
+        configurations=len(values),
+        responses=tuple(responses),
+        discovery_rate=DISCOVERY_RATE,
+        matters=MATTERS,
+        level=LEVEL,
+        power=POWER,
+        detectable=_detectable(shapes, measured, others, tested.thresholds(cut), rng),
+    )
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Shapes:
+    """What an effect may look like: columns (n, shapes) that go from 0 to 1 over a range.
+
+    `owner` (shapes,) has for each of them the index of its parameter in `keys`.
+    """
+
+    keys: tuple[str, ...]
+    columns: Matrix
+    owner: Rows
+
+    @classmethod
+    def of(cls, variables: Sequence[Variable], values: Matrix) -> "_Shapes":
+        keys = tuple(dict.fromkeys(v.key for v in variables))
+        columns, owner = [], []
+        for variable, numbers in zip(variables, values.T, strict=True):
+            found = _shapes(variable, numbers)
+            columns += found
+            owner += [keys.index(variable.key)] * len(found)
+        matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(values)).T
+        return cls(keys, matrix, np.array(owner, dtype=np.intp))
+
+    @cached_property
+    def standard(self) -> Matrix:
+        """The columns with mean 0 and length 1; 0 where a column is the same everywhere."""
+        return _scaled(self.columns - self.columns.mean(axis=0))
+
+
+def _shapes(variable: Variable, numbers: Vector) -> list[Vector]:
+    """Of a number a slope, a bow about the middle, and steps; of a name each choice."""
+    if variable.choices:
+        count = len(variable.choices)
+        return [
+            np.asarray(numbers == n, dtype=np.float64) for n in range(count if count > 2 else 1)
+        ]
+    place = variable.place(numbers)
+    steps = [np.asarray(place > knot, dtype=np.float64) for knot in KNOTS]
+    return [place, 4 * (place - 0.5) ** 2, *steps]
+
+
+def _scaled(columns: Matrix) -> Matrix:
+    lengths = np.linalg.norm(columns, axis=0)
+    return np.asarray(columns / np.where(lengths > 1e-9, lengths, np.inf))
+
+
+# -- what others explain -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What shapes explain of a response: an orthonormal basis (n, 1 + picked).
+
+    `clipped` (n,) is the response with its residuals clipped, see CLIP; `inside` is the share of
+    them that are not.
+    """
+
+    picked: tuple[int, ...]
+    basis: Matrix
+    clipped: Vector
+    inside: float
+
+    @classmethod
+    def on(cls, picked: tuple[int, ...], basis: Matrix, response: Vector) -> "_Fit":
+        clipped = _clipped(basis, response)
+        inside = np.isclose(clipped, response, rtol=0, atol=1e-9)
+        return cls(picked, basis, clipped, max(0.1, float(np.mean(inside))))
+
+    @property
+    def rest(self) -> Vector:
+        """What is left (n,)."""
+        return np.asarray(self.clipped - self.basis @ (self.basis.T @ self.clipped))
+
+    def without(self, shapes: _Shapes, key: int) -> Matrix:
+        """A basis of what was picked of other parameters."""
+        others = [n for n in self.picked if shapes.owner[n] != key]
+        if len(others) == len(self.picked):
+            return self.basis
+        constant = np.ones((len(self.clipped), 1))
+        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, others]]))
+        return np.asarray(basis)
+
+
+def _explained(shapes: _Shapes, response: Vector, without: int | None = None) -> _Fit:
+    """Shapes one after the other, each the one that explains most of what is left.
+
+    Orthogonal matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993), on clipped residuals.
+    `without` is a parameter that may explain nothing.
+    """
+    count = len(response)
+    allowed = shapes.owner != without
+    basis = np.full((count, 1), 1 / math.sqrt(count))
+    fit = _Fit.on((), basis, response)
+    while len(fit.picked) < min(MOST_SHAPES, count // 3):
+        left = shapes.standard - fit.basis @ (fit.basis.T @ shapes.standard)
+        lengths = np.linalg.norm(left, axis=0)
+        # What is nearly the same as what was picked before would only fit noise.
+        usable = allowed & (lengths > 0.3)
+        length = float(np.linalg.norm(fit.rest))
+        if not usable.any() or length < 1e-9:
+            break
+        correlations = np.abs(fit.rest @ left) / np.where(usable, lengths, np.inf)
+        best = int(correlations.argmax())
+        correlation = min(float(correlations[best]) / length, 1 - 1e-12)
+        freedom = count - len(fit.picked) - 2
+        if correlation * math.sqrt(freedom / (1 - correlation**2)) < ENTERS:
+            break
+        basis = np.hstack([fit.basis, (left[:, best] / lengths[best])[:, None]])
+        fit = _Fit.on((*fit.picked, best), basis, response)
+    return fit
+
+
+def _clipped(basis: Matrix, response: Vector) -> Vector:
+    """The response (n,) with clipped residuals.
+
+    By CLIP_ROUNDS rounds of Huber's pseudo-values (Annals of Statistics 1, 1973, 799-821).
+    """
+    pseudo = response
+    for _ in range(CLIP_ROUNDS):
+        fitted = basis @ (basis.T @ pseudo)
+        left = response - fitted
+        reach = CLIP * 1.4826 * float(np.median(np.abs(left - np.median(left))))
+        if reach <= 0:
+            break
+        pseudo = fitted + np.clip(left, -reach, reach)
+    return np.asarray(pseudo)
+
+
+# -- the test ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A p-value (parameters,) each, and the strongest correlation in each of the other orders."""
+
+    p_values: Vector
+    by_chance: Matrix
+
+    def thresholds(self, level: float) -> Vector:
+        """What a correlation has to be above for so small a p-value (parameters,)."""
+        return np.asarray(np.quantile(self.by_chance, 1 - level, axis=0))
+
+
+def _tested(
+    shapes: _Shapes, responses: Sequence[Vector], fits: Sequence[_Fit], rng: np.random.Generator
+) -> _Tested:
+    count = len(responses[0])
+    orders = rng.permuted(np.tile(np.arange(count), (ORDERS, 1)), axis=1)
+    p_values = np.ones(len(shapes.keys))
+    by_chance = np.ones((ORDERS, len(shapes.keys)))
+
+    def test(keys: Sequence[int], rests: Sequence[Vector]) -> None:
+        those = np.flatnonzero(np.isin(shapes.owner, keys))
+        columns = shapes.standard[:, those]
+        observed = np.zeros(len(those))
+        chance = np.zeros((ORDERS, len(those)), dtype=np.float32)
+        for rest in rests:
+            unit = _scaled((rest - rest.mean())[:, None])[:, 0]
+            np.maximum(observed, np.abs(unit @ columns), out=observed)
+            np.maximum(chance, np.abs(unit[orders] @ columns), out=chance)
+        for key in keys:
+            own = shapes.owner[those] == key
+            by_chance[:, key] = chance[:, own].max(axis=1)
+            # Equal but for rounding counts as reached.
+            reached = np.count_nonzero(by_chance[:, key] >= observed[own].max() - 1e-6)
+            p_values[key] = (1 + reached) / (1 + ORDERS)
+
+    picked = sorted({int(shapes.owner[shape]) for fit in fits for shape in fit.picked})
+    # What was never picked has not changed what the others explain: one fit is right for all.
+    others = sorted({int(n) for n in shapes.owner} - set(picked))
+    if others:
+        test(others, [fit.rest for fit in fits])
+    for key in picked:
+        test([key], [_explained(shapes, response, without=key).rest for response in responses])
+    return _Tested(p_values, by_chance)
+
+
+def _discoveries(p_values: Vector) -> frozenset[int]:
+    """The parameters that pass Benjamini's and Hochberg's procedure."""
+    order = np.argsort(p_values, kind="stable")
+    bounds = DISCOVERY_RATE * np.arange(1, len(order) + 1) / len(order)
+    below = np.flatnonzero(p_values[order] <= bounds)
+    return frozenset(order[: below[-1] + 1].tolist() if len(below) else ())
+
+
+def _ratio(log: float) -> float | None:
+    return math.exp(log) if log < math.log(NO_LIMIT) else None
+
+
+def _states(chosen: frozenset[int], high: Vector) -> list[State]:
+    """Of each parameter, by the upper limits (parameters,) of their effects."""
+    likely = np.argsort(-high, kind="stable").tolist()
+    # Chosen ones first: what they leave of LEAST_LEFT, stays open in any case.
+    left = sorted(likely, key=lambda n: n not in chosen)[:LEAST_LEFT]
+    open_ = {n for n in likely if high[n] >= math.log(MATTERS)} | set(left)
+    return [
+        "chosen" if n in chosen else "open" if n in open_ else "frozen" for n in range(len(high))
+    ]
+
+
+def _probability(p_value: float, prior: float) -> float:
+    """How likely the parameter acts, at most.
+
+    By the bound of Sellke, Bayarri and Berger (The American Statistician 55, 2001, 62-71) on what
+    a p-value says for an effect.
+    """
+    if p_value >= 1 / math.e:
+        return prior
+    odds = prior / (1 - prior) / (-math.e * p_value * math.log(p_value))
+    return odds / (1 + odds)
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What effects can be, as logarithms of ratios.
+
+    `estimate` and `high` (parameters,) are the effect of the shape that fits best, and the upper
+    limit over all shapes and responses.
+    """
+
+    estimate: Vector
+    high: Vector
+
+    @classmethod
+    def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "_Limits":
+        from scipy.stats import t as student_t
+
+        estimate, high = np.zeros(len(shapes.keys)), np.zeros(len(shapes.keys))
+        for fit in fits:
+            count, used = fit.basis.shape
+            # The variance of Huber's estimator: clipping takes from the noise and from effects.
+            sd = math.sqrt(float(fit.rest @ fit.rest) / (count - used)) / fit.inside
+            factor = float(student_t.ppf(LEVEL, count - used))
+            for key in range(len(shapes.keys)):
+                own = np.flatnonzero(shapes.owner == key)
+                basis = fit.without(shapes, key)
+                columns = shapes.columns[:, own]
+                left = columns - basis @ (basis.T @ columns)
+                squares = np.sum(left**2, axis=0)
+                # What is the same in all configurations is no effect that it could have here.
+                varied = np.any(shapes.standard[:, own], axis=0)
+                known = squares > 1e-6 * count
+                sizes = np.abs(fit.clipped @ left) / np.where(known, squares, np.inf)
+                if basis is fit.basis:
+                    sizes /= fit.inside  # what was picked is in the fit, and not clipped
+                errors = np.where(known, sd / np.sqrt(np.where(known, squares, 1.0)), np.inf)
+                estimate[key] = max(estimate[key], float(sizes.max(initial=0.0)))
+                highest = (sizes + factor * errors)[varied].max(initial=0.0)
+                high[key] = max(high[key], float(highest) if varied.any() else math.inf)
+        return cls(estimate, high)
+
+
+def _detectable(
+    shapes: _Shapes,
+    responses: Sequence[Vector],
+    candidates: Sequence[int],
+    thresholds: Vector,
+    rng: np.random.Generator,
+) -> float | None:
+    """The ratio of effects that this screening would have found with POWER; None for none.
+
+    Effects are planted in what was measured, one at a time: of a parameter that was not chosen
+    (`candidates`), in any of its shapes and either direction. The least of PLANTED_RATIOS at which
+    each of them is found is looked for by bisection.
+    """
+    varied = [n for n in candidates if np.any(shapes.standard[:, shapes.owner == n])]
+    if not varied:
+        return 1.0
+    least: list[float] = []
+    for key in rng.choice(varied, PLANTS).tolist():
+        own = np.flatnonzero(shapes.owner == key)
+        own = own[np.any(shapes.standard[:, own], axis=0)]
+        column = shapes.columns[:, int(rng.choice(own))] * rng.choice([-1.0, 1.0])
+
+        def is_found(ratio: float, key: int = key, column: Vector = column) -> bool:
+            planted = [response + math.log(ratio) * column for response in responses]
+            rests = [_explained(shapes, response, without=key).rest for response in planted]
+            correlations = _scaled(np.column_stack(rests)).T @ shapes.standard
+            return bool(np.abs(correlations[:, shapes.owner == key]).max() > thresholds[key])
+
+        place = bisect_left(PLANTED_RATIOS, True, key=is_found)
+        least.append(PLANTED_RATIOS[place] if place < len(PLANTED_RATIOS) else math.inf)
+    found = sorted(least)[math.ceil(POWER * PLANTS) - 1]
+    return found if math.isfinite(found) else None

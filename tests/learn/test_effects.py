@@ -1,0 +1,173 @@
+"""Which parameters act: what is found, what is frozen, and what is told of the power."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from intop.domain.encoding import Matrix, Variable
+from intop.domain.ranking import Screening
+from intop.learn import effects
+from intop.learn.effects import DISCOVERY_RATE, MATTERS, screening
+from intop.learn.samples import Vector
+
+NUMBERS, SWITCHES = 24, 12
+VARIABLES = (
+    *(Variable(name=f"n{n}", key=f"n{n}") for n in range(NUMBERS)),
+    *(Variable(name=f"s{n}", key=f"s{n}", choices=("0", "1")) for n in range(SWITCHES)),
+    Variable(name="c", key="c", choices=("a", "b", "c")),
+    *(Variable(name=f"v[{part}]", key="v") for part in ("min", "max")),
+    Variable(name="still", key="still"),
+)
+NAMES = [v.name for v in VARIABLES]
+
+
+@pytest.fixture(autouse=True)
+def _few_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough for forty parameters, and quick."""
+    monkeypatch.setattr(effects, "ORDERS", 1_500)
+    monkeypatch.setattr(effects, "PLANTS", 10)
+
+
+def drawn(count: int, rng: np.random.Generator) -> Matrix:
+    values = rng.choice([0.0, 0.5, 1.0], (count, len(VARIABLES)))
+    for column, variable in enumerate(VARIABLES):
+        if variable.choices:
+            values[:, column] = rng.integers(len(variable.choices), size=count)
+    values[:, NAMES.index("still")] = 0.3
+    return values
+
+
+def of(values: Matrix, name: str) -> Vector:
+    return np.asarray(values[:, NAMES.index(name)])
+
+
+def six(values: Matrix) -> Vector:
+    """A slope, a bow, two switches, a choice, and a part of a vector: 1.35 to 2 times."""
+    return np.asarray(
+        0.7 * of(values, "n0")
+        + 1.2 * (of(values, "n1") - 0.5) ** 2
+        + 0.4 * of(values, "s0")
+        - 0.3 * of(values, "s1")
+        + 0.4 * (of(values, "c") == 1)
+        + 0.5 * of(values, "v[max]")
+    )
+
+
+SIX = {"n0", "n1", "s0", "s1", "c", "v"}
+
+
+def nothing(values: Matrix) -> Vector:
+    return np.zeros(len(values))
+
+
+def screened(
+    truth: Callable[[Matrix], Vector], *, count: int = 80, noise: float = 0.1, seed: int = 1
+) -> Screening:
+    rng = np.random.default_rng(seed)
+    values = drawn(count, rng)
+    log = 4 + truth(values) + rng.normal(0, noise, count)
+    return screening(VARIABLES, values, {"P99": log}, seed=seed)
+
+
+def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
+    found = screened(six)
+    assert SIX == set(found.keys("chosen"))
+    assert len(found.keys("frozen")) > 25
+    by_key = {e.key: e for e in found.effects}
+    assert len(by_key) == len({v.key for v in VARIABLES})
+    slope = by_key["n0"]
+    assert math.exp(0.7) == pytest.approx(slope.ratio, rel=0.1)
+    assert slope.high is not None
+    assert slope.ratio < slope.high < 2.5
+    assert slope.probability > 0.9
+    assert all(
+        e.high is not None and e.high < MATTERS for e in found.effects if e.state == "frozen"
+    )
+    assert (80, ("P99",), DISCOVERY_RATE) == (
+        found.configurations,
+        found.responses,
+        found.discovery_rate,
+    )
+
+
+def test_what_never_varied_is_never_frozen() -> None:
+    (still,) = (e for e in screened(six).effects if e.key == "still")
+    assert ("open", None, 1.0) == (still.state, still.high, still.p_value)
+
+
+def test_where_nothing_matters_something_is_left_to_search() -> None:
+    found = screened(nothing, count=120, noise=0.02)
+    assert effects.LEAST_LEFT == len(found.keys("chosen", "open"))
+    limits = {e.key: e.high for e in found.effects if e.high is not None}
+    assert max(limits.values()) < MATTERS
+    frozen = found.keys("frozen")
+    assert min(limits[k] for k in found.keys("open") if k in limits) >= max(
+        limits[k] for k in frozen
+    )
+
+
+def test_where_noise_hides_it_nothing_that_acts_is_frozen() -> None:
+    found = screened(six, noise=0.6)
+    assert not SIX & set(found.keys("frozen"))
+    assert found.detectable is None or found.detectable > 1.8
+    assert not found.is_sharp
+
+
+def test_where_nothing_acts_hardly_anything_is_chosen() -> None:
+    wrong = [bool(screened(nothing, count=40, seed=seed).keys("chosen")) for seed in range(8)]
+    assert sum(wrong) <= 2
+
+
+def test_stalls_hide_nothing() -> None:
+    def stalled(values: Matrix) -> Vector:
+        at = np.random.default_rng(5).choice(len(values), 4, replace=False)
+        log = six(values)
+        log[at] += 3.0
+        return log
+
+    assert len(SIX & set(screened(stalled).keys("chosen"))) >= 5
+
+
+def test_of_several_responses_the_clearest_tells() -> None:
+    rng = np.random.default_rng(2)
+    values = drawn(60, rng)
+    log = six(values)
+    noisy, clear = (4 + log + rng.normal(0, sd, 60) for sd in (0.8, 0.05))
+    alone = screening(VARIABLES, values, {"P99": noisy}, seed=1)
+    both = screening(VARIABLES, values, {"P99": noisy, "tail": clear}, seed=1)
+    assert len(SIX & set(both.keys("chosen"))) > len(SIX & set(alone.keys("chosen")))
+    # But none of them may say that it matters.
+    assert not both.keys("frozen")
+
+
+def test_effects_of_the_size_that_is_told_are_found() -> None:
+    told = screened(six).detectable
+    assert told is not None
+    assert 1.05 < told < 1.5
+
+    def one_more(values: Matrix) -> Vector:
+        return np.asarray(six(values) + math.log(told) * of(values, "s5"))
+
+    found = ["s5" in screened(one_more, seed=seed).keys("chosen") for seed in range(5)]
+    assert sum(found) >= 3
+
+
+def test_the_seed_decides() -> None:
+    assert screened(six, count=30) == screened(six, count=30)
+
+
+@pytest.mark.parametrize("level", [4.0, 4.5])
+def test_a_constant_response_says_nothing(level: float) -> None:
+    values = drawn(20, np.random.default_rng(1))
+    found = screening(VARIABLES, values, {"P99": np.full(20, level)}, seed=1)
+    assert () == found.keys("chosen")
+
+
+def test_says_what_it_can_not_use() -> None:
+    values = drawn(8, np.random.default_rng(1))
+    with pytest.raises(ValueError, match="7 configurations are too few to tell effects; at least"):
+        screening(VARIABLES, values[:7], {"P99": np.zeros(7)}, seed=1)
+    with pytest.raises(ValueError, match="need a response"):
+        screening(VARIABLES, values, {}, seed=1)
