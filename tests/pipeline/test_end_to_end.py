@@ -45,7 +45,10 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     tuned = study.json("tune", *slt, expected=(0, 3))
     assert [t["workload"] for t in tuned] == ["slt"]
     for one in tuned:
-        assert len(one["ranking"]["chosen"]) == 6
+        # Eight trials tell next to nothing, so hardly anything is chosen, and nothing is frozen.
+        effects = one["ranking"]["screening"]["effects"]
+        assert len(effects) > 60
+        assert {effect["state"] for effect in effects} <= {"chosen", "open"}
         assert len(one["ranking"]["importances"]) > 60
         assert one["refined"]["ended"] == "budget"
         assert sum(one["refined"]["steps"][0]["reasons"].values()) == 2
