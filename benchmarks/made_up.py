@@ -16,6 +16,9 @@ from intop.domain.trial import PlannedTrial
 BASE_MS = 50.0
 """P99 before anything acts."""
 
+LONGEST_MS = 60_000.0
+"""What a request takes at most: then it has timed out."""
+
 MIDDLE, HIGHEST = 500, 1_000
 LOW_END = 16
 """Of a range on a logarithmic scale."""
@@ -140,8 +143,8 @@ def like_lab(seed: int) -> MadeUp:
         p99 = log + TAIL_NOISE * shared + math.sqrt(P99_NOISE**2 - TAIL_NOISE**2) * own + more
         return Shot(
             planned.configuration,
-            p99_ms=BASE_MS * math.exp(p99),
-            tail_ms=0.8 * BASE_MS * math.exp(tail),
+            p99_ms=min(LONGEST_MS, BASE_MS * math.exp(p99)),
+            tail_ms=min(LONGEST_MS, 0.8 * BASE_MS * math.exp(tail)),
             status="overloaded" if overloaded else "ok",
         )
 
