@@ -16,11 +16,9 @@ from intop.resources import shipped
 from intop.run.context import Task
 from intop.store import opened
 
-UNDISMAYED = Configuration(
-    {"net.ipv4.tcp_congestion_control": "bbr", "net.ipv4.tcp_slow_start_after_idle": "0"}
-)
-"""Over a long link that loses packets: a loss halves no window, and an idle
-connection keeps its own."""
+DEEP = Configuration({"net.ipv4.tcp_max_syn_backlog": "4096"})
+"""On a host with a queue of 32 and no SYN cookies: no SYN waits for its second try, which is a
+second later. The difference is large, since other tests run at the same time."""
 
 
 @contextmanager
@@ -43,20 +41,23 @@ def on_a_lab(name: str, workload: str, *, pairs: int) -> Iterator[Study]:
 
 
 def test_a_wait_is_called_worse(tmp_path: Path) -> None:
-    with on_a_lab("lab.toml", "dlt", pairs=8) as study, opened(str(tmp_path / "w.db")) as store:
+    with on_a_lab("lab.toml", "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
         task: Task = begun(store, study, testbeds=one_sided(Wait(60)))
-        assert "worse" == judged(task, SIDE, DEFAULT).outcome
+        verdict = judged(task, SIDE, DEFAULT)
+        assert "worse" == verdict.outcome, verdict
 
 
-def test_a_good_pair_of_keys_is_called_a_gain(tmp_path: Path) -> None:
-    name = "scenarios/static-wan.toml"
-    with on_a_lab(name, "slt", pairs=4) as study, opened(str(tmp_path / "g.db")) as store:
+def test_a_good_key_is_called_a_gain(tmp_path: Path) -> None:
+    name = "scenarios/bursts.toml"
+    with on_a_lab(name, "slt", pairs=3) as study, opened(str(tmp_path / "g.db")) as store:
         task = begun(store, study)
-        verdict = judged(task, "undismayed", UNDISMAYED)
+        verdict = judged(task, "deep", DEEP)
         assert "gain" == verdict.p99_outcome, verdict
         for trial in store.trials(task.subject, "judge"):
             counted = trial.counters[trial.replica]
             assert trial.histogram is not None
             # Which asked for this itself, after each second of the load.
             assert counted.total("nginx.requests") > trial.histogram.total
-            assert counted.highest("nginx.active") >= 2
+            assert counted.highest("nginx.active") >= 1
+            dropped = counted.total("TcpExt.ListenDrops")
+            assert (dropped == 0) == (trial.configuration == DEEP), dropped
