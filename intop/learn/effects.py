@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -41,9 +41,13 @@ POWER = 0.9
 ORDERS = 5_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told."""
 
-ENTERS = 3.1
-"""Student's t from which on a shape is taken to explain part of the response. More of them explain
-more of it, and hide more of what is left."""
+ENTERS = 0.002
+"""The p-value of Student's t below which a shape is taken to explain part of the response. More of
+them explain more of it, and hide more of what is left."""
+
+FREEZES = 30
+"""Configurations from which on a parameter may be frozen. Of fewer, a few of all those shapes fit
+nearly anything, and what they leave says nothing of the noise."""
 
 MOST_SHAPES = 20
 """Shapes that explain the response together, at most, and at most a third of the configurations."""
@@ -79,8 +83,8 @@ def screening(
     steps, choices) with what the other parameters leave of any response. Chosen are those that
     pass Benjamini's and Hochberg's procedure at DISCOVERY_RATE (Journal of the Royal Statistical
     Society B 57, 1995, 289-300). Of the others those are frozen whose effect is below MATTERS with
-    a confidence of LEVEL, whatever shape it has, by every response; the rest stays open, and at
-    least LEAST_LEFT parameters are chosen or open.
+    a confidence of LEVEL, whatever shape it has, by every response, given FREEZES configurations;
+    the rest stays open, and at least LEAST_LEFT parameters are chosen or open.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """
@@ -100,7 +104,7 @@ def screening(
     # As strict as the least of the discoveries, or as the first would have to be.
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
     prior = (len(chosen) + 1) / (len(shapes.keys) + 1)
-    states = _states(chosen, limits.high)
+    states = _states(chosen, limits.high if len(values) >= FREEZES else limits.high + math.inf)
     effects = [
         Effect(
             key=key,
@@ -232,11 +236,19 @@ def _explained(shapes: _Shapes, response: Vector, without: int | None = None) ->
         best = int(correlations.argmax())
         correlation = min(float(correlations[best]) / length, 1 - 1e-12)
         freedom = count - len(fit.picked) - 2
-        if correlation * math.sqrt(freedom / (1 - correlation**2)) < ENTERS:
+        if correlation * math.sqrt(freedom / (1 - correlation**2)) < _enters(freedom):
             break
         basis = np.hstack([fit.basis, (left[:, best] / lengths[best])[:, None]])
         fit = _Fit.on((*fit.picked, best), basis, response)
     return fit
+
+
+@cache
+def _enters(freedom: int) -> float:
+    """Student's t of a shape that enters."""
+    from scipy.stats import t as student_t
+
+    return float(student_t.ppf(1 - ENTERS / 2, freedom))
 
 
 def _clipped(basis: Matrix, response: Vector) -> Vector:

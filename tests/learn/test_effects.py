@@ -108,6 +108,12 @@ def test_where_nothing_matters_something_is_left_to_search() -> None:
     )
 
 
+def test_few_configurations_freeze_nothing() -> None:
+    few = screened(nothing, count=effects.FREEZES - 1, noise=0.01)
+    assert not few.keys("frozen")
+    assert screened(nothing, count=effects.FREEZES, noise=0.01).keys("frozen")
+
+
 def test_where_noise_hides_it_nothing_that_acts_is_frozen() -> None:
     found = screened(six, noise=0.6)
     assert not SIX & set(found.keys("frozen"))
