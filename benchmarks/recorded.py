@@ -50,6 +50,8 @@ REQUESTS = 100_000
 """Of a recorded trial. So many tell its tail to a millionth."""
 BEYOND_P99, IN_TAIL = REQUESTS // 100 + 1, REQUESTS // 10
 """How many of them take P99 or longer, and how many are its tail."""
+LONGEST_US = 60_000_000
+"""After a minute a request has timed out."""
 LOWEST_MS = 10.0
 """The lowest value of a table as a latency: far from where a histogram has whole microseconds."""
 EVERYTHING_BYTES = 1 << 60
@@ -304,7 +306,11 @@ def histogram(p99_ms: float, tail_ms: float) -> Histogram:
 
 
 def _latencies(mean_log: float, count: int) -> list[tuple[int, int]]:
-    """So many latencies (us, count) in two neighbouring buckets, with this mean logarithm."""
+    """So many latencies (us, count) in two neighbouring buckets, with this mean logarithm.
+
+    None is longer than LONGEST_US: a few requests can't make up for any tail.
+    """
+    mean_log = min(mean_log, math.log(LONGEST_US))
     # Rounding must not lead to the bucket beyond: where all are alike, that is P99's own.
     upper = bucket_us(math.ceil(math.exp(mean_log) * (1 - 1e-9)))
     lower = upper - 1
