@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from intop.domain.artefact import Origin
+from intop.domain.causes import Cause, Causes, Moved
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.comparison import Measured, Provenance
 from intop.domain.configuration import DEFAULT, Configuration
@@ -482,6 +483,30 @@ P50 = Guardrail(
     high=1.1,
     margin=1.1,
 )
+CAUSES = Causes(
+    pairs=8,
+    counters=40,
+    found=(
+        Cause(
+            mechanism="syn-backlog",
+            about="More handshakes are under way than the listening socket may remember.",
+            eased=True,
+            counters=(
+                Moved(
+                    name="TcpExt.ListenDrops",
+                    meaning="A connection request was dropped.",
+                    mechanism="syn-backlog",
+                    default=51.25,
+                    tuned=0.0,
+                    times=RatioInterval(52.0, 48.0, 56.0),
+                    p_value=1e-9,
+                ),
+            ),
+        ),
+    ),
+)
+"""A full queue of handshakes, which the tuned side has not."""
+
 DOUBTED = replace(VERDICT, guardrails=(P50, UNCLEAR_CPU))
 COSTLY = replace(VERDICT, guardrails=(P50, BROKEN_CPU))
 """The verdict that a guardrail puts in doubt, and the one that it makes no gain."""

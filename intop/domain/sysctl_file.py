@@ -56,7 +56,8 @@ def provenance(deployment: Deployment) -> Iterator[str]:
         f"{deployment.campaign} of {deployment.started_at}."
     )
     yield f"Measured in {verdict.pairs} interleaved pairs of trials: {verdict.gain}."
-    for what, told in (("It costs", verdict.costs), ("In doubt", verdict.doubts)):
+    why = verdict.causes.told if verdict.causes else ""
+    for what, told in (("It costs", verdict.costs), ("In doubt", verdict.doubts), ("Why", why)):
         if told:
             yield f"{what}: {told}."
     if deployment.kept is not None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail
 from intop.domain.percentiles import PERCENTS, requests_for
@@ -79,7 +80,8 @@ class Verdict:
     up to `looks` times; the interval is so wide that those of all looks hold together at `level`.
     `models` is what the tree models' own winners were worth in the rounds before, in which the
     configuration was picked; None where they were not measured. `guardrails` have
-    intervals as wide as that of the ratio; those that are switched off are not there.
+    intervals as wide as that of the ratio; those that are switched off are not there. `causes` is
+    what the kernel counted, None where the trials have no counters.
     """
 
     configuration: Configuration
@@ -99,6 +101,7 @@ class Verdict:
     against: str = ""
     models: SpeedUps | None = None
     guardrails: tuple[Guardrail, ...] = ()
+    causes: Causes | None = None
 
     @property
     def reference(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
 
+from intop.domain.causes import LEVEL, Causes
 from intop.domain.guardrails import Guardrail, Quantity
 from intop.domain.percentiles import BEHIND, PERCENTS, requests_for
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
@@ -34,6 +35,9 @@ def verdict(title: str, found: Verdict) -> Section:
     blocks: list[Block] = [written, _drawn(found)]
     blocks += [guardrail_table(found)] if found.guardrails else []
     blocks.append(Notes(tuple(_notes(found))))
+    if found.causes is not None:
+        blocks.append(Notes(tuple(cause_notes(found.causes))))
+        blocks += [cause_table(found.causes)] if found.causes.found else []
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
         blocks += [model_table(found.models), Notes(notes)]
@@ -170,6 +174,33 @@ def guardrail_table(found: Verdict) -> Table:
         rows=tuple(
             (MEANT[one.quantity], one.default, one.tuned, _effect(one), _accepted(one), one.state)
             for one in found.guardrails
+        ),
+    )
+
+
+def cause_notes(found: Causes) -> Iterator[str]:
+    """Why there is a difference, by what the kernel counted; or that no known mechanism says so."""
+    yield f"Why, by what the kernel counted: {found.told}."
+    for cause in found.found:
+        yield f"{cause.mechanism}: {cause.about}"
+
+
+def cause_table(found: Causes) -> Table:
+    """A row for each counter that moved, by mechanism."""
+    return Table(
+        name="causes",
+        title="What the kernel counted",
+        origin="measured",
+        columns=(
+            *texts("mechanism", "counter"),
+            *numbers("default", "tuned"),
+            Column(f"default / tuned ({percent(LEVEL)} interval)", "span"),
+            Column("meaning", "remark"),
+        ),
+        rows=tuple(
+            (cause.mechanism, one.name, one.default, one.tuned, span(one.times), one.meaning)
+            for cause in found.found
+            for one in cause.counters
         ),
     )
 

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from intop.config.counters import load_counters
 from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
+from intop.domain.causes import Causes, causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.looks import Look, looks
 from intop.domain.search import Search
@@ -16,6 +18,7 @@ from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
+from intop.resources import shipped
 from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -160,6 +163,7 @@ class Judgement:
             guardrails=check_guardrails(
                 default, tuned, self.task.context.study.guardrails, level=look.level
             ),
+            causes=_causes(default, tuned),
         )
 
     def say_if_early(self, verdict: Verdict) -> None:
@@ -264,6 +268,17 @@ def judged_latencies(task: Task) -> Latencies | None:
     if verdict is None:
         return None
     return latencies(*judged_pairs(task.trials("judge"), verdict), against=verdict.against)
+
+
+def _causes(default: Sequence[Trial], tuned: Sequence[Trial]) -> Causes | None:
+    """Of the pairs whose load balancer has counted on both sides."""
+    counted = [
+        (one.counters[one.replica], other.counters[other.replica])
+        for one, other in zip(default, tuned, strict=True)
+        if one.replica in one.counters and other.replica in other.counters
+    ]
+    before, after = ([pair[n] for pair in counted] for n in (0, 1))
+    return causes(before, after, load_counters(shipped("configs") / "counters.toml"))
 
 
 def _check_against(task: Task, against: str) -> None:

@@ -15,7 +15,7 @@ from intop.cli import cli
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.store import Subject, opened
-from samples import COSTLY, DOUBTED, VERDICT
+from samples import CAUSES, COSTLY, DOUBTED, VERDICT
 
 STUDY = (
     LOAD
@@ -154,6 +154,12 @@ def test_what_is_in_doubt_is_written_and_said(
     out, told = capsys.readouterr()
     assert "# In doubt: CPU may be higher by up to 8 points.\n" in out
     assert "x86 slt: CPU may be higher by up to 8 points\n" in told
+
+
+def test_the_reason_is_written(study: Path, export: Export) -> None:
+    judge(study, replace(VERDICT, causes=CAUSES))
+    told = " ".join(export("--format", "sysctl").replace("\n# ", " ").split())
+    assert "Why: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)." in told
 
 
 def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:

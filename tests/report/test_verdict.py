@@ -9,7 +9,7 @@ from intop.domain.verdict import PairwiseLatency
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown
-from samples import BROKEN_CPU, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
+from samples import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
@@ -32,6 +32,17 @@ def test_a_verdict_against_a_baseline_names_it(capsys: pytest.CaptureFixture[str
 def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     odd = replace(VERDICT, origin="[bold]candidate[/bold]")
     assert "[bold]candidate[/bold]" in shown(capsys, verdict.verdict("x86 slt", odd))
+
+
+def test_a_verdict_says_why_by_what_the_kernel_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, causes=CAUSES)))
+    told = "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)"
+    assert f"Why, by what the kernel counted: {told}." in out
+    assert "syn-backlog: More handshakes are under way than" in out
+    assert "51.2 0 52.0 (48.0 to 56.0)" in " ".join(cells(out, "syn-backlog  "))
+    none = replace(CAUSES, found=())
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, causes=none)))
+    assert "no known mechanism: none of 40 counters changed clearly in 8 pairs." in out
 
 
 # Both sides ---------------------------------------------------------------------------------------

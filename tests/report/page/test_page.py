@@ -20,7 +20,7 @@ from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
-from samples import COSTLY, DOUBTED, SWEEP
+from samples import CAUSES, COSTLY, DOUBTED, SWEEP
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
@@ -167,6 +167,12 @@ def with_verdict(found: Report, **changes: object) -> Report:
     deployment = x86.deployment if verdict.is_gain else None
     changed = replace(x86, verdict=verdict, deployment=deployment)
     return replace(found, findings=(changed, *found.findings[1:]))
+
+
+def test_the_reason_stands_beside_the_sides(found: Report) -> None:
+    page = html(document(with_verdict(found, causes=CAUSES)))
+    assert "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)" in page
+    assert "What the kernel counted" in page
 
 
 def test_guardrails_stand_beside_the_sides(found: Report) -> None:

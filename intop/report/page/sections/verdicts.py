@@ -26,6 +26,8 @@ from intop.report.rates import sentence as rates_sentence
 from intop.report.text import LOADS
 from intop.report.verdict import (
     LUCK,
+    cause_notes,
+    cause_table,
     guardrail_table,
     judged_by,
     latency_notes,
@@ -325,6 +327,10 @@ def latency(one: Findings) -> Iterator[Block]:
     if one.verdict.guardrails:
         yield named(one, guardrail_table(one.verdict))
     yield Paragraph(judged_by(one.verdict))
+    if one.verdict.causes is not None:
+        yield from map(Paragraph, cause_notes(one.verdict.causes))
+        if one.verdict.causes.found:
+            yield named(one, cause_table(one.verdict.causes))
     if one.rates is not None:
         yield Paragraph(as_sentence(rates_sentence(one.rates)))
         yield named(one, rate_table(one.rates))

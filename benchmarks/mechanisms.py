@@ -1,0 +1,139 @@
+"""Is the right mechanism named? Mechanisms that are planted on a lab, and taken away again.
+
+    python -m benchmarks.mechanisms                  all cases, and verdicts on equal sides
+    python -m benchmarks.mechanisms syn-backlog      one of them
+    python -m benchmarks.mechanisms --equal 20       so many verdicts on equal sides only
+
+A case is a scenario of configs/scenarios whose host has values that make requests wait by a
+mechanism, and values that take it away. The product judges these against the host's own, and names
+what the tuned side has less of. Right is the first that it names. Each verdict is of a campaign of
+its own. Prints Markdown; progress is on stderr.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from benchmarks.campaign import begun, judged
+from intop.config.study import Study, load_study
+from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.verdict import Verdict
+from intop.lab import cluster as lab
+from intop.resources import shipped
+from intop.store import opened
+
+PAIRS = 5
+ARM = "eased"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A planted mechanism: the scenario, what its host has besides, and what takes it away."""
+
+    mechanism: str
+    scenario: str
+    eased: Mapping[str, str]
+    host: Mapping[str, str] = field(default_factory=dict)
+
+
+CASES = (
+    Case("syn-backlog", "bursts", {"net.ipv4.tcp_max_syn_backlog": "4096"}),
+    Case(
+        "accept-queue",
+        "bursts",
+        {"net.core.somaxconn": "4096"},
+        {"net.core.somaxconn": "1", "net.ipv4.tcp_max_syn_backlog": "4096"},
+    ),
+    Case("receive-window", "uploads", {"net.ipv4.tcp_rmem": "4096 131072 6291456"}),
+    Case(
+        "send-buffer",
+        "downloads",
+        {"net.ipv4.tcp_wmem": "4096 16384 4194304"},
+        {"net.ipv4.tcp_wmem": "4096 16384 32768"},
+    ),
+    Case("slow-start-after-idle", "idle-wan", {"net.ipv4.tcp_slow_start_after_idle": "0"}),
+    Case("congestion", "static-wan", {"net.ipv4.tcp_congestion_control": "bbr"}),
+    Case("rto", "small-objects", {"net.ipv4.tcp_rto_min_us": "20000"}),
+)
+
+
+@contextmanager
+def on_its_lab(case: Case, seed: int) -> Iterator[Study]:
+    """The scenario's study with the case's host, on a lab that is up meanwhile."""
+    study = load_study(shipped("configs") / "scenarios" / f"{case.scenario}.toml")
+    arch = native_arch()
+    spec = study.clusters[arch][0]
+    if not isinstance(spec, LabSpec):
+        raise TypeError(f"{case.scenario} has no lab")
+    values = {**dict(spec.balancing.sysctls), **case.host}
+    balancing = replace(spec.balancing, sysctls=tuple(values.items()))
+    spec = replace(spec, name="why", balancing=balancing)
+    budget = replace(study.budget, judge_pairs=PAIRS, judge_looks=1)
+    try:
+        lab.up(spec)
+        yield replace(study, clusters={arch: (spec,)}, budget=budget, seed=seed)
+    finally:
+        lab.down(spec.name)
+
+
+def verdict_on(study: Study, configuration: Configuration) -> Verdict:
+    """By a campaign of its own."""
+    with tempfile.TemporaryDirectory() as folder, opened(str(Path(folder) / "one.db")) as store:
+        return judged(begun(store, study), ARM, configuration)
+
+
+def row(case: str, found: Verdict) -> str:
+    """Of the table."""
+    causes = found.causes
+    named = "-" if causes is None else ", ".join(c.mechanism for c in causes.eased) or "none"
+    more = "-" if causes is None else ", ".join(c.mechanism for c in causes.worsened) or "none"
+    first = causes.eased[0].counters[0].told if causes and causes.eased else ""
+    interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
+    return f"| {case} | {interval} | {named} | {first} | {more} |"
+
+
+def told(cases: Sequence[Case], equal: int, seed: int) -> Iterator[str]:
+    """The table, line by line, and what it comes to."""
+    yield "| planted | P99 times lower | less of | the first by | more of |"
+    yield "|---|---:|---|---|---|"
+    right = 0
+    for case in cases:
+        with on_its_lab(case, seed) as study:
+            found = verdict_on(study, Configuration(dict(case.eased)))
+        eased = found.causes.eased if found.causes else ()
+        right += bool(eased) and eased[0].mechanism == case.mechanism
+        yield row(case.mechanism, found)
+    false = 0
+    for n in range(equal):
+        case = CASES[n % len(CASES)]
+        with on_its_lab(case, seed + 1 + n) as study:
+            found = verdict_on(study, DEFAULT)
+        if found.causes and found.causes.found:
+            false += 1
+            yield row(f"nothing ({case.scenario})", found)
+    yield ""
+    yield f"Right: {right} of {len(cases)}. Named where nothing differs: {false} of {equal}."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [case.mechanism for case in CASES]
+    parser.add_argument("mechanism", nargs="*", help=f"of {', '.join(names)}; all by default")
+    parser.add_argument("--equal", type=int, default=0, help="verdicts on equal sides")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    if unknown := set(given.mechanism) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    wanted = given.mechanism or ([] if given.equal else names)
+    for line in told([c for c in CASES if c.mechanism in wanted], given.equal, given.seed):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Why a configuration is faster or slower: what the kernel counted on a verdict's two sides."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter, general
+from intop.domain.stats import RatioInterval
+
+MOVES = 1.25
+"""How many times a counter has to change, by the near limit of its interval, to be told."""
+
+NAMES = 0.002
+"""How likely a mechanism is named at all where the sides are the same. In twenty verdicts of that
+kind most likely none is."""
+
+LEVEL = 0.95
+"""Of the intervals that are told."""
+
+INCLUDED = {"TcpExt.ListenDrops": "TcpExt.ListenOverflows"}
+"""Counters that count another one's events, too: what is looked at is the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A counter that differs between the sides of a verdict.
+
+    `default` and `tuned` are means over the trials: of what a count grew by, or of the highest
+    level. `times` is how many times as much the default has, with an interval at LEVEL: the
+    geometric mean over the pairs of (1 + value), since a value may be zero. `p_value` is that of
+    Student's t.
+    """
+
+    name: str
+    meaning: str
+    mechanism: str
+    default: float
+    tuned: float
+    times: RatioInterval
+    p_value: float
+
+    @property
+    def least(self) -> float:
+        """How many times it changed at least, up or down."""
+        return max(self.times.low, 1 / self.times.high)
+
+    @property
+    def told(self) -> str:
+        """Such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
+        return f"{self.name} {_number(self.default)} to {_number(self.tuned)} a trial"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A mechanism that made requests wait on one side, and less or not on the other.
+
+    `eased` says whether it is the tuned side that has less of it. `counters` are the signs of it
+    that moved, the one that changed most first.
+    """
+
+    mechanism: str
+    about: str
+    eased: bool
+    counters: tuple[Moved, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causes:
+    """The mechanisms that differ, those that changed most first; none is an answer, too.
+
+    `pairs` had counters on both sides, of which `counters` were compared.
+    """
+
+    pairs: int
+    counters: int
+    found: tuple[Cause, ...]
+
+    @property
+    def eased(self) -> tuple[Cause, ...]:
+        """What the tuned side has less of."""
+        return tuple(cause for cause in self.found if cause.eased)
+
+    @property
+    def worsened(self) -> tuple[Cause, ...]:
+        """What the tuned side has more of."""
+        return tuple(cause for cause in self.found if not cause.eased)
+
+    @property
+    def told(self) -> str:
+        """In words.
+
+        Such as: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial).
+        """
+        if not self.found:
+            return (
+                f"no known mechanism: none of {self.counters} counters changed clearly in "
+                f"{self.pairs} pairs"
+            )
+        parts = (("less of", self.eased), ("more of", self.worsened))
+        return "; ".join(
+            f"{words} {', '.join(f'{c.mechanism} ({c.counters[0].told})' for c in those)}"
+            for words, those in parts
+            if those
+        )
+
+
+def causes(
+    default: Sequence[HostCounters], tuned: Sequence[HostCounters], catalogue: CounterCatalogue
+) -> Causes | None:
+    """The mechanisms whose counters differ between paired trials; None for fewer than two pairs.
+
+    A mechanism's p-value is that of its clearest counter, times the number of its counters
+    (Bonferroni). Named are those that pass Holm's procedure at NAMES over all mechanisms, and of
+    which a counter that says so has changed by MOVES times. Raises ValueError for sequences of
+    different lengths.
+    """
+    if len(default) != len(tuned):
+        raise ValueError(f"{len(default)} trials against {len(tuned)}")
+    if len(default) < 2:
+        return None
+    signs = _signs([*default, *tuned], catalogue)
+    by_mechanism: dict[tuple[str, bool], list[Moved]] = defaultdict(list)
+    compared = 0
+    for name, entry in signs.items():
+        before, after = ([_total(one, name) for one in side] for side in (default, tuned))
+        found = _moved(name, entry, before, after)
+        compared += 1
+        more = found.times.ratio > 1
+        by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(found)
+    named = [
+        Cause(
+            mechanism=mechanism,
+            about=catalogue.mechanisms[mechanism].about,
+            eased=eased,
+            counters=told,
+        )
+        for (mechanism, eased), those in _holm(by_mechanism)
+        if (told := _told(those))
+    ]
+    named.sort(key=lambda cause: -cause.counters[0].least)
+    return Causes(pairs=len(default), counters=compared, found=tuple(named))
+
+
+def _signs(
+    sides: Iterable[HostCounters], catalogue: CounterCatalogue
+) -> Mapping[str, KernelCounter]:
+    """The counters that are a sign of a mechanism, and not 0 in all trials, in order."""
+    found: dict[str, KernelCounter] = {}
+    for one in sides:
+        for name in one.totals:
+            entry = catalogue.find(name)
+            if entry and entry.mechanism and entry.direction != "neutral":
+                # One for all processors: which of them it was says nothing of the cause.
+                key = entry.name if entry.name.startswith("softnet.") else name
+                found[key] = entry
+    return dict(sorted(found.items()))
+
+
+def _total(one: HostCounters, name: str) -> float:
+    if name.startswith("softnet."):
+        return math.fsum(value for key, value in one.totals.items() if general(key) == name)
+    value = one.totals.get(name, 0.0)
+    return value - one.total(INCLUDED[name]) if name in INCLUDED else value
+
+
+def _moved(
+    name: str, entry: KernelCounter, before: Sequence[float], after: Sequence[float]
+) -> Moved:
+    from scipy import stats
+
+    pairs = len(before)
+    logs = [math.log1p(b) - math.log1p(a) for b, a in zip(before, after, strict=True)]
+    spread = variance(logs)
+    if not entry.level:
+        # Counts scatter by their root at least, also where a few pairs happen to agree.
+        spread = max(spread, sum(fmean(x / (1 + x) ** 2 for x in side) for side in (before, after)))
+    error, mean = math.sqrt(spread / pairs), fmean(logs)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, pairs - 1)) * error
+    if error == 0:
+        p_value = float(mean == 0)
+    else:
+        p_value = 2 * float(stats.t.sf(abs(mean) / error, pairs - 1))
+    return Moved(
+        name=name,
+        meaning=entry.meaning,
+        mechanism=entry.mechanism,
+        default=fmean(before),
+        tuned=fmean(after),
+        times=RatioInterval(*(math.exp(x) for x in (mean, mean - half, mean + half))),
+        p_value=p_value,
+    )
+
+
+def _holm(
+    mechanisms: Mapping[tuple[str, bool], Sequence[Moved]],
+) -> list[tuple[tuple[str, bool], Sequence[Moved]]]:
+    """Those that pass Holm's procedure (Scandinavian Journal of Statistics 6, 1979, 65-70)."""
+    sizes = {key: min(1.0, len(m) * min(x.p_value for x in m)) for key, m in mechanisms.items()}
+    passed: list[tuple[tuple[str, bool], Sequence[Moved]]] = []
+    for rank, key in enumerate(sorted(sizes, key=lambda k: sizes[k])):
+        if sizes[key] > NAMES / (len(sizes) - rank):
+            break
+        passed.append((key, mechanisms[key]))
+    return passed
+
+
+def _told(those: Sequence[Moved]) -> tuple[Moved, ...]:
+    """The counters that changed enough, each by itself clear; the one that changed most first."""
+    clear = [x for x in those if x.least >= MOVES and x.p_value <= NAMES]
+    return tuple(sorted(clear, key=lambda x: -x.least))
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

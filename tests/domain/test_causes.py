@@ -1,0 +1,113 @@
+"""Which mechanisms are named by what the kernel counted on both sides of a verdict."""
+
+import random
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from intop.config.counters import load_counters
+from intop.domain.causes import Causes, causes
+from intop.domain.counters import HostCounters
+from intop.resources import shipped
+
+CATALOGUE = load_counters(shipped("configs") / "counters.toml")
+
+
+def counted(totals: Mapping[str, int], **levels: float) -> HostCounters:
+    """A trial of two points."""
+    return HostCounters(
+        at_s=(1.0, 2.0),
+        growth={name: (total // 2, total - total // 2) for name, total in totals.items()},
+        levels={f"tcp_info.{name}.p50": (level, level) for name, level in levels.items()},
+    )
+
+
+def noise(rng: random.Random) -> dict[str, int]:
+    """What goes on in any trial: some of it is rare, and some of it often."""
+    names = ("TcpExt.TCPTimeouts", "TcpExt.TCPRcvCollapsed", "TcpExt.TCPLossProbes")
+    found = {name: sum(rng.random() < 0.01 for _ in range(100)) for name in names}
+    found["Tcp.RetransSegs"] = rng.randint(300, 500)
+    found["TcpExt.DelayedACKs"] = rng.randint(2000, 2100)
+    return found
+
+
+def sides(
+    pairs: int, more: Callable[[random.Random], Mapping[str, int]], seed: int = 1
+) -> Causes | None:
+    """`more` is what the default alone has."""
+    rng = random.Random(seed)
+    default = [counted({**noise(rng), **more(rng)}) for _ in range(pairs)]
+    return causes(default, [counted(noise(rng)) for _ in range(pairs)], CATALOGUE)
+
+
+def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
+    found = sides(4, lambda rng: {"TcpExt.ListenDrops": rng.randint(40, 60)})
+    assert found is not None
+    assert [("syn-backlog", True)] == [(c.mechanism, c.eased) for c in found.found]
+    (moved,) = found.found[0].counters
+    assert (0, 30) < (moved.tuned, moved.least)
+    assert moved.times.low < moved.times.ratio < moved.times.high
+    assert found.told.startswith("less of syn-backlog (TcpExt.ListenDrops ")
+
+    def overflowing(rng: random.Random) -> dict[str, int]:
+        count = rng.randint(40, 60)
+        return {"TcpExt.ListenOverflows": count, "TcpExt.ListenDrops": count}
+
+    found = sides(4, overflowing)
+    assert found is not None
+    assert ["accept-queue"] == [c.mechanism for c in found.found]
+
+
+def test_what_became_worse_is_told_as_that() -> None:
+    rng = random.Random(1)
+    default = [counted(noise(rng)) for _ in range(5)]
+    tuned = [counted({**noise(rng), "TcpExt.TCPTimeouts": 80 + n}) for n in range(5)]
+    found = causes(default, tuned, CATALOGUE)
+    assert found is not None
+    assert ((), ["rto"]) == (found.eased, [c.mechanism for c in found.worsened])
+    assert found.told.startswith("more of rto (TcpExt.TCPTimeouts ")
+
+
+def test_a_level_that_is_better_higher() -> None:
+    default = [counted({}, cwnd=10 + n / 10) for n in range(5)]
+    tuned = [counted({}, cwnd=40 - n / 10) for n in range(5)]
+    found = causes(default, tuned, CATALOGUE)
+    assert found is not None
+    assert [("congestion", True)] == [(c.mechanism, c.eased) for c in found.found]
+
+
+def test_the_one_that_changed_most_comes_first() -> None:
+    def both(rng: random.Random) -> dict[str, int]:
+        return {"TcpExt.ListenOverflows": 20 + rng.randint(0, 3), "TcpExt.TCPTimeouts": 2000}
+
+    found = sides(6, both)
+    assert found is not None
+    assert ["rto", "accept-queue"] == [c.mechanism for c in found.found]
+
+
+def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
+    default = [counted({"TcpExt.TCPTimeouts": 10_000 + n}) for n in range(8)]
+    tuned = [counted({"TcpExt.TCPTimeouts": 8_500 + n}) for n in range(8)]
+    found = causes(default, tuned, CATALOGUE)
+    assert found is not None
+    assert () == found.found
+    assert "no known mechanism: none of 1 counters changed clearly in 8 pairs" == found.told
+
+
+@pytest.mark.parametrize("pairs", [3, 10])
+def test_of_equal_sides_nothing_is_named(pairs: int) -> None:
+    named = [sides(pairs, lambda _: {}, seed) for seed in range(60)]
+    assert sum(bool(found and found.found) for found in named) <= 1
+
+
+def test_what_happened_once_on_one_side_is_no_cause() -> None:
+    once = [counted({"TcpExt.TCPTimeouts": 1})] * 2
+    found = causes(once, [counted({})] * 2, CATALOGUE)
+    assert found is not None
+    assert () == found.found
+
+
+def test_of_one_pair_nothing_can_be_said() -> None:
+    assert causes([counted({})], [counted({})], CATALOGUE) is None
+    with pytest.raises(ValueError, match="1 trials against 0"):
+        causes([counted({})], [], CATALOGUE)
