@@ -116,10 +116,24 @@ class FakeKernelHost(NamespaceHost):
         """With these programs in place of the host's."""
         inside = ["nsenter", "-t", str(self._inner), "-m", "-n", "-p", "sh", "-c"]
         path = f"PATH={self._folder}/{programs}:{self._folder}/calm:$PATH; export PATH; {command}"
-        done = subprocess.run(
-            [*inside, path], input=stdin, capture_output=True, text=True, timeout=timeout_s
-        )
+        try:
+            done = subprocess.run(
+                [*inside, path], input=stdin, capture_output=True, text=True, timeout=timeout_s
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"no end of: {command}\n{self.state()}") from error
         return Completed(done.returncode, done.stdout, done.stderr)
+
+    def state(self) -> str:
+        """What goes on, for whoever looks into a failure."""
+        looks = (
+            "ps -eo pid,ppid,pgid,stat,etimes,wchan:20,args",
+            f"ls -lR --time-style=full-iso {self._folder}/a {self._folder}/b {self.nginx}",
+            f"head -v -n 3 {self._folder}/?/*/[a-z]* {self.nginx}/nginx.pid",
+            f"tail -n 20 {self.nginx}/error.log",
+        )
+        inside = ["nsenter", "-t", str(self._inner), "-m", "-n", "-p", "sh", "-c", "; ".join(looks)]
+        return subprocess.run(inside, capture_output=True, text=True, timeout=30).stdout
 
     def guard(self, name: str, *words: str, stdin: str = "", fatal: int = 0) -> Completed:
         """A verb in folder `name`; at its `fatal`-th program it is killed with all of its own."""

@@ -158,13 +158,26 @@ accepted_by_nginx() {
 
 # Waits a while for a restart of folder $1 that its writer did not live to see the end of.
 wait_for_restart() {
-    line_of "$1/acting" || return 0
+    line_of "$1/acting" && [ -n "$line" ] || return 0
     acting=$line
     look_at_clock
     patience=$((uptime + 15))
     while at_work "$acting"; do
         look_at_clock
-        [ "$uptime" -le "$patience" ] || break
+        [ "$uptime" -le "$patience" ] || return 0
+        short_sleep
+    done
+    wait_until_serving
+}
+
+# Waits for nginx and a worker of it, and fails after 5 s. A daemon shows itself a moment after the
+# command that started it has ended, and before it has workers a signal may be lost on it.
+wait_until_serving() {
+    look_at_clock
+    patience=$((uptime + 5))
+    until look_at_nginx "$was_title" && [ -n "$workers" ]; do
+        look_at_clock
+        [ "$uptime" -le "$patience" ] || return 1
         short_sleep
     done
 }
@@ -198,21 +211,14 @@ restart_nginx() {
     code=$?
     words=$(in_a_line "$(cat "$said")")
     [ "$said" = /dev/null ] || rm -f "$said"
+    why=
     if [ "$code" != 0 ]; then
         why="exit code $code of $command: $words"
-        return 1
+    elif ! wait_until_serving; then
+        why="no nginx serves after $command"
     fi
-    # A daemon shows itself a moment after the command that started it has ended.
-    look_at_clock
-    patience=$((uptime + 5))
-    until look_at_nginx "$was_title" && [ -n "$workers" ]; do
-        look_at_clock
-        if [ "$uptime" -gt "$patience" ]; then
-            why="no nginx serves after $command"
-            return 1
-        fi
-        short_sleep
-    done
+    overwrite "$1/acting" ""
+    [ -z "$why" ]
 }
 
 reload_nginx() {

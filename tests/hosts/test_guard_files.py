@@ -349,6 +349,21 @@ def test_an_nginx_that_has_died_comes_back_with_its_files(fake: FakeKernelHost) 
     assert_given_back(fake)
 
 
+def test_an_nginx_that_is_just_starting_is_waited_for(fake: FakeKernelHost) -> None:
+    """Whoever restarted it has died. A signal would be lost on it, and another could not start."""
+    tune(fake)
+    stop(fake)
+    (fake.folder("a") / "lock" / "acting").write_text("1999999-1\n")
+    (fake.nginx / "restart").rename(fake.nginx / "slow")
+    (fake.nginx / "restart").write_text("exit 5\n")
+    fake.run(f"(exec 1>&- 2>&-; /bin/sleep 1.5; exec sh {fake.nginx}/slow) &")
+    done = fake.write_files("a", "t1", fake.texts("more"))
+    assert 0 == done.exit_code, done
+    assert ("more", "more") == fake.serves()
+    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert_given_back(fake)
+
+
 def test_an_nginx_that_does_not_come_back_is_told_of_and_tried_again(fake: FakeKernelHost) -> None:
     tune(fake, by="restart")
     script = (fake.nginx / "restart").read_text()
