@@ -37,7 +37,7 @@ def verdict(title: str, found: Verdict) -> Section:
     blocks.append(Notes(tuple(_notes(found))))
     if found.causes is not None:
         blocks.append(Notes(tuple(cause_notes(found.causes))))
-        blocks += [cause_table(found.causes)] if found.causes.found else []
+        blocks += [cause_table(found, found.causes)] if found.causes.found else []
     if found.models is not None:
         notes = (models_sentence(found.models), LUCK)
         blocks += [model_table(found.models), Notes(notes)]
@@ -185,7 +185,7 @@ def cause_notes(found: Causes) -> Iterator[str]:
         yield f"{cause.mechanism}: {cause.about}"
 
 
-def cause_table(found: Causes) -> Table:
+def cause_table(verdict: Verdict, found: Causes) -> Table:
     """A row for each counter that moved, by mechanism."""
     return Table(
         name="causes",
@@ -193,8 +193,8 @@ def cause_table(found: Causes) -> Table:
         origin="measured",
         columns=(
             *texts("mechanism", "counter"),
-            *numbers("default", "tuned"),
-            Column(f"default / tuned ({percent(LEVEL)} interval)", "span"),
+            *numbers(verdict.reference, "tuned"),
+            Column(f"{verdict.reference} / tuned ({percent(LEVEL)} interval)", "span"),
             Column("meaning", "remark"),
         ),
         rows=tuple(

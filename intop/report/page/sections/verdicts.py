@@ -330,7 +330,7 @@ def latency(one: Findings) -> Iterator[Block]:
     if one.verdict.causes is not None:
         yield from map(Paragraph, cause_notes(one.verdict.causes))
         if one.verdict.causes.found:
-            yield named(one, cause_table(one.verdict.causes))
+            yield named(one, cause_table(one.verdict, one.verdict.causes))
     if one.rates is not None:
         yield Paragraph(as_sentence(rates_sentence(one.rates)))
         yield named(one, rate_table(one.rates))
