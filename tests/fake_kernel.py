@@ -7,6 +7,7 @@ its commands can be killed at their n-th program.
 import base64
 import hashlib
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -145,7 +146,7 @@ class FakeKernelHost(NamespaceHost):
         (self._folder / "fatal").write_text(f"{fatal}\n")
         alone = f"echo $$ > {self._folder}/group; exec {command}"
         programs = f"mortal:{self._folder}/awake" if words[0] == "watch" else "mortal"
-        return self.by(programs, f"exec setsid -w sh -c '{alone}'", stdin=stdin)
+        return self.by(programs, f"exec setsid -w sh -c {shlex.quote(alone)}", stdin=stdin)
 
     def watch(self, name: str, token: str, fatal: int = 0) -> int:
         """The exit code of a watchdog that looks a few times."""

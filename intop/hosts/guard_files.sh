@@ -167,15 +167,26 @@ wait_for_restart() {
         [ "$uptime" -le "$patience" ] || return 0
         short_sleep
     done
-    wait_until_serving
+    wait_for_workers "" 5
 }
 
-# Waits for nginx and a worker of it, and fails after 5 s. A daemon shows itself a moment after the
-# command that started it has ended, and before it has workers a signal may be lost on it.
-wait_until_serving() {
+# Waits for nginx and a worker that is none of the lines $1, and fails after $2 s. A daemon shows
+# itself a moment after the command that started it has ended, and before it has workers a signal may
+# be lost on it.
+wait_for_workers() {
     look_at_clock
-    patience=$((uptime + 5))
-    until look_at_nginx "$was_title" && [ -n "$workers" ]; do
+    patience=$((uptime + $2))
+    while :; do
+        if look_at_nginx "$was_title" && [ -n "$workers" ]; then
+            left_old=
+            wait_ifs=$IFS
+            IFS=$newline
+            for each in $workers; do
+                case $newline$1 in *"$newline$each$newline"*) left_old=yes ;; esac
+            done
+            IFS=$wait_ifs
+            [ -n "$left_old" ] || return 0
+        fi
         look_at_clock
         [ "$uptime" -le "$patience" ] || return 1
         short_sleep
@@ -188,6 +199,7 @@ restart_nginx() {
         why="nginx has to be restarted, and nobody said by which command"
         return 1
     fi
+    olds=$workers
     # No answer waits for what a server holds open, and none has our priority when memory runs out.
     said=$lists/said.$me
     { : > "$said"; } 2>/dev/null || said=/dev/null
@@ -214,36 +226,20 @@ restart_nginx() {
     why=
     if [ "$code" != 0 ]; then
         why="exit code $code of $command: $words"
-    elif ! wait_until_serving; then
+    elif ! wait_for_workers "$olds" 5; then
         why="no nginx serves after $command"
+        [ -z "$workers" ] || why="nginx still has the workers from before $command"
     fi
     overwrite "$1/acting" ""
     [ -z "$why" ]
 }
 
 reload_nginx() {
-    olds=$newline$workers
+    olds=$workers
     kill -HUP "$master" 2>/dev/null
-    look_at_clock
-    patience=$((uptime + 10))
-    while :; do
-        short_sleep
-        if look_at_nginx "$was_title" && [ -n "$workers" ]; then
-            left_old=
-            reload_ifs=$IFS
-            IFS=$newline
-            for each in $workers; do
-                case $olds in *"$newline$each$newline"*) left_old=yes ;; esac
-            done
-            IFS=$reload_ifs
-            [ -n "$left_old" ] || return 0
-        fi
-        look_at_clock
-        if [ "$uptime" -gt "$patience" ]; then
-            why="nginx was told to reload, and its workers are still the old ones: see its error log"
-            return 1
-        fi
-    done
+    wait_for_workers "$olds" 10 && return 0
+    why="nginx was told to reload, and its workers are still the old ones: see its error log"
+    return 1
 }
 
 # All to the next heading is called with `set -f` and IFS=$newline.

@@ -364,6 +364,17 @@ def test_an_nginx_that_is_just_starting_is_waited_for(fake: FakeKernelHost) -> N
     assert_given_back(fake)
 
 
+def test_a_restart_that_does_nothing_is_told_of(fake: FakeKernelHost) -> None:
+    """Such as that of another unit."""
+    (fake.nginx / "restart").write_text("exit 0\n")
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    done = fake.write_files("a", "t1", fake.texts("ours"), by="restart")
+    assert 1 == done.exit_code
+    assert "nginx still has the workers from before sh " in done.stderr
+    assert fake.own_texts() == {name: file[0] for name, file in fake.files().items()}
+    assert ("own", "own") == fake.serves()
+
+
 def test_an_nginx_that_does_not_come_back_is_told_of_and_tried_again(fake: FakeKernelHost) -> None:
     tune(fake, by="restart")
     script = (fake.nginx / "restart").read_text()
