@@ -35,7 +35,7 @@ test: $(VENV)/ready check ## Run all linters and all tests
 	@sh $(PACKAGES) lab guests tests
 	@# Most of the time tests wait for a load to end, so three at once take little more than one on
 	@# two processors. The longest files come first: see tests/conftest.py.
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: half an hour
 	@sh $(PACKAGES) lab guests tests
