@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.recorded import Answer, Offer, Shot, offer
+from benchmarks.recorded import LONGEST_US, Answer, Offer, Shot, offer
 from intop.config.catalogue import Catalogue
 from intop.domain.configuration import Configuration
 from intop.domain.encoding import Matrix
@@ -15,9 +15,6 @@ from intop.domain.trial import PlannedTrial
 
 BASE_MS = 50.0
 """P99 before anything acts."""
-
-LONGEST_MS = 60_000.0
-"""What a request takes at most: then it has timed out."""
 
 MIDDLE, HIGHEST = 500, 1_000
 LOW_END = 16
@@ -96,7 +93,7 @@ def like_lab(seed: int) -> MadeUp:
     """80 parameters of which 8 act, by factors from WEAKEST to STRONGEST of P99.
 
     Two switches, two choices of three (one of which is slow or fast), two slopes, a step and a bow.
-    Trials have heavy-tailed noise, that of the tail half as much as that of P99; some are
+    Trials have heavy-tailed noise; the tail has half as much of it as P99. Some trials are
     overloaded, with a P99 5 to 20 times as high.
     """
     rng = np.random.default_rng([2, seed])
@@ -143,8 +140,8 @@ def like_lab(seed: int) -> MadeUp:
         p99 = log + TAIL_NOISE * shared + math.sqrt(P99_NOISE**2 - TAIL_NOISE**2) * own + more
         return Shot(
             planned.configuration,
-            p99_ms=min(LONGEST_MS, BASE_MS * math.exp(p99)),
-            tail_ms=min(LONGEST_MS, 0.8 * BASE_MS * math.exp(tail)),
+            p99_ms=min(LONGEST_US / 1_000, BASE_MS * math.exp(p99)),
+            tail_ms=min(LONGEST_US / 1_000, 0.8 * BASE_MS * math.exp(tail)),
             status="overloaded" if overloaded else "ok",
         )
 

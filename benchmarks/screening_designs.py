@@ -27,7 +27,7 @@ TRIALS, BATCH = 100, 10
 FIRST = 60
 """Trials before an adaptive design looks."""
 NOISE = 0.1
-"""What sequential bifurcation is told of the noise (sd of log P99). Others find it out."""
+"""The sd of log P99 that sequential bifurcation knows. Other designs estimate it."""
 CLEAR = 3.0
 """Standard errors beyond which it takes a group's effect for one."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
@@ -111,22 +111,23 @@ def causes(
 ) -> Causes | None:
     """The mechanisms whose counters differ between paired trials; None for fewer than two pairs.
 
-    A mechanism's p-value is that of its clearest counter, times the number of its counters
-    (Bonferroni). Named are those that pass Holm's procedure at NAMES over all mechanisms, and of
-    which a counter that says so has changed by MOVES times. Raises ValueError for sequences of
-    different lengths.
+    A mechanism's p-value is the lowest of its counters, times their number (Bonferroni). Named are
+    those that pass Holm's procedure at NAMES over all mechanisms, and of which a counter that says
+    so has changed by MOVES times. Raises ValueError for sequences of different lengths.
     """
     if len(default) != len(tuned):
         raise ValueError(f"{len(default)} trials against {len(tuned)}")
     if len(default) < 2:
         return None
-    signs = _signs([*default, *tuned], catalogue)
+    sides = [[_counted(one) for one in side] for side in (default, tuned)]
+    names = sorted({name for side in sides for one in side for name in one})
     by_mechanism: dict[tuple[str, bool], list[Moved]] = defaultdict(list)
-    compared = 0
-    for name, entry in signs.items():
-        before, after = ([_total(one, name) for one in side] for side in (default, tuned))
+    for name in names:
+        entry = catalogue.find(name)
+        if entry is None or not entry.mechanism or entry.direction == "neutral":
+            continue
+        before, after = ([one.get(name, 0.0) for one in side] for side in sides)
         found = _moved(name, entry, before, after)
-        compared += 1
         more = found.times.ratio > 1
         by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(found)
     named = [
@@ -140,29 +141,19 @@ def causes(
         if (told := _told(those))
     ]
     named.sort(key=lambda cause: -cause.counters[0].least)
+    compared = sum(map(len, by_mechanism.values()))
     return Causes(pairs=len(default), counters=compared, found=tuple(named))
 
 
-def _signs(
-    sides: Iterable[HostCounters], catalogue: CounterCatalogue
-) -> Mapping[str, KernelCounter]:
-    """The counters that are a sign of a mechanism, and not 0 in all trials, in order."""
-    found: dict[str, KernelCounter] = {}
-    for one in sides:
-        for name in one.totals:
-            entry = catalogue.find(name)
-            if entry and entry.mechanism and entry.direction != "neutral":
-                # One for all processors: which of them it was says nothing of the cause.
-                key = entry.name if entry.name.startswith("softnet.") else name
-                found[key] = entry
-    return dict(sorted(found.items()))
-
-
-def _total(one: HostCounters, name: str) -> float:
-    if name.startswith("softnet."):
-        return math.fsum(value for key, value in one.totals.items() if general(key) == name)
-    value = one.totals.get(name, 0.0)
-    return value - one.total(INCLUDED[name]) if name in INCLUDED else value
+def _counted(one: HostCounters) -> dict[str, float]:
+    """A number for each counter of a trial; all processors together, since none is the cause."""
+    found: dict[str, float] = defaultdict(float)
+    for name, value in one.totals.items():
+        found[general(name) if name.startswith("softnet.") else name] += value
+    for name, included in INCLUDED.items():
+        if name in found:
+            found[name] -= one.total(included)
+    return found
 
 
 def _moved(

@@ -89,6 +89,8 @@ def _origin(plan: Plan) -> Iterator[str]:
     )
     if deployment.kept is not None:
         yield kept_sentence(deployment.kept)
+    if deployment.verdict.causes is not None:
+        yield f"why, by what the kernel counted: {deployment.verdict.causes.told}"
     if deployment.instead:
         yield f"not the smallest set that was found: {deployment.instead}"
     yield from _doubts(plan)

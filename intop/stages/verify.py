@@ -132,6 +132,11 @@ class Judgement:
 
         Raises IntopError when fewer than two pairs could be measured.
         """
+        found = self._outcome(trials)
+        return replace(found, causes=_causes(*self._pairs(trials)))
+
+    def _outcome(self, trials: Sequence[Trial]) -> Verdict:
+        """The verdict without its causes, which no look needs."""
         default, tuned = self._pairs(trials)
         if len(default) < 2:
             raise IntopError(
@@ -163,7 +168,6 @@ class Judgement:
             guardrails=check_guardrails(
                 default, tuned, self.task.context.study.guardrails, level=look.level
             ),
-            causes=_causes(default, tuned),
         )
 
     def say_if_early(self, verdict: Verdict) -> None:
@@ -190,7 +194,7 @@ class Judgement:
 
     def _is_clear(self, trials: Sequence[Trial]) -> bool:
         default, _ = self._pairs(trials)
-        return len(default) >= 2 and self.verdict(trials).is_clear
+        return len(default) >= 2 and self._outcome(trials).is_clear
 
     def _pairs(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
         arms = usable_by_round(trials)

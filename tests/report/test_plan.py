@@ -16,7 +16,7 @@ from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
 from intop.report.plan import sections, worth
 from printed import shown
-from samples import COSTLY, DEPLOYMENT, DOUBTED, SWEEP
+from samples import CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
@@ -113,6 +113,12 @@ def test_the_hosts_own_value_counts_where_something_is_applied(
 def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "x86: no gain: keep the defaults" in text(capsys, None)
     assert "## x86: no gain: keep the defaults" in as_markdown(sections({"x86": None}))
+
+
+def test_the_reason_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    known = replace(DEPLOYMENT, verdict=replace(DEPLOYMENT.verdict, causes=CAUSES))
+    said = " ".join(text(capsys, replace(PLAN, deployment=known)).split())
+    assert "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)" in said
 
 
 def test_what_p99_does_not_say_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
