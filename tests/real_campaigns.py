@@ -6,11 +6,16 @@ from io import StringIO
 from pathlib import Path
 
 from intop.config.study import Study
+from intop.domain.configuration import DEFAULT
+from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context
 from intop.store import opened
+
+BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
 
 
 @contextmanager
@@ -25,3 +30,12 @@ def contexts(study: Study, folder: Path) -> Iterator[Context]:
             archs=("x86",),
             workloads=tuple(study.workloads.values()),
         )
+
+
+def undisturbed(ready: ClusterTestbed, attempts: int = 10) -> Trial:
+    """A trial that is measured again while it is disturbed, by the machine's other work."""
+    for attempt in range(attempts):
+        trial = ready.trial(BASELINE, "collect", attempt)
+        if trial.status != "disturbed":
+            break
+    return trial

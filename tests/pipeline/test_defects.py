@@ -21,8 +21,7 @@ import pytest
 
 from intop.config.study import load_study
 from intop.domain.cluster import Cluster
-from intop.domain.configuration import DEFAULT
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Trial
 from intop.hosts.ssh import connect
 from intop.lab import content, processes
 from intop.report.progress import LineProgress
@@ -30,15 +29,14 @@ from intop.run.campaigns import new
 from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Context, Task, cluster_of
 from intop.store import opened
-
-BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+from real_campaigns import BASELINE, undisturbed
 
 
 @pytest.fixture
 def lab(make_study: Callable[..., Any]) -> Any:
     made = make_study("x86")
     path = made.folder / "intop.toml"
-    text = path.read_text().replace("max_lag = 1 ", "max_lag = 0.3 ").replace("max_lag = 1\n", "")
+    text = path.read_text().replace("max_lag = 1\n", "")
     path.write_text(text.replace("duration_s = 1", "duration_s = 2"))
     return made
 
@@ -97,12 +95,12 @@ def pause_a_generator(lab: Any, seconds: float, over: threading.Event) -> None:
 def paused_trial(lab: Any, folder: Path, generators: int) -> tuple[Trial, Trial]:
     """A trial without a pause, and one with it."""
     with task_of(lab, folder, generators) as task, cluster_testbed(task) as testbed:
-        healthy = testbed.trial(BASELINE, "collect", 0)
+        healthy = undisturbed(testbed)
         over = threading.Event()
         pausing = threading.Thread(target=pause_a_generator, args=(lab, 0.6, over))
         pausing.start()
         try:
-            return healthy, testbed.trial(BASELINE, "collect", 1)
+            return healthy, testbed.trial(BASELINE, "collect", 0)
         finally:
             over.set()
             pausing.join()
@@ -125,14 +123,14 @@ def test_a_generator_that_was_paused(lab: Any, tmp_path: Path, generators: int) 
 
 def test_static_files_of_other_content(lab: Any, tmp_path: Path) -> None:
     with task_of(lab, tmp_path) as task, cluster_testbed(task) as testbed:
-        healthy = testbed.trial(BASELINE, "collect", 0)
+        healthy = undisturbed(testbed)
         path = content.static_paths()[0]
         file = Path(f"/run/intop/lab/{lab.labs[0]}/content{path}")
         right = file.read_bytes()
         file.write_bytes(bytes(byte ^ 1 for byte in right))  # of the same length
-        wrong = testbed.trial(BASELINE, "collect", 1)
+        wrong = testbed.trial(BASELINE, "collect", 0)
         file.write_bytes(right)
-        again = testbed.trial(BASELINE, "collect", 2)
+        again = undisturbed(testbed)
     assert ("ok", {}) == (healthy.status, healthy.errors), healthy.detail
     assert "overloaded" == wrong.status
     assert {"content"} == set(wrong.errors)
@@ -142,10 +140,10 @@ def test_static_files_of_other_content(lab: Any, tmp_path: Path) -> None:
 
 def test_a_dead_backend(lab: Any, tmp_path: Path) -> None:
     with task_of(lab, tmp_path) as task, cluster_testbed(task) as testbed:
-        healthy = testbed.trial(BASELINE, "collect", 0)
+        healthy = undisturbed(testbed)
         for pid in pids(lab, "b2", "nginx"):
             os.kill(pid, signal.SIGKILL)
-        dead = testbed.trial(BASELINE, "collect", 1)
+        dead = testbed.trial(BASELINE, "collect", 0)
     assert "ok" == healthy.status, healthy.detail
     assert "disturbed" == dead.status
     assert "-b2: accepted no connection during the load" in dead.detail

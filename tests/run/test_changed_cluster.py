@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from intop.config.study import load_study
-from intop.domain.configuration import DEFAULT
-from intop.domain.trial import PlannedTrial
 from intop.errors import IncomparableError
 from intop.lab.cluster import STATE_FOLDER
 from intop.run.cluster_testbed import cluster_testbed
-from real_campaigns import contexts
-
-BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+from real_campaigns import BASELINE, contexts
 
 
 def test_a_campaign_goes_on_only_with_the_nginx_conf_that_it_began_with(

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from intop.config.study import load_study
-from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ForeignChangeError, HostError
 from intop.lab import app, processes
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
-from real_campaigns import contexts
+from intop.run.cluster_testbed import cluster_testbed
+from real_campaigns import BASELINE, contexts, undisturbed
 
-BASELINE = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
 SOMAXCONN = "net.core.somaxconn"
 LIMIT = (os.cpu_count() or 1) / 4
 """Hogs on all processors take more, also where other tests' nginx and sshd have most of them: those
@@ -43,15 +42,6 @@ def programs_of(namespace: str) -> set[str]:
     listed = ["ip", "netns", "pids", namespace]
     pids = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
     return {processes.command_name(int(pid)) for pid in pids}
-
-
-def undisturbed(ready: ClusterTestbed, attempts: int = 4) -> Trial:
-    """A trial that is measured again while it is disturbed, by the machine's other work."""
-    for attempt in range(attempts):
-        trial = ready.trial(BASELINE, "collect", attempt)
-        if trial.status != "disturbed":
-            break
-    return trial
 
 
 def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
