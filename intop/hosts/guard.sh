@@ -31,6 +31,7 @@
 #   guard.sh DIR accept                    forgets what could not be restored: the values of now are
 #                                          the host's own
 #   guard.sh DIR watch TOKEN               the watchdog itself; ends with 3 when its work is done
+#   guard.sh DIR boot UNIT                 what a reboot has cut off, called by UNIT at the start
 #
 # Exit codes: 0 done, 1 failed, 73 the folder can't be written, 75 held by somebody else, 76 the
 # lock is not (or no longer) ours, 77 nothing to roll back, 78 somebody else has changed a key,
@@ -63,6 +64,7 @@ verb=$2
 token=${3-}
 lock=$dir/lock
 lists=/run/intop-guard
+units=/etc/systemd/system
 force=
 anew=
 silent=0
@@ -584,6 +586,8 @@ put_back() {
         echo "a write does not end (process ${stuck%-*}), so this host may change again; what is in $1 is restored when it does" >&2
         return 1
     fi
+    # Not before: a power failure may come at any time.
+    disarm_boot "$1"
     case $result in
     0 | 4) discard "$1" ;;
     *) keep_unrestored "$1" ;;
@@ -887,7 +891,10 @@ tell_end() {
 report_end() {
     [ -n "$owner" ] || return 0
     who="the next command"
-    [ "$verb" != watch ] || who="its watchdog"
+    case $verb in
+    watch) who="its watchdog" ;;
+    boot) who="its unit of systemd, before nginx was started" ;;
+    esac
     result="was restored"
     [ "$1" != 1 ] || result="was NOT fully restored"
     [ "$1" != 4 ] || result="keeps what was applied, and was given back"
@@ -970,13 +977,17 @@ start_unit() {
         sh "$here/$self" "$dir" watch "$token" || systemctl --quiet restart "intop-guard-$token"
 }
 
-# A unit of systemd is started anew whatever ends it, and outlives any login. But what systemd
-# starts is in its own namespaces: a host that is only a network namespace has other keys. Fails
-# when there is no watchdog then.
+# Whether systemd can start what is to work here. What it starts is in its own namespaces: a host
+# that is only a network namespace has other keys.
+has_systemd() {
+    [ -d /run/systemd/system ] && [ /proc/1/ns/net -ef /proc/self/ns/net ] &&
+        [ /proc/1/ns/mnt -ef /proc/self/ns/mnt ]
+}
+
+# A unit of systemd is started anew whatever ends it, and outlives any login. Fails when there is no
+# watchdog then.
 arm() {
-    if [ -d /run/systemd/system ] && [ /proc/1/ns/net -ef /proc/self/ns/net ] &&
-        [ /proc/1/ns/mnt -ef /proc/self/ns/mnt ] &&
-        start_unit </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
+    if has_systemd && start_unit </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
         return 0
     fi
     apart=
@@ -995,6 +1006,42 @@ keep_watched() {
     report "the watchdog of this host was gone, and was armed anew; look for what has ended it"
 }
 
+# A reboot gives the keys back and ends the watchdog, but leaves nginx's files as a trial had them: a
+# unit of the next start restores them before nginx reads them. Fails with `why` when there is none.
+arm_boot() {
+    has_systemd || return 0
+    case $(stat -f -c %T "$dir") in tmpfs | ramfs)
+        why="the state folder $dir is in memory, and a reboot would lose what restores nginx's files"
+        return 1
+        ;;
+    esac
+    unit=intop-guard-$token-boot.service
+    # In double quotes systemd expands some characters, which are doubled or escaped against that.
+    words=
+    for word in "$here/$self" "$dir"; do
+        words="$words \"$(printf '%s' "$word" | sed 's/[\\"]/\\&/g; s/[%$]/&&/g')\""
+    done
+    if { mkdir -p "$units/multi-user.target.wants" && keep unit "$unit" && flush "$lock/unit" "$lock" &&
+        printf '%s\n' '[Unit]' 'Description=intop: give nginx its files back, which a reboot has cut off' \
+            Before=nginx.service '[Service]' Type=oneshot TimeoutStartSec=180 \
+            "ExecStart=/bin/sh$words boot $unit" > "$units/$unit" && chmod 0644 "$units/$unit" &&
+        ln -sf "../$unit" "$units/multi-user.target.wants/$unit" &&
+        flush "$units/$unit" "$units" "$units/multi-user.target.wants"; } 2>/dev/null; then
+        return 0
+    fi
+    why="$units can't be written, where the unit would be that restores nginx's files after a reboot"
+    return 1
+}
+
+# Removes the unit of the session in folder $1.
+disarm_boot() {
+    ! line_of "$1/unit" || drop_unit "$line"
+}
+
+drop_unit() {
+    rm -f "$units/multi-user.target.wants/$1" "$units/$1" 2>/dev/null
+}
+
 unwatched() {
     echo "no watchdog can be armed, by systemd-run or nohup, so nobody would restore this host: $1" >&2
     exit 1
@@ -1004,7 +1051,9 @@ unwatched() {
 
 # Gives back a lock that was just taken; by force another one may have taken it away already.
 drop_lock() {
-    [ ! -e "$mark" ] || discard "$lock"
+    [ -e "$mark" ] || return
+    disarm_boot "$lock"
+    discard "$lock"
 }
 
 no_lock() {
@@ -1130,7 +1179,7 @@ do_begin() {
         keep owner "$5$newline$(date -u +%Y-%m-%dT%H:%M:%SZ)" &&
         keep script "$self" && keep restart "${7-}" || no_lock
     if [ -n "$files" ]; then
-        take_files "$files"
+        take_files "$files" && { arm_boot || (exit 2); }
         case $? in
         0) ;;
         1) no_lock ;;
@@ -1537,6 +1586,13 @@ do_accept() {
     exit "$code"
 }
 
+do_boot() {
+    [ ! -d "$lock" ] || take_away
+    tidy
+    # Also one that a power failure has brought back, after its session had ended.
+    if finish_restores && ! { line_of "$lock/unit" && [ "$line" = "$token" ]; }; then drop_unit "$token"; fi
+}
+
 do_watch() {
     # Only an end with 3 is one: systemd starts the watchdog anew after any other.
     trap 'exit 70' TERM HUP INT PIPE
@@ -1562,7 +1618,7 @@ do_watch() {
         # shellcheck disable=SC2093
         ! another_version || exec sh "$dir/$line" "$@"
         ;;
-    begin | write | renew | end | keep | accept | watch) ;;
+    begin | write | renew | end | keep | accept | watch | boot) ;;
     *)
         echo "unknown verb: $verb" >&2
         exit 1

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
 from intop.domain.configuration import Configuration
 from intop.hosts.guard import NOT_OURS, guarded, status
-from intop.hosts.host import Completed
 from namespace_host import (
     KEYS,
     LONG,
@@ -21,6 +19,7 @@ from namespace_host import (
     leased,
     wait_until,
 )
+from systemd_host import SystemdHost, systemd_host
 
 LINE = "net/core/somaxconn 777"
 
@@ -98,60 +97,13 @@ def test_a_write_that_hangs_over_the_end_of_its_lease_writes_nothing_more(
 
 # By systemd ---------------------------------------------------------------------------------------
 
-BOOT = """
-set -e
-mount -t tmpfs none /run
-mkdir -p /run/systemd/system /run/user
-chmod 700 /run/user
-export XDG_RUNTIME_DIR=/run/user
-/lib/systemd/systemd --user --unit=basic.target &
-exec sleep 600
-"""
-"""A systemd of its own with nothing to do; one for the whole system would change sysctls."""
 LIST = "systemctl list-units --all --plain --no-legend 'intop*'"
-
-
-class SystemdHost(NamespaceHost):
-    """A host on which systemd is: `systemd-run` and `systemctl` speak with one for a user."""
-
-    def __init__(self, host: NamespaceHost, first: int, programs: Path) -> None:
-        super().__init__(host._namespace, host.address)
-        self._first = first
-        self._programs = programs
-
-    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
-        self.seen.append(command)
-        settings = f"XDG_RUNTIME_DIR=/run/user PATH={self._programs}:$PATH; export XDG_RUNTIME_DIR"
-        words = ["nsenter", "-t", str(self._first), "-m", "-p", "-n", "sh", "-c"]
-        words.append(f"{settings}; {command}")
-        done = ran(*words, input=stdin, timeout=timeout_s)
-        return Completed(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture
 def booted(host: NamespaceHost, tmp_path: Path) -> Iterator[SystemdHost]:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("systemd-run", "systemctl"):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec /usr/bin/{name} --user "$@"\n')
-        program.chmod(0o755)
-    words = ["nsenter", f"--net=/run/netns/{host._namespace}"]
-    words += ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", BOOT]
-    outer = subprocess.Popen(words, stdin=subprocess.DEVNULL)
-    try:
-        listed = ["ps", "--ppid", str(outer.pid), "-o", "pid="]
-        wait_until(
-            lambda: subprocess.run(listed, capture_output=True).stdout.strip(), "it is started"
-        )
-        first = int(subprocess.check_output(listed, text=True))
-        made = SystemdHost(host, first, programs)
-        is_up = "systemctl is-active --quiet basic.target"
-        wait_until(lambda: made.run(is_up).exit_code == 0, "systemd is up")
+    with systemd_host(host, tmp_path) as made:
         yield made
-    finally:
-        end_processes(host)
-        outer.wait(timeout=20)
 
 
 def test_systemd_starts_a_watchdog_anew_whatever_ends_it(booted: SystemdHost) -> None:
@@ -183,7 +135,7 @@ def test_the_watchdog_that_systemd_started_restores(booted: SystemdHost) -> None
 
 
 def test_where_systemd_starts_nothing_the_watchdog_is_a_process(booted: SystemdHost) -> None:
-    (booted._programs / "systemd-run").write_text("#!/bin/sh\nexit 1\n")
+    (booted.programs / "systemd-run").write_text("#!/bin/sh\nexit 1\n")
     begun(booted)
     assert status(booted).is_watched
     assert "" == booted.run(LIST).stdout

@@ -111,10 +111,10 @@ class Machine:
             until(are_set, "values of a command", BOOT_LIMIT_S, poll_s=2)
 
     @contextmanager
-    def session(self) -> Iterator["Session"]:
-        """A controller that has taken it, and set VALUES."""
+    def session(self, *kinds: str) -> Iterator["Session"]:
+        """A controller that has taken it, and set VALUES, and what `kinds` ask for."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "machine.session", self.spec.name],
+            [sys.executable, "-m", "machine.session", self.spec.name, *kinds],
             cwd=PROJECT,
             env={**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'tests'}"},
             stdin=subprocess.PIPE,
@@ -195,12 +195,24 @@ def values(host: SshHost) -> dict[str, str]:
     return dict(zip(VALUES, said, strict=True))
 
 
+def nginx_files(host: SshHost) -> str:
+    """Of each file of nginx's: its name, mode and owner, and the SHA-256 of what is in it."""
+    found = "find /etc/nginx -type f -o -type l | sort"
+    return output(host, f"{found} | xargs stat -c '%n %A %u %g'; {found} | xargs sha256sum")
+
+
+def workers(host: SshHost) -> int:
+    """How many processes of nginx serve."""
+    return len(output(host, "pgrep -x -f 'nginx: worker process' || :").split())
+
+
 def left(host: SshHost) -> str:
     """Whatever is there of an apply or a session: record, lock, file."""
     return output(
         host,
         "cd /var/lib/intop 2>/dev/null && ls -d lock making.* applied.* restoring.* unrestored.* "
-        f"undone.* {FILE} {FILE}.* 2>/dev/null || :",
+        f"undone.* {FILE} {FILE}.* /etc/systemd/system/*intop* /etc/systemd/system/*/*intop* "
+        "2>/dev/null || :",
     )
 
 

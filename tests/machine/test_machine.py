@@ -16,7 +16,7 @@ from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, connect, with_passwords
-from machine.hosts import Machine, left, until, values
+from machine.hosts import Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
 from samples import VERDICT
 from studies import Study
@@ -276,6 +276,35 @@ def test_the_power_fails_in_a_trial(
     assert "not held" in out.splitlines()[0]
     with machine.connected() as host:
         assert "" == left(host)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_reboot_in_a_trial_with_directives(
+    machine: Machine, before: dict[str, str], *, orderly: bool
+) -> None:
+    """Nginx does not start with what a trial has left in its files."""
+    with machine.connected() as host:
+        files, serving = nginx_files(host), workers(host)
+    with machine.session("directives") as session:
+        with machine.connected() as host:
+            assert nginx_files(host) != files
+            assert (2, 1) == (workers(host), serving)
+        if orderly:
+            machine.restart()
+            session.kill()
+        else:
+            machine.cut_power()
+            session.kill()
+            machine.switch_on()
+    with machine.connected() as host:
+        assert files == nginx_files(host)
+        assert serving == workers(host)
+        assert before == values(host)
+        assert "" == left(host)
+        (report,) = status(host).reports
+        assert "this host was started anew under the session of" in report
+        assert "was restored by its unit of systemd, before nginx was started" in report
+        assert "" == output(host, "systemctl list-units --failed --plain --no-legend").strip()
 
 
 @pytest.mark.parametrize("later_s", [0, 3])

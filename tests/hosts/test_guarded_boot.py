@@ -1,0 +1,117 @@
+"""Nginx's files after a reboot in a trial: a unit of systemd restores them.
+
+Here the reboot is made up, on a systemd for a user; a real one is in tests/machine.
+"""
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import nginx_host
+from intop.domain.configuration import Configuration
+from intop.errors import HostError
+from intop.hosts.guard import guarded, status
+from intop.hosts.nginx_files import tunable_nginx
+from namespace_host import SOMAXCONN, namespace_host
+from nginx_files import catalogue
+from nginx_host import ONE, files, restart_command
+from systemd_host import SystemdHost, systemd_host
+
+UNITS = "/etc/systemd/system"
+Place = tuple[SystemdHost, Path]
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Of a host whose state folder is on a disk, as /tmp may not be."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        with namespace_host(folder) as host, systemd_host(host, folder) as booted:
+            # A sign of life would arm the watchdog that a test has ended.
+            booted.address = replace(booted.address, lease_s=600)
+            nginx_host.start(booted, folder / "nginx")
+            yield booted, folder / "nginx"
+
+
+def units(host: SystemdHost) -> list[str]:
+    """All that is ours below the folder of units."""
+    return sorted(host.run(f"cd {UNITS} && find . -name '*intop*'").stdout.split())
+
+
+def test_a_unit_of_the_next_start_gives_nginx_its_files_back(place: Place) -> None:
+    host, folder = place
+    before = files(folder)
+    nginx = tunable_nginx(host, catalogue())
+    assert [] == units(host)
+    with (  # noqa: PT012
+        pytest.raises(HostError, match="has restored it before we were done"),
+        guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session,
+    ):
+        session.apply(Configuration(ONE))
+        unit = f"intop-guard-{session._token}-boot.service"
+        assert [f"./{unit}", f"./multi-user.target.wants/{unit}"] == units(host)
+        checked = host.run(
+            f"systemd-analyze verify --man=no {UNITS}/multi-user.target.wants/{unit}"
+        )
+        assert (0, "") == (checked.exit_code, checked.stderr)
+
+        # Nothing of this boot is there after it but what is on the disk.
+        watchdog = f"intop-guard-{session._token}"
+        assert 0 == host.run(f"systemctl stop {watchdog}").exit_code
+        (host.state / "lock/boot").write_text("another\n")
+        for pid in host.processes():
+            if b"nginx" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+        assert before != files(folder)
+        text = host.run(f"cat {UNITS}/{unit}").stdout
+        (command,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
+        done = host.run(command.removeprefix("ExecStart="))
+        assert (0, "") == (done.exit_code, done.stderr)
+
+    assert before == files(folder)
+    assert [] == units(host)
+    (report,) = status(host).reports
+    assert "was restored by its unit of systemd, before nginx was started" in report
+
+
+def test_the_unit_goes_with_its_session(place: Place) -> None:
+    host, folder = place
+    nginx = tunable_nginx(host, catalogue())
+    with guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)):
+        assert 2 == len(units(host))
+    assert [] == units(host)
+    # One that a power failure has brought back.
+    unit = "intop-guard-x-boot.service"
+    host.run(f"touch {UNITS}/{unit}")
+    assert 0 == host.script("boot", unit).exit_code
+    assert [] == units(host)
+    # What is on the disk alone has no unit.
+    with guarded(host, [SOMAXCONN]):
+        assert [] == units(host)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            "mount -t tmpfs -o mode=700 none {state}",
+            "is in memory, and a reboot would lose what restores",
+        ),
+        (f"mount -o remount,ro {UNITS}", f"{UNITS} can't be written, where the unit would be"),
+    ],
+)
+def test_no_session_begins_that_a_reboot_would_not_undo(
+    place: Place, fault: str, told: str
+) -> None:
+    host, folder = place
+    nginx = tunable_nginx(host, catalogue())
+    assert 0 == host.run(f"mkdir -p {host.state} && {fault.format(state=host.state)}").exit_code
+    with pytest.raises(HostError, match=told):
+        guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)).__enter__()
+    assert "" == host.run(f"ls -d {host.state}/lock 2>/dev/null").stdout
+    assert [] == units(host)
