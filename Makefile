@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 CONFIG ?= configs/lab.toml
 # Installs what is needed of the system's packages.
 PACKAGES := intop/lab/system-packages.sh
+# Where it is set, each of many processes compiles our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Such as ARGS=--resume or ARGS=--new, for a second `make run` in the same folder.
 ARGS ?=
 
@@ -19,7 +21,7 @@ SYSTEMS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
-.PHONY: clean install
+.PHONY: clean install pytest
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -31,10 +33,13 @@ run: $(VENV)/ready ## Tune both architectures and workloads on the embedded lab;
 	{ $(BIN)/intop tune -c $(CONFIG) $(ARGS) || [ $$? -eq 3 ]; }
 	@echo 'To type intop in this shell: . $(BIN)/activate' >&2
 
-test: $(VENV)/ready check ## Run all linters and all tests
+test: $(VENV)/ready ## Run all linters and all tests
 	@sh $(PACKAGES) lab guests tests
-	@# Most of the time tests wait for a load to end, so three at once take little more than one on
-	@# two processors. The longest files come first: see tests/conftest.py.
+	@$(MAKE) --no-print-directory -j 2 check pytest
+
+pytest: $(VENV)/ready
+	@# Half of the time tests wait for a load to end, so there are three at once on two processors.
+	@# The longest files come first: see tests/conftest.py.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: half an hour

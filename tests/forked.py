@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from studies import PATIENCE_S
-
+PATIENCE_S = 120.0
 STREAMS = ("stdout", "stderr")
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -53,9 +52,9 @@ class Forked:
         """Its exit code, or None while it runs; one below 0 is the signal that ended it."""
         return self._process.exitcode
 
-    def communicate(self) -> tuple[str, str, int]:
+    def communicate(self, patience_s: float = PATIENCE_S) -> tuple[str, str, int]:
         """Standard output, error and exit code of its end. When that takes long it is killed."""
-        self._process.join(timeout=PATIENCE_S)
+        self._process.join(timeout=patience_s)
         self.kill()
         out, err = ((self._said / name).read_text() for name in STREAMS)
         code = self.poll()

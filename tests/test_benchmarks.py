@@ -135,6 +135,7 @@ def test_a_trials_cost_is_what_is_neither_counted_nor_settling() -> None:
     assert "Beyond load and settling: 10.0% of 5 s" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("benchmark", "options", "expected"),
     [

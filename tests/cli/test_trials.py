@@ -121,7 +121,7 @@ def test_an_export_prints_the_errors_of_the_store(study: Path, run: Run) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "objective"), [("sds.csv.xz", "p99"), ("sds.parquet", "p99"), ("sds.csv", "component")]
+    ("name", "objective"), [("sds.csv.xz", "component"), ("sds.parquet", "p99")]
 )
 def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, objective: str) -> None:
     edited(study, 'name = "mine"', f'name = "mine"\nobjective = "{objective}"')

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from faults.signalled import Point, prepare
-from forked import Forked
+from forked import PATIENCE_S, Forked
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab
 from intop.lab import processes
 from intop.lab.commands import find_program
 from intop.store import Subject, opened
-from studies import PATIENCE_S, RUN, wait_for
+from studies import RUN, wait_for
 
 LEASE_S = 3
 PROMISED_S = LEASE_S + 5

@@ -349,9 +349,8 @@ def test_down_when_names_are_gone_or_no_namespaces(name: str, traces: Traces) ->
 
 def test_a_process_that_ignores_the_signal_is_ended(name: str, traces: Traces) -> None:
     lab.up(LabSpec(name=name))
-    stubborn = subprocess.Popen(
-        ["ip", "netns", "exec", f"intop-{name}-lb", "sh", "-c", "trap '' TERM; sleep 60 & wait"]
-    )
+    script = "trap '' TERM; while :; do sleep 60; done"
+    stubborn = subprocess.Popen(["ip", "netns", "exec", f"intop-{name}-lb", "sh", "-c", script])
     try:
         while processes.command_name(stubborn.pid) != "sh":
             assert stubborn.poll() is None

@@ -38,8 +38,8 @@ def test_there_are_the_six_families_of_the_method() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("rows", [5, 12, 60])
-@pytest.mark.parametrize("draw", [0, 1, 2])
+@pytest.mark.parametrize("rows", [5, 60])
+@pytest.mark.parametrize("draw", [0, 1])
 def test_every_family_fits_few_rows_in_silence(
     name: str,
     rows: int,

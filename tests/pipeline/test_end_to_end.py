@@ -3,11 +3,15 @@
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from finished import finish_campaign
+from intop.domain.configuration import Configuration
 from intop.learn.families import FAMILIES
+from samples import VERDICT
 
 Make = Callable[..., Any]
 Wait = Callable[[Callable[[], bool], str], None]
@@ -86,7 +90,18 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert (150.0, 4) == (half["rate_rps"], half["default"]["trials"])
     assert half["default"]["achieved_rps"] == pytest.approx(150, rel=0.1)
     assert len(study.trials("rates")) == 8
-    # What comes after it has the workload's own rate again.
+
+    assert study.balancer(NAMESPACED) == before
+    study.run("lab", "down")
+    assert traces(study.labs[0]) == []
+    assert machine_keys() == machine
+
+
+@pytest.mark.long
+def test_a_winner_beside_published_sets(make_study: Make) -> None:
+    study = make_study("x86")
+    winner = Configuration({"net.ipv4.tcp_fin_timeout": "41"})
+    finish_campaign(study, replace(VERDICT, configuration=winner))
     names = ("ubuntu-18.04", "openeuler-25.09")
     contest = ("contest", *names, "--workload", "slt", "--rounds", "2")
     contestants = study.json(*contest)["x86 slt"]["contestants"]
@@ -100,11 +115,6 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     out, _ = study.run(*contest, "--default", names[0])
     assert f"P99 of {names[0]} / its own" in " ".join(out.split())
     assert len(study.trials("contest")) == 8
-
-    assert study.balancer(NAMESPACED) == before
-    study.run("lab", "down")
-    assert traces(study.labs[0]) == []
-    assert machine_keys() == machine
 
 
 @pytest.mark.long
@@ -145,7 +155,10 @@ def test_collect_killed_twice_ends_with_the_same_trials(
     assert traces(study.labs[0]) == []
 
 
-@pytest.mark.parametrize(("sign", "replicas"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(
+    ("sign", "replicas"),
+    [(signal.SIGTERM, 1), pytest.param(signal.SIGINT, 2, marks=pytest.mark.long)],
+)
 def test_stopped_by_a_signal_it_gives_the_hosts_back(
     make_study: Make, wait_for: Wait, sign: signal.Signals, replicas: int
 ) -> None:
@@ -160,6 +173,7 @@ def test_stopped_by_a_signal_it_gives_the_hosts_back(
     assert [study.balancer(NAMESPACED, lab) for lab in range(replicas)] == before
 
 
+@pytest.mark.long
 def test_two_replicas_are_measured_on_at_once(make_study: Make) -> None:
     study = make_study("x86", replicas=2)
     found = study.json("collect", "--workload", "slt", "--samples", "10")["x86 slt"]

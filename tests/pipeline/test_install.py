@@ -30,8 +30,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file():
             (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "copy" / name)
-    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
-    pip = [folder / "env/bin/python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    # Our own pip does it from outside.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", folder / "env/bin/python"]
+    pip += ["install", "--quiet", "--no-compile"]
     subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", folder / "copy"], check=True)
     return folder / "env/bin/intop"
 

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
     limit = f"max_foreign_cores = {LIMIT} "
     path.write_text(path.read_text().replace("max_foreign_cores = 1000 ", limit))
     study = load_study(path)
+    study = replace(study, workloads={"slt": study.workloads["slt"]})
     assert LIMIT == study.budget.max_foreign_cores
 
     quiet: list[Trial] = []
@@ -61,11 +63,11 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
     with contexts(study, tmp_path) as context:
         for task in context.subjects():
             with cluster_testbed(task) as ready:
-                quiet += [undisturbed(ready), undisturbed(ready)]
+                quiet.append(undisturbed(ready))
                 with hogs():
                     crowded += [ready.trial(BASELINE, "collect", attempt) for attempt in range(2)]
 
-    assert ["disturbed"] * 4 == [t.status for t in crowded]
+    assert ["disturbed"] * 2 == [t.status for t in crowded]
     for trial in crowded:
         # No name is wanted: other tests, beside this one, may be busier than the hogs.
         assert re.search(r": other programs used \d+\.\d\d of its \d+ cores", trial.detail)

@@ -42,6 +42,7 @@ asks,remembers,terminal ALL=(root) ALL
 free ALL=(root) NOPASSWD: ALL
 """
 
+# HOME: the dot files of this machine's users may take long.
 # MaxSessions: a command that was given up on keeps its session until it ends.
 SSHD = """\
 Port {port}
@@ -56,6 +57,7 @@ StrictModes no
 UsePAM no
 MaxAuthTries 4
 MaxSessions 40
+SetEnv HOME={folder}
 """
 
 START = """
