@@ -1364,7 +1364,7 @@ do_keep() {
             echo "nginx does not have its own configuration, and directives can't stay: nothing stays" >&2
             exit 1
         fi
-        drop_beside
+        drop_beside "$lock"
     fi
     now=$(show)
     befores=$(cat "$lock/snapshot")
@@ -1580,6 +1580,11 @@ do_accept() {
     for old in "$dir"/unrestored.*; do
         [ -d "$old" ] || continue
         tell_state "$old"
+        [ ! -e "$old/nginx" ] || (
+            set -f
+            IFS=$newline
+            drop_beside "$old"
+        )
         discard "$old" || unwritable "Nothing was forgotten"
         code=0
     done

@@ -370,10 +370,12 @@ restore_files() {
     [ -z "$less_files$less_nginx" ]
 }
 
-# Removes what lies beside the lock's files.
+# Removes what lies beside the files of folder $1.
 drop_beside() {
-    for line in $(cat "$lock/files"); do
-        name_beside "${line#*'  '}" "$token"
+    line_of "$1/token" || return 0
+    of=$line
+    for line in $(cat "$1/files"); do
+        name_beside "${line#*'  '}" "$of"
         printf '%s\n' "$spare" "$draft"
     done | drop_names
 }

@@ -207,6 +207,7 @@ def test_a_file_that_somebody_else_changes_is_told_of_and_left_alone(fake: FakeK
     assert "changed by somebody else" in fake.guard("a", "status").stdout
     assert theirs == fake.files()[SITE][0]
     assert 0 == fake.guard("a", "accept").exit_code
+    assert [] == fake.beside()
     assert 0 == fake.begin_in("a", "t3").exit_code
     assert 0 == fake.guard("a", "end", "t3").exit_code
     assert ("own", "theirs") == fake.serves()
