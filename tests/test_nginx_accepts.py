@@ -12,6 +12,7 @@ from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
+from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.domain.space import Space
 from nginx_files import TEXTS, RealNginx, catalogue
@@ -60,7 +61,7 @@ def check(nginx: RealNginx, before: Conf, wanted: Mapping[str, str]) -> None:
 
 
 def whole(nginx: RealNginx, before: Conf) -> Space:
-    found = offer(catalogue(), before, nginx.facts, "high", by_name=ALL_NAMES)
+    found = offer(catalogue(), probed(catalogue(), before, nginx.facts), "high", by_name=ALL_NAMES)
     assert 70 <= len(found.space.parameters), found.refused
     return found.space
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
+from intop.config.directives import load_directives
 from intop.config.source import Fraction, Model, Place, Source
 from intop.config.workload import UrlPath, WorkloadModel
 from intop.domain.baseline import Baseline
@@ -31,7 +32,8 @@ from intop.domain.cluster import (
     other_arch,
 )
 from intop.domain.guardrails import Guardrails
-from intop.domain.parameter import Risk
+from intop.domain.nginx.standing import Directives
+from intop.domain.parameter import Parameter, Risk
 from intop.domain.training import Objective
 from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
@@ -40,6 +42,8 @@ from intop.resources import shipped
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
+Tuned = Literal["kernel", "nginx"]
+"""Whose parameters are tuned."""
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
 
@@ -86,7 +90,8 @@ class Study:
     `clusters` by architecture, each with all its replicas, which are measured in parallel; an
     embedded one is a LabSpec until it is up. Architectures in `optional` are done without where
     they can't be brought up. Parameters of a higher risk than `max_risk` are
-    left alone, and so are those that none of the patterns `wanted` matches. `baselines` by name.
+    left alone, and so are those that none of the patterns `wanted` matches. `tunes` says whose
+    parameters there are: of the kernel, of nginx, or of both. `baselines` by name.
     `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
     `warm_start` a refinement learns from earlier campaigns, too. `load_tool` sends the load.
     """
@@ -103,10 +108,22 @@ class Study:
     guardrails: Guardrails = field(default_factory=Guardrails)
     optional: frozenset[str] = frozenset()
     wanted: tuple[str, ...] = ("*",)
+    tunes: tuple[Tuned, ...] = ("kernel",)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     objective: Objective = "p99"
     warm_start: bool = True
     load_tool: LoadToolChoice = "auto"
+
+    @cached_property
+    def directives(self) -> Directives:
+        """The catalogue of nginx's directives that comes with intop."""
+        return load_directives(shipped("configs") / "nginx.toml")
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All that there may be to tune, of both kinds where nginx is tuned."""
+        nginx = self.directives.by_key.values() if "nginx" in self.tunes else ()
+        return (*self.catalogue.parameters, *(d.parameter for d in nginx))
 
 
 class _HostModel(Model):
@@ -326,6 +343,7 @@ class _StudyModel(Model):
     max_risk: Risk = "medium"
     catalogue: str | None = None
     parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
+    tunes: tuple[Tuned, ...] = Field(default=("kernel",), min_length=1, max_length=2)
     baselines: str | None = Field(default=None, min_length=1)
     objective: Objective = "p99"
     warm_start: bool = True
@@ -376,6 +394,7 @@ def load_study(path: Path) -> Study:
         guardrails=Guardrails(**found.guardrails.model_dump()),
         optional=optional,
         wanted=found.study.parameters,
+        tunes=found.study.tunes,
         baselines=baselines,
         objective=found.study.objective,
         warm_start=found.study.warm_start,
@@ -405,8 +424,11 @@ def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
     """What only shows where two tables are seen together."""
     if "dlt" in found.workload and found.workload["dlt"].paths:
         source.problem(("workload", "dlt", "paths"), "dlt asks for the cluster's dynamic_path only")
+    keys = [p.key for p in catalogue.parameters]
+    if "nginx" in found.study.tunes:
+        keys += load_directives(shipped("configs") / "nginx.toml").by_key
     for pattern in found.study.parameters:
-        if not any(fnmatchcase(p.key, pattern) for p in catalogue.parameters):
+        if not any(fnmatchcase(key, pattern) for key in keys):
             source.problem(("study", "parameters"), f"{pattern} matches no parameter")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from intop.domain.nginx.probe import NginxProbe
 from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk
 from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_columns
 
@@ -57,12 +58,14 @@ class HostFacts:
 class Probe:
     """What a host said when it was asked: enough to know its space again without it.
 
-    `replicas` are what the other replicas of its cluster said, by their names.
+    `replicas` are what the other replicas of its cluster said, by their names. `nginx` is asked
+    for where its directives are tuned.
     """
 
     facts: HostFacts
     readings: Mapping[str, Reading]
     replicas: Mapping[str, "Probe"] = field(default_factory=dict)
+    nginx: NginxProbe | None = None
 
 
 @dataclass(frozen=True)

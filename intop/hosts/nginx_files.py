@@ -68,7 +68,10 @@ class Sending:
 
 
 class GuardedNginx:
-    """nginx's files in a guard's snapshot, and what is known of them on the host."""
+    """nginx's files in a guard's snapshot, and what is known of them on the host.
+
+    `conf` is what they say, `facts` what nginx is.
+    """
 
     def __init__(
         self, host: str, nginx: TunableNginx, texts: Mapping[str, str], numbers: Mapping[str, int]
@@ -80,7 +83,7 @@ class GuardedNginx:
         if set(texts) != set(nginx.conf.sources):
             raise HostError(host, "the files in its snapshot are not those that nginx reads")
         self._host = host
-        self._directives, self._facts = nginx.directives, nginx.facts
+        self._directives, self.facts = nginx.directives, nginx.facts
         self.conf = Conf.of(nginx.conf.main, texts)
         self._own = dict(texts)
         self._numbers = numbers
@@ -97,7 +100,7 @@ class GuardedNginx:
                 raise ValueError(f"not guarded: {key}")
             if not accepts(self._directives.by_key[key], value):
                 raise UsageError(f"{key} can't be {value[:100]!r}")
-        edited = changed(self._directives, self.conf, values, self._facts).texts
+        edited = changed(self._directives, self.conf, values, self.facts).texts
         texts = {**self._own, **edited}
         lines = tuple(
             f"/{self._numbers[path]} {'own' if text == self._own[path] else _sent(text)}"
@@ -147,7 +150,7 @@ class GuardedNginx:
             raise ForeignChangeError(
                 self._host, [f"{path} (nginx reads something else)" for path in differing]
             )
-        held = current(self._directives, conf, self._facts)
+        held = current(self._directives, conf, self.facts)
         for key, value in sending.values.items():
             if held[key] != value and not is_without_effect(self._directives, key, held):
                 raise RefusedValueError(self._host, key, value, held[key])

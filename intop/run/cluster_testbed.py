@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from intop.config.study import Study
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.nginx.probe import NginxProbe
+from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
 from intop.domain.trial import Conditions, PlannedTrial, Trial
@@ -22,10 +25,12 @@ from intop.errors import (
 )
 from intop.hosts import sysctl
 from intop.hosts.expected import expected_answers
+from intop.hosts.facts import nginx_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import Measurement, idle, measure
+from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.rig import (
     Rig,
     cluster_facts,
@@ -259,6 +264,10 @@ def cluster_testbed(
         upload_scripts(rig, shipped("lua"), paths)
         is_engine = tool.name == "engine"
         expected = expected_answers(rig, task.workload, paths) if is_engine else {}
+        nginx = None
+        if "nginx" in study.tunes:
+            described = with_nginx_started(rig, described)
+            nginx = tunable_nginx(rig.load_balancer, study.directives)
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
         keys = [p.key for p in offered.space.parameters]
@@ -267,6 +276,7 @@ def cluster_testbed(
             keys,
             originals=originals,
             restart=rig.cluster.nginx_restart,
+            nginx=nginx,
             say=say,
         ) as guard:
             # The lock may have had to wait for a restore: only now are the values the host's own.
@@ -278,7 +288,10 @@ def cluster_testbed(
                 if key in readings or PARTNERS.get(key) in keys
             }
             readings |= _refused(task, rig.load_balancer, readings, keys)
-            probe = Probe(facts=facts, readings=readings)
+            probe = Probe(facts=facts, readings=readings, nginx=_probed_nginx(study, guard))
+            if guard.nginx is not None:
+                # The same holds for its files.
+                described = replace(described, nginx_conf=nginx_conf(rig.load_balancer))
             described = with_nginx_started(rig, described)
             conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
@@ -302,6 +315,12 @@ def cluster_testbed(
                 yield testbed
             finally:
                 _end(testbed, say)
+
+
+def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
+    """What nginx is with the files of the snapshot; None where only the kernel is tuned."""
+    nginx = guard.nginx
+    return None if nginx is None else probed_nginx(study.directives, nginx.conf, nginx.facts)
 
 
 def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.parameter import barred
-from intop.domain.probing import HostFacts, Probe, changes, space_of
+from intop.domain.probing import HostFacts, Probe, changes
 from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.errors import IncomparableError
 from intop.hosts.load.tools import script_fingerprint
@@ -16,7 +16,7 @@ from intop.hosts.nginx_conf import fingerprint
 from intop.hosts.rig import ClusterFacts
 from intop.resources import shipped
 from intop.run import registry
-from intop.run.available_space import probed_of
+from intop.run.available_space import offered, probed_of
 from intop.run.context import Task
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
@@ -111,17 +111,16 @@ def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
     bounds is data as any other; what is still to be measured is not.
     """
     study = task.context.study
-    catalogue = study.catalogue
     # What the study itself leaves out by now is another matter.
-    offer = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
-    offered = {p.key: p for one in (probed_of(study, probe), offer) for p in one.space.parameters}
-    reasons = {**catalogue.former, **offer.refused}
+    offer = offered(study, probe, "high")
+    known = {p.key: p for one in (probed_of(study, probe), offer) for p in one.space.parameters}
+    reasons = {**study.catalogue.former, **offer.refused}
     found: dict[str, str] = {}
     for place in task.store.places(task.subject):
         for key, value in place.configuration.values.items():
             if key in found:
                 continue
-            if (parameter := offered.get(key)) is None:
+            if (parameter := known.get(key)) is None:
                 why = reasons.get(key) or barred(key) or "not in the catalogue"
                 found[key] = f"tuned against left out, {why}"
             elif not place.is_done(study.budget.retries) and (beyond := parameter.beyond(value)):

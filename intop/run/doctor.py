@@ -20,6 +20,7 @@ from intop.domain.diagnosis import (
     ranges_of,
 )
 from intop.domain.fetched import Fetched
+from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
 from intop.domain.workload import Workload
@@ -30,6 +31,7 @@ from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
 from intop.hosts.load.tools import PACKAGE
 from intop.hosts.nginx import running, what_it_reads
+from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
@@ -314,7 +316,11 @@ def _probe(rig: Rig, study: Study) -> Probe:
     catalogue = study.catalogue
     found = balancer_facts(rig)
     readings = sysctl.probe(rig.load_balancer, asked_keys(catalogue.parameters))
-    return Probe(facts=found, readings=readings)
+    nginx = None
+    if "nginx" in study.tunes:
+        tunable = tunable_nginx(rig.load_balancer, study.directives)
+        nginx = probed_nginx(study.directives, tunable.conf, tunable.facts)
+    return Probe(facts=found, readings=readings, nginx=nginx)
 
 
 def _write_back(host: Host, study: Study, found: _Examined) -> None:

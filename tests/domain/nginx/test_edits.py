@@ -15,6 +15,7 @@ from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import Changed, changed
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
+from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import current
 from nginx_files import FACTS, catalogue, conf, of_http
 
@@ -286,7 +287,7 @@ def test_line_ends_and_indents_are_those_of_the_file() -> None:
 @given(st.integers(min_value=0, max_value=2**32 - 1), st.sampled_from([0.05, 0.3, 1.0]))
 def test_any_values_are_set_once_and_hold(seed: int, part: float) -> None:
     before = conf()
-    space = offer(catalogue(), before, FACTS, "high", by_name=ALL_NAMES).space
+    space = offer(catalogue(), probed(catalogue(), before, FACTS), "high", by_name=ALL_NAMES).space
     keys = [p.key for p in space.parameters if random.Random(f"{seed}{p.key}").random() < part]
     chosen = space.restricted(keys)
     genes = np.random.default_rng(seed).random((1, len(chosen.columns)))

@@ -8,6 +8,7 @@ from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.directive import NginxFacts
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import PREFIX
+from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import current
 from intop.domain.probing import Probed
 from nginx_files import FACTS, catalogue, conf, of_http
@@ -16,7 +17,7 @@ GZIP, LOG = f"{PREFIX}http.gzip", f"{PREFIX}http.access_log"
 
 
 def offered(of: Conf, facts: NginxFacts = FACTS, **options: object) -> Probed:
-    return offer(catalogue(), of, facts, "high", **options)  # type: ignore[arg-type]
+    return offer(catalogue(), probed(catalogue(), of, facts), "high", **options)  # type: ignore[arg-type]
 
 
 def why(key: str, of: Conf, facts: NginxFacts = FACTS) -> str:
@@ -45,7 +46,7 @@ def test_denied_ones_need_their_names() -> None:
 def test_wanted_patterns_and_risks() -> None:
     some = offered(conf(), wanted=["nginx:listen.*"])
     assert {"listen"} == {key.split(".")[0] for key in keys(some)}
-    low = offer(catalogue(), conf(), FACTS, "low")
+    low = offer(catalogue(), probed(catalogue(), conf(), FACTS), "low")
     assert (
         "its risk is medium: max_risk in [study] is low" == low.refused[f"{PREFIX}listen.deferred"]
     )

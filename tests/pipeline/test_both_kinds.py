@@ -1,0 +1,35 @@
+"""Parameters of the kernel and directives of nginx in one space, on a real lab."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from intop.lab.cluster import STATE_FOLDER
+
+Make = Callable[..., Any]
+KEYS = ["net.core.somaxconn", "net.ipv4.tcp_rmem", "nginx:*"]
+
+
+def test_both_are_tuned_and_given_back(make_study: Make) -> None:
+    study = make_study("x86")
+    path = study.folder / "intop.toml"
+    wanted = f'tunes = ["kernel", "nginx"]\nparameters = {json.dumps(KEYS)}\n'
+    path.write_text(path.read_text().replace('name = "small"\n', f'name = "small"\n{wanted}'))
+    conf = STATE_FOLDER / study.labs[0] / "host-lb/nginx.conf"
+    before = conf.read_bytes(), conf.stat().st_mode
+
+    (found,) = study.json("doctor")
+    assert [] == found["problems"]
+    offered = found["offered"]
+    directives = [key for key in offered if key.startswith("nginx:")]
+    assert {"net.core.somaxconn", "net.ipv4.tcp_rmem"} == set(offered) - set(directives)
+    assert {"nginx:main.worker_processes", "nginx:listen.backlog"} < set(directives)
+    assert len(directives) > 30
+
+    found = study.json("collect", "--workload", "slt", "--samples", "8")["x86 slt"]
+    assert {"ok"} == {t["status"] for t in found["trials"]}
+    varied = {key for *_, values in study.trials("collect") for key in json.loads(values)}
+    assert varied == set(offered)
+    assert before == (conf.read_bytes(), conf.stat().st_mode)
+
+    study.run("train", "--workload", "slt")
