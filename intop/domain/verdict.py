@@ -7,6 +7,7 @@ from typing import Literal
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail
+from intop.domain.halves import Halves
 from intop.domain.percentiles import PERCENTS, requests_for
 from intop.domain.speedups import SpeedUps
 from intop.domain.stats import RatioInterval
@@ -81,7 +82,8 @@ class Verdict:
     `models` is what the tree models' own winners were worth in the rounds before, in which the
     configuration was picked; None where they were not measured. `guardrails` have
     intervals as wide as that of the ratio; those that are switched off are not there. `causes` is
-    what the kernel counted, None where the trials have no counters.
+    what the kernel counted, None where the trials have no counters. `halves` is what sysctls and
+    directives are worth alone, None where the configuration changes one kind only.
     """
 
     configuration: Configuration
@@ -102,6 +104,7 @@ class Verdict:
     models: SpeedUps | None = None
     guardrails: tuple[Guardrail, ...] = ()
     causes: Causes | None = None
+    halves: Halves | None = None
 
     @property
     def reference(self) -> str:

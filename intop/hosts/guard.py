@@ -30,6 +30,7 @@ from intop.domain.host_state import (
     UndoneFile,
     Unrestored,
 )
+from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.parameter import PARTNERS, zeroed
 from intop.errors import (
     CommandError,
@@ -56,7 +57,6 @@ from intop.hosts.nginx_files import (
     GuardedNginx,
     TunableNginx,
     guarded_nginx,
-    split_by_kind,
 )
 from intop.hosts.sysctl import key_of, parse_values, path_of
 

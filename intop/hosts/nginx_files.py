@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from intop.domain.nginx.conf import Conf, parse_shown
 from intop.domain.nginx.directive import Effective, NginxFacts
 from intop.domain.nginx.edits import accepts, changed
-from intop.domain.nginx.permitted import PREFIX
 from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.errors import (
     CommandError,
@@ -174,14 +173,6 @@ def guarded_nginx(
     if len(set(numbers.values())) < len(numbers):
         raise HostError(host, "two files that nginx reads are one: a link to the other")
     return GuardedNginx(host, nginx, by_path, numbers)
-
-
-def split_by_kind(
-    values: Mapping[str, str],
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The sysctls and the directives of a configuration."""
-    directives = {key: value for key, value in values.items() if key.startswith(PREFIX)}
-    return {key: value for key, value in values.items() if key not in directives}, directives
 
 
 def _sent(text: str) -> str:

@@ -7,6 +7,7 @@ from itertools import chain, repeat
 
 from intop.domain.causes import LEVEL, Causes
 from intop.domain.guardrails import Guardrail, Quantity
+from intop.domain.halves import Halves
 from intop.domain.percentiles import BEHIND, PERCENTS, requests_for
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
@@ -35,6 +36,8 @@ def verdict(title: str, found: Verdict) -> Section:
     blocks: list[Block] = [written, _drawn(found)]
     blocks += [guardrail_table(found)] if found.guardrails else []
     blocks.append(Notes(tuple(_notes(found))))
+    if found.halves is not None:
+        blocks.append(Notes((halves_sentence(found.halves),)))
     if found.causes is not None:
         blocks.append(Notes(tuple(cause_notes(found.causes))))
         blocks += [cause_table(found, found.causes)] if found.causes.found else []
@@ -67,6 +70,11 @@ def sentence(found: Verdict) -> str:
     if found.against:
         told = f"no significant gain over {found.against}"
     return f"{told} (ratio {found.ratio:.2f}, {within}){besides}"
+
+
+def halves_sentence(found: Halves) -> str:
+    """What each kind of the winner's parameters is worth."""
+    return f"Its halves, as times that P99 is lower: {found.told}."
 
 
 LUCK = (

@@ -10,7 +10,9 @@ from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
 from intop.domain.causes import Causes, causes
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.looks import Look, looks
+from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, check_guardrails, latencies, side_by_side
 from intop.domain.speedups import SpeedUps, speed_ups
@@ -38,7 +40,7 @@ from intop.stages.blocks import (
     planned_rounds,
     usable_by_round,
 )
-from intop.stages.collected import best_measured, collected_trials
+from intop.stages.collected import best_measured, collected_trials, required_space
 from intop.stages.pilot import timed
 
 MEASURED_BEST = "best measured"
@@ -133,7 +135,11 @@ class Judgement:
         Raises IntopError when fewer than two pairs could be measured.
         """
         found = self._outcome(trials)
-        return replace(found, causes=_causes(*self._pairs(trials)))
+        return replace(
+            found,
+            causes=_causes(*self._pairs(trials)),
+            halves=self._halves(trials, self._look(trials).level),
+        )
 
     def _outcome(self, trials: Sequence[Trial]) -> Verdict:
         """The verdict without its causes, which no look needs."""
@@ -143,10 +149,9 @@ class Judgement:
                 f"{self.task.title}: only {len(default)} pairs could be measured, a verdict needs "
                 f"two: {first_problem(trials)}"
             )
-        plan = self.task.store.plan(self.task.subject, self.stage)
-        schedule = self._schedule([p for p in plan if p.index >= self.start])
+        schedule = self._scheduled()
         rounds = planned_rounds([t.planned for t in trials])
-        look = next(look for look in schedule if rounds <= look.rounds)
+        look = self._look(trials)
         before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
         interval = paired_ratio(before, after, level=look.level)
         return Verdict(
@@ -181,6 +186,23 @@ class Judgement:
     def _schedule(self, plan: Sequence[PlannedTrial]) -> Sequence[Look]:
         level = self.task.context.study.budget.level
         return looks(planned_rounds(plan) or self.rounds, self.looks, level=level)
+
+    def _scheduled(self) -> Sequence[Look]:
+        plan = self.task.store.plan(self.task.subject, self.stage)
+        return self._schedule([p for p in plan if p.index >= self.start])
+
+    def _look(self, trials: Sequence[Trial]) -> Look:
+        """The one that the trials belong to."""
+        rounds = planned_rounds([t.planned for t in trials])
+        return next(look for look in self._scheduled() if rounds <= look.rounds)
+
+    def _halves(self, trials: Sequence[Trial], level: float) -> Halves | None:
+        """Of the rounds in which all four arms are usable; None where nobody asked for them."""
+        p99 = p99_by_round(trials)
+        arms = [p99.get(name, {}) for name in (self.against, KERNEL, NGINX, self.origin)]
+        common = [block for block in arms[0] if all(block in arm for arm in arms[1:])]
+        default, kernel, nginx, both = ([arm[block] for block in common] for arm in arms)
+        return halves(default, kernel, nginx, both, level=level)
 
     def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
         arms = {
@@ -230,6 +252,7 @@ class Judge(Stage[Verdict]):
             against=against,
             rounds=budget.judge_pairs,
             looks=budget.judge_looks,
+            beside=_halves_beside(task, picked.configuration, against),
         )
 
     @classmethod
@@ -252,9 +275,11 @@ class Judge(Stage[Verdict]):
         bound: Bound = "at most" if budget.judge_looks > 1 else ""
         if planned := len(prospect.places(cls.name)):
             return Expected(trials=planned, bound=bound)
-        trials = 2 * budget.judge_pairs
+        # Each half of a winner of both kinds is measured, too.
+        arms = 2 * len(prospect.study.tunes)
+        trials = arms * budget.judge_pairs
         first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
-        return Expected(trials=trials, bound=bound, likely=min(trials, 2 * first.rounds))
+        return Expected(trials=trials, bound=bound, likely=min(trials, arms * first.rounds))
 
 
 def verify(task: Task, against: str = HOST) -> Verdict:
@@ -272,6 +297,13 @@ def judged_latencies(task: Task) -> Latencies | None:
     if verdict is None:
         return None
     return latencies(*judged_pairs(task.trials("judge"), verdict), against=verdict.against)
+
+
+def _halves_beside(task: Task, configuration: Configuration, against: str) -> Arms:
+    """The arms with one half of a configuration of both kinds."""
+    if against != HOST or not all(split_by_kind(configuration.values)):
+        return {}
+    return halves_of(configuration, required_space(task).defaults)
 
 
 def _causes(default: Sequence[Trial], tuned: Sequence[Trial]) -> Causes | None:

@@ -11,6 +11,8 @@ from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.guardrails import NO_GUARDRAILS
+from intop.domain.halves import KERNEL, NGINX
+from intop.domain.nginx.probe import probed
 from intop.domain.probing import Probe
 from intop.domain.search import Candidate, Search
 from intop.domain.stats import paired_ratio
@@ -21,8 +23,9 @@ from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.stages import collected, verify
-from intop.stages.blocks import blocks
+from intop.stages.blocks import blocks, planned_arms
 from intop.stages.sentinels import with_sentinels
+from nginx_files import FACTS, conf
 from samples import HOSTS, METRICS, search
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
@@ -225,6 +228,39 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
     testbed.dies_after = None
     assert undisturbed == judge(testbed.task, "tuned", QUICK)
     assert measured == testbed.measured
+
+
+BACKLOG = "nginx:listen.backlog"
+
+
+def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
+    testbed: FakeTestbed,
+) -> None:
+    """Here neither gains anything without the other."""
+    context = testbed.task.context
+    study = replace(context.study, tunes=("kernel", "nginx"))
+    task = testbed.task = replace(testbed.task, context=replace(context, study=study))
+    probe = probe_of({"net.core.somaxconn": "128"})
+    nginx = probed(study.directives, conf(), FACTS)
+    task.store.put(task.subject, replace(probe, nginx=nginx))
+    both = Configuration({**QUICK.values, BACKLOG: "2000"})
+    testbed.p99_us[both.digest] = 1_000
+    testbed.latency = lambda p: (
+        testbed.p99_us.get(p.configuration.digest, 5_000) + 10 * ((p.round or 0) % 3) + p.index % 2
+    )
+    found = judge(task, "tuned", both)
+    plan = task.store.plan(task.subject, "judge")
+    arms = {"default": DEFAULT, "tuned": both, KERNEL: QUICK}
+    arms[NGINX] = Configuration({BACKLOG: "2000"})
+    assert arms == planned_arms(plan)
+    assert "gain" == found.p99_outcome
+    assert found.halves is not None
+    assert found.rounds == found.halves.rounds == found.pairs
+    assert 4 * found.rounds == len(testbed.measured)
+    assert found.halves.kernel.ratio == pytest.approx(1, rel=0.01)
+    assert found.halves.nginx.ratio == pytest.approx(1, rel=0.01)
+    assert found.halves.both.ratio == pytest.approx(found.ratio)
+    assert 4.9 < found.halves.together.low
 
 
 def test_what_was_measured_beyond_a_look_is_never_left_out(testbed: FakeTestbed) -> None:

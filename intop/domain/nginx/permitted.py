@@ -1,6 +1,6 @@
 """Which of nginx's directives may be tuned at all. A leaf: `intop.domain.parameter` asks it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
 PREFIX = "nginx:"
@@ -178,6 +178,14 @@ not about `open_file_cache`."""
 def is_directive(key: str) -> bool:
     """Whether a key is a directive's, and no sysctl's."""
     return key.startswith(PREFIX)
+
+
+def split_by_kind(
+    values: Mapping[str, str],
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The sysctls and the directives of a configuration."""
+    directives = {key: value for key, value in values.items() if key.startswith(PREFIX)}
+    return {key: value for key, value in values.items() if key not in directives}, directives
 
 
 def denied(key: str) -> str | None:

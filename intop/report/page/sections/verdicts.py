@@ -29,6 +29,7 @@ from intop.report.verdict import (
     cause_notes,
     cause_table,
     guardrail_table,
+    halves_sentence,
     judged_by,
     latency_notes,
     model_table,
@@ -327,6 +328,8 @@ def latency(one: Findings) -> Iterator[Block]:
     if one.verdict.guardrails:
         yield named(one, guardrail_table(one.verdict))
     yield Paragraph(judged_by(one.verdict))
+    if one.verdict.halves is not None:
+        yield Paragraph(halves_sentence(one.verdict.halves))
     if one.verdict.causes is not None:
         yield from map(Paragraph, cause_notes(one.verdict.causes))
         if one.verdict.causes.found:

@@ -1,0 +1,80 @@
+"""What the two halves of a winner are worth: its sysctls, and its directives of nginx."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from intop.domain.configuration import Configuration
+from intop.domain.nginx.permitted import split_by_kind
+from intop.domain.stats import RatioInterval, paired_ratio
+
+KERNEL, NGINX = "kernel alone", "nginx alone"
+"""What the arms are called that have one half of the winner each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halves:
+    """The default, the sysctls alone, the directives alone, and both, in the same `rounds`.
+
+    `kernel`, `nginx` and `both` are the default's P99 / that of the arm (above 1: a gain), the
+    geometric means over the rounds. `together` is `both` / (`kernel` times `nginx`), formed in each
+    round: above 1 the two are more together than one after the other, below 1 less. Each interval
+    is for itself, at `level`.
+    """
+
+    kernel: RatioInterval
+    nginx: RatioInterval
+    both: RatioInterval
+    together: RatioInterval
+    rounds: int
+    level: float
+
+    @property
+    def told(self) -> str:
+        """Such as: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 (0.95 to 1.07); ..."""
+        if self.together.low > 1:
+            says = "together they are more than the product of both"
+        elif self.together.high < 1:
+            says = "together they are less than the product of both"
+        else:
+            says = "together they are not clearly more or less than the product of both"
+        return (
+            f"the kernel alone {self.kernel}, nginx alone {self.nginx}, both {self.both}; "
+            f"{says}: {self.together} times ({self.rounds} rounds, {self.level:.0%} intervals)"
+        )
+
+
+def halves_of(
+    configuration: Configuration, defaults: Mapping[str, str]
+) -> dict[str, Configuration]:
+    """The two halves by the names of their arms; none where one of them changes nothing."""
+    kernel, nginx = split_by_kind(configuration.values)
+    for half in (kernel, nginx):
+        if all(defaults.get(key) == value for key, value in half.items()):
+            return {}
+    return {KERNEL: Configuration(kernel), NGINX: Configuration(nginx)}
+
+
+def halves(
+    default: Sequence[float],
+    kernel: Sequence[float],
+    nginx: Sequence[float],
+    both: Sequence[float],
+    *,
+    level: float,
+) -> Halves | None:
+    """From the P99 (ms) of each arm in the same rounds; None for fewer than two of them.
+
+    Raises ValueError for sequences of different lengths.
+    """
+    if len(default) < 2:
+        return None
+    apart = [k * n for k, n in zip(kernel, nginx, strict=True)]
+    at_once = [d * b for d, b in zip(default, both, strict=True)]
+    return Halves(
+        kernel=paired_ratio(default, kernel, level=level),
+        nginx=paired_ratio(default, nginx, level=level),
+        both=paired_ratio(default, both, level=level),
+        together=paired_ratio(apart, at_once, level=level),
+        rounds=len(default),
+        level=level,
+    )
