@@ -43,8 +43,14 @@ def _head(directives: Directives) -> str:
     found = directives.by_key.values()
     lines = {(d.level, d.name, d.option or d.flag) for d in found}
     return f"""\
-The catalogue has {len(found)} parameters of {len(lines)} directives and options. A campaign does
-not tune them yet: the commands know sysctls only.
+The catalogue has {len(found)} parameters of {len(lines)} directives and options. A study
+with `tunes = ["kernel", "nginx"]` in `[study]` tunes them together with sysctls, one with
+`tunes = ["nginx"]` alone. What it finds can't be applied by `intop apply` yet: write it into
+nginx's files yourself.
+
+The verdict on a winner of both kinds is a 2 × 2: the default, the sysctls alone, the directives
+alone, and both are measured in the same rounds. It says what each half is worth, and whether
+together they are more or less than the product of both, with intervals.
 
 - **key**: the level at which the value is set, the directive, and where a directive has several
   numbers, which one. `nginx:listen.` is an option at each TCP address of `http`, in the one
