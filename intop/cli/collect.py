@@ -8,6 +8,7 @@ from intop.cli.options import (
     figures_options,
     force_option,
     new_option,
+    only_option,
     samples_option,
     stage_options,
     subcommand,
@@ -19,6 +20,7 @@ from intop.cli.running import run_stage
     "collect", "intop collect", "intop collect --arch arm", "intop collect --samples 20 --new"
 )
 @stage_options
+@only_option
 @samples_option
 @new_option
 @force_option

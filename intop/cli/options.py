@@ -1,6 +1,7 @@
 """What the commands have in common: help with examples, options, and the study they are about."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,6 +14,9 @@ from intop.resources import shipped
 
 if TYPE_CHECKING:
     from intop.config.study import Study
+
+ONLY = "intop.only"
+"""Where click keeps what --only says."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,6 +97,22 @@ def workload_option(command: F) -> F:
         type=click.Choice(["slt", "dlt"]),
         help="Only this workload.",
         shell_complete=values.workloads,
+    )(command)
+
+
+def only_option(command: F) -> F:
+    """--only, which `study_of` heeds: commands have no argument for it."""
+
+    def keep(context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        context.meta[ONLY] = value
+        return value
+
+    return click.option(
+        "--only",
+        type=click.Choice(["kernel", "nginx"]),
+        expose_value=False,
+        callback=keep,
+        help="Tune only sysctls or only nginx's directives, in place of tunes of the file.",
     )(command)
 
 
@@ -214,4 +234,7 @@ def study_of(config: Path | None) -> "Study":
             f"{path}: can't be read: No such file or directory. Begin with a copy of {example}, or "
             f"leave --config and INTOP_CONFIG out, for ./intop.toml or else the embedded lab"
         )
-    return load_study(path)
+    study = load_study(path)
+    context = click.get_current_context(silent=True)
+    only = context.meta.get(ONLY) if context else None
+    return replace(study, tunes=(only,)) if only else study

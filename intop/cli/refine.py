@@ -3,7 +3,13 @@
 from typing import Any
 
 from intop.cli import dry_run
-from intop.cli.options import dry_run_option, figures_options, stage_options, subcommand
+from intop.cli.options import (
+    dry_run_option,
+    figures_options,
+    only_option,
+    stage_options,
+    subcommand,
+)
 from intop.cli.running import run_stage
 
 
@@ -14,6 +20,7 @@ from intop.cli.running import run_stage
     "intop refine --json",
 )
 @stage_options
+@only_option
 @figures_options
 @dry_run_option(dry_run.of_stages("refine"))
 def command(**options: Any) -> None:

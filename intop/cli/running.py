@@ -135,7 +135,8 @@ def asked() -> str:
         source = context.get_parameter_source(name)
         if source is not ParameterSource.COMMANDLINE or name in ("config", "arch", "workload"):
             continue
-        value = context.params[name]
+        # What commands have no argument for is in `meta`.
+        value = context.params[name] if name in context.params else context.meta[f"intop.{name}"]
         values = value if isinstance(value, tuple) else (value,)
         if isinstance(value, bool):
             words.append((parameter.opts if value else parameter.secondary_opts)[0])

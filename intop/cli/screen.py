@@ -8,6 +8,7 @@ from intop.cli.options import (
     figures_options,
     force_option,
     new_option,
+    only_option,
     samples_option,
     stage_options,
     subcommand,
@@ -17,6 +18,7 @@ from intop.cli.running import run_stage
 
 @subcommand("screen", "intop screen", "intop screen --arch x86 --workload slt --samples 60")
 @stage_options
+@only_option
 @samples_option
 @new_option
 @force_option

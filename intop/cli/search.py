@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from intop.cli.options import figures_options, models_option, stage_options, subcommand
+from intop.cli.options import figures_options, models_option, only_option, stage_options, subcommand
 from intop.cli.running import run_stage
 from intop.errors import UsageError
 
@@ -19,6 +19,7 @@ from intop.errors import UsageError
     "intop search --algorithm annealing",
 )
 @stage_options
+@only_option
 @figures_options
 @models_option("Search models saved in this folder, in place of fitting the campaign's.")
 @click.option(

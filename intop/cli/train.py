@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli import table
-from intop.cli.options import figures_options, models_option, stage_options, subcommand
+from intop.cli.options import figures_options, models_option, only_option, stage_options, subcommand
 from intop.cli.running import run_stage
 
 
@@ -19,6 +19,7 @@ from intop.cli.running import run_stage
     "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
 )
 @stage_options
+@only_option
 @figures_options
 @models_option("Also save the fitted models in this folder.")
 @table.table_options

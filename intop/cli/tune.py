@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop.cli import dry_run
-from intop.cli.options import dry_run_option, force_option, new_option, stage_options, subcommand
+from intop.cli.options import (
+    dry_run_option,
+    force_option,
+    new_option,
+    only_option,
+    stage_options,
+    subcommand,
+)
 from intop.cli.output import print_result, say
 from intop.cli.running import connect_to, exit_by, stored_context
 from intop.errors import UsageError
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
 @subcommand("tune", "intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 @stage_options
+@only_option
 @new_option
 @force_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from intop.cli import dry_run, values
-from intop.cli.options import dry_run_option, figures_options, stage_options, subcommand
+from intop.cli.options import (
+    dry_run_option,
+    figures_options,
+    only_option,
+    stage_options,
+    subcommand,
+)
 from intop.cli.running import exit_by, run_stage
 from intop.errors import UsageError
 
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     "intop verify --figures figures",
 )
 @stage_options
+@only_option
 @figures_options
 @click.option(
     "--default",

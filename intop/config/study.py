@@ -121,9 +121,10 @@ class Study:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """All that there may be to tune, of both kinds where nginx is tuned."""
-        nginx = self.directives.by_key.values() if "nginx" in self.tunes else ()
-        return (*self.catalogue.parameters, *(d.parameter for d in nginx))
+        """All that there may be to tune, of the kinds that are tuned."""
+        kernel = self.catalogue.parameters if "kernel" in self.tunes else ()
+        nginx = self.directives.parameters if "nginx" in self.tunes else ()
+        return (*kernel, *nginx)
 
 
 class _HostModel(Model):

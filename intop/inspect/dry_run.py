@@ -8,7 +8,7 @@ from intop.config.study import Study
 from intop.domain.campaign_status import StageStatus, SubjectStatus
 from intop.domain.cluster import HostAddress
 from intop.domain.dry_run import DryRun, Intended, Touched
-from intop.domain.parameter import RISKS
+from intop.domain.parameter import RISKS, barred
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
@@ -158,8 +158,10 @@ def _allowed(study: Study) -> tuple[str, ...]:
     highest = RISKS.index(study.max_risk)
     return tuple(
         p.key
-        for p in study.catalogue.parameters
-        if RISKS.index(p.risk) <= highest and any(fnmatchcase(p.key, w) for w in study.wanted)
+        for p in study.parameters
+        if RISKS.index(p.risk) <= highest
+        and any(fnmatchcase(p.key, w) for w in study.wanted)
+        and not barred(p.key, study.wanted)
     )
 
 

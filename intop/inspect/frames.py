@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
+from intop.config.directives import load_directives
 from intop.domain.counters import CounterCatalogue
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe
@@ -48,7 +49,9 @@ def trials(
     With `counters` there is a column for each of the kernel's counters that was not 0 everywhere.
     Raises ResultMissingError where there are none, UsageError for what is no store.
     """
-    known = load_catalogue(catalogue or shipped("configs") / "parameters.toml").parameters
+    configs = shipped("configs")
+    known = load_catalogue(catalogue or configs / "parameters.toml").parameters
+    known += load_directives(configs / "nginx.toml").parameters
     parts: list[Part] = []
     with opened_to_read(str(store)) as opened:
         for one in opened.campaigns() if opened else ():
@@ -82,7 +85,8 @@ def export(context: Context, stages: Collection[str] = (), *, counters: bool = F
         parts.append(_part(task.store, task.subject, stages, modelled))
     if not any(part.trials for part in parts):
         raise ResultMissingError(f"{context.study.name}: nothing is measured yet: intop tune")
-    parameters = _by_key(context.study.catalogue.parameters)
+    study = context.study
+    parameters = _by_key((*study.catalogue.parameters, *study.directives.parameters))
     explained = _explained() if counters else None
     return Export(
         table=frame(parts, parameters, explained),
@@ -121,12 +125,13 @@ def _part(
 ) -> Part:
     probe = store.get(subject, Probe)
     readings = {} if probe is None else probe.readings
+    nginx = {} if probe is None or probe.nginx is None else probe.nginx.values
     return Part(
         study=subject.campaign.study,
         campaign=subject.campaign.id,
         arch=subject.arch,
         workload=subject.workload,
-        defaults={key: r.value for key, r in readings.items() if r.has_value},
+        defaults={**nginx, **{key: r.value for key, r in readings.items() if r.has_value}},
         trials=store.trials(subject, *stages),
         modelled=modelled or {},
     )

@@ -10,6 +10,7 @@ import pytest
 from campaigns import begun
 from intop.cli import cli
 from intop.domain.cluster import native_arch
+from intop.domain.nginx.permitted import is_directive
 from intop.errors import ResultMissingError
 from intop.resources import shipped
 from intop.stages import train
@@ -46,6 +47,21 @@ def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, comman
     assert "a new campaign of mine would begin" in out
     assert "x86: lab t-cli is not up: start it with intop lab up" in out
     assert before == files(study.parent)
+
+
+@pytest.mark.parametrize(("words", "kinds"), [((), {False}), (("--only", "nginx"), {True})])
+def test_what_is_tuned_is_one_kind_or_the_other(
+    study: Path, call: Call, words: tuple[str, ...], kinds: set[bool]
+) -> None:
+    _, out, _ = call("screen", "--dry-run", "--json", "-c", study, "--workload", "slt", *words)
+    (intended,) = json.loads(out)["intended"]
+    assert kinds == {is_directive(key) for key in intended["keys"]}
+    assert "nginx:http.gzip" not in intended["keys"]  # by its name only
+    edited = study.read_text().replace("[study]", '[study]\ntunes = ["kernel", "nginx"]')
+    study.write_text(edited)
+    _, out, _ = call("screen", "--dry-run", "--json", "-c", study, "--workload", "slt", *words)
+    (intended,) = json.loads(out)["intended"]
+    assert (kinds if words else {True, False}) == {is_directive(k) for k in intended["keys"]}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import HOST_DEFAULTS, Directive, NginxFacts
+from intop.domain.parameter import Parameter
 from intop.domain.space import Capacity, Constraint, Order
 
 
@@ -16,6 +17,11 @@ class Directives:
 
     by_key: Mapping[str, Directive]
     constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All of them as parameters."""
+        return tuple(directive.parameter for directive in self.by_key.values())
 
     def related(self, keys: Iterable[str]) -> set[str]:
         """The keys that these must agree with, directly or by others."""
