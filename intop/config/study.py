@@ -395,7 +395,7 @@ def load_study(path: Path) -> Study:
         guardrails=Guardrails(**found.guardrails.model_dump()),
         optional=optional,
         wanted=found.study.parameters,
-        tunes=found.study.tunes,
+        tunes=tuple(dict.fromkeys(found.study.tunes)),
         baselines=baselines,
         objective=found.study.objective,
         warm_start=found.study.warm_start,

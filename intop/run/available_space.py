@@ -15,7 +15,7 @@ def probed_of(study: Study, probe: Probe) -> Probed:
 
 
 def offered(study: Study, probe: Probe, max_risk: Risk, wanted: Sequence[str] = ("*",)) -> Probed:
-    """The same, whatever the study says of risks and parameters; but not of what is tuned."""
+    """The same, with another risk and other patterns of keys than the study's."""
     catalogue = study.catalogue
     patterns = wanted if "kernel" in study.tunes else ()
     kernel = space_of(catalogue.parameters, catalogue.constraints, probe, max_risk, patterns)
