@@ -1091,6 +1091,15 @@ end_writer() {
     exit 1
 }
 
+# Ends a session whose keep has died when its values had come to stay: what is set from now on would
+# stay, too, and no record would know of it. Called when no write is under way.
+end_kept() {
+    [ -e "$lock/input" ] && find_applied && line_of "$applied/token" && [ "$line" = "$token" ] || return 0
+    release
+    echo "the values of this session were kept already: it is over" >&2
+    exit 76
+}
+
 unflushed() {
     echo "the disk does not take what is to stay (sync failed). $1" >&2
     exit 73
@@ -1224,6 +1233,7 @@ do_write() {
     ours
     # One whose controller has not waited for its end.
     end_writer "Nothing more is set"
+    end_kept
     overwrite "$lock/writer.$token" "$me" && sign_of_life || unwritable "Nothing more is set"
     # Whoever takes the lock away from now on ends us first.
     [ -e "$mark" ] || lost
@@ -1330,6 +1340,7 @@ do_keep() {
     umask 077
     ours
     end_writer "Nothing stays"
+    end_kept
     overwrite "$lock/writer.$token" "$me" && sign_of_life || unwritable "Nothing stays"
     # Whoever takes the lock away from now on ends us first, and finds what we have begun.
     [ -e "$mark" ] || lost

@@ -435,3 +435,25 @@ def test_a_rollback_with_a_full_disk_leaves_another_folders_session_alone(
     assert 0 == fake.guard("b", "end", "second").exit_code
     assert 0 == fake.guard("a", "rollback").exit_code
     assert OWN == fake.now()
+
+
+@pytest.mark.parametrize("verb", ["write", "keep"])
+def test_nothing_is_set_once_a_dead_keep_has_kept(fake: FakeKernelHost, verb: str) -> None:
+    """It would stay without a record of it, which a rollback goes by."""
+    about = "about\tsince\tnow\nend\n"
+    found = 0
+    for fatal in range(1, 60):
+        tune(fake)
+        fake.guard("a", "keep", "t1", stdin=about, fatal=fatal)
+        if fake.applied("a") and (fake.folder("a") / "lock/token").exists():
+            stdin = about if verb == "keep" else LINES.replace(" ", " 1")
+            done = fake.guard("a", verb, "t1", stdin=stdin)
+            assert NOT_OURS == done.exit_code
+            found += "were kept already" in done.stderr
+            assert [] == fake.pending("a")
+            assert OWN | TUNED == fake.now()
+        fake.lapse("a")
+        assert fake.guard("a", "rollback").exit_code in (0, 77)
+        assert OWN == fake.now()
+        fake.kill_all()
+    assert found
