@@ -48,8 +48,8 @@ with `tunes = ["kernel", "nginx"]` in `[study]` tunes them together with sysctls
 `tunes = ["nginx"]` alone. What it finds can't be applied by `intop apply` yet: write it into
 nginx's files yourself.
 
-The verdict on a winner of both kinds is a 2 × 2: the default, the sysctls alone, the directives
-alone, and both are measured in the same rounds. It says what each half is worth, and whether
+The verdict on a winner of both kinds has four sides: the default, the sysctls alone, the directives
+alone, and both, measured in the same rounds. It says what each half is worth, and whether
 together they are more or less than the product of both, with intervals.
 
 - **key**: the level at which the value is set, the directive, and where a directive has several
