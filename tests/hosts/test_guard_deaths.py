@@ -442,7 +442,7 @@ def test_nothing_is_set_once_a_dead_keep_has_kept(fake: FakeKernelHost, verb: st
     """It would stay without a record of it, which a rollback goes by."""
     about = "about\tsince\tnow\nend\n"
     found = 0
-    for fatal in range(1, 60):
+    for fatal in range(12, 36):
         tune(fake)
         fake.guard("a", "keep", "t1", stdin=about, fatal=fatal)
         if fake.applied("a") and (fake.folder("a") / "lock/token").exists():
