@@ -1203,7 +1203,9 @@ do_begin() {
         [ "$(cat "$lock/paths" "$lock/snapshot")" = "$(printf '%s\n' "$paths" "$lines")" ] &&
         overwrite "$lock/watchdog" 0 && overwrite "$lock/writer.$token" 0 &&
         sign_of_life && keep token "$token" && [ "$(cat "$lock/token")" = "$token" ] || no_lock
-    if ! flush "$lock/snapshot" "$lock" "$dir"; then
+    # A power failure empties what was not flushed. After a boot only nginx's files need the others.
+    if ! flush "$lock/snapshot" ${files:+"$lock/token"} ${files:+"$lock/owner"} \
+        ${files:+"$lock/boot"} "$lock" "$dir"; then
         drop_lock
         echo "the disk of the state folder $dir does not take the snapshot (sync failed). Nothing was changed" >&2
         exit 73

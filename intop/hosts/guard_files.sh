@@ -601,9 +601,11 @@ write_files() (
 # Notes what our files are now, after a write.
 settle_wrote() {
     {
-        sums_of "$(cat "$lock/files")" > "$lock/wrote.new" && mv "$lock/wrote.new" "$lock/wrote" &&
-            : > "$lock/writing"
+        sums_of "$(cat "$lock/files")" > "$lock/wrote.new" && mv "$lock/wrote.new" "$lock/wrote"
     } 2>/dev/null || unwritable "What was set can't be noted there"
+    # Else a power failure may leave neither, and our own text would be a stranger's.
+    flush "$lock/wrote" "$lock" || unflushed "What was set can't be noted there"
+    { : > "$lock/writing"; } 2>/dev/null || unwritable "What was set can't be noted there"
 }
 
 no_file() {

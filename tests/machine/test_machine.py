@@ -16,7 +16,7 @@ from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, connect, with_passwords
-from machine.hosts import Machine, left, nginx_files, until, values, workers
+from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
 from samples import VERDICT
 from studies import Study
@@ -297,6 +297,9 @@ def test_a_reboot_in_a_trial_with_directives(
             session.kill()
             machine.switch_on()
     with machine.connected() as host:
+        # sshd may answer before.
+        is_active = "systemctl is-active nginx || :"
+        until(lambda: output(host, is_active).strip() == "active", "nginx", BOOT_LIMIT_S)
         assert files == nginx_files(host)
         assert serving == workers(host)
         assert before == values(host)
