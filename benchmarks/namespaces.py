@@ -31,9 +31,6 @@ def linked(lab: str, link: Link, folder: Path) -> Iterator[tuple[str, str]]:
     try:
         for name in (server, client):
             run(["ip", "netns", "add", name])
-            # What IPv6 sends by itself would be one more packet that the seed decides about.
-            off = [f"net.ipv6.conf.{which}.disable_ipv6=1" for which in ("all", "default")]
-            run(["ip", "netns", "exec", name, "sysctl", "-eqw", *off])
         run(["ip", "-netns", server, "-batch", "-"], text_in=bridge)
         client_link.build(lab, SUBNET, "lg", link, "process", folder)
         yield server, client
