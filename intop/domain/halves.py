@@ -15,8 +15,8 @@ KERNEL, NGINX = "kernel alone", "nginx alone"
 class Halves:
     """The default, the sysctls alone, the directives alone, and both, in the same `rounds`.
 
-    `kernel`, `nginx` and `both` are the default's P99 / that of the arm (above 1: a gain), the
-    geometric means over the rounds. `together` is `both` / (`kernel` times `nginx`), formed in each
+    `kernel`, `nginx` and `both` are geometric means over the rounds of default P99 / the arm's P99.
+    Above 1 is a gain. `together` is `both` / (`kernel` times `nginx`), formed in each
     round: above 1 the two are more together than one after the other, below 1 less. Each interval
     is for itself, at `level`.
     """

@@ -984,8 +984,8 @@ has_systemd() {
         [ /proc/1/ns/mnt -ef /proc/self/ns/mnt ]
 }
 
-# A unit of systemd is started anew whatever ends it, and outlives any login. Fails when there is no
-# watchdog then.
+# systemd starts its unit again whatever ends it, and the unit outlives any login. Fails when there is
+# no watchdog afterwards.
 arm() {
     if has_systemd && start_unit </dev/null >/dev/null 2>&1 && wait_for_watchdog; then
         return 0

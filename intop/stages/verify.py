@@ -138,11 +138,11 @@ class Judgement:
         return replace(
             found,
             causes=_causes(*self._pairs(trials)),
-            halves=self._halves(trials, self._look(trials).level),
+            halves=self._halves(trials),
         )
 
     def _outcome(self, trials: Sequence[Trial]) -> Verdict:
-        """The verdict without its causes, which no look needs."""
+        """The verdict without its causes and halves, which no look needs."""
         default, tuned = self._pairs(trials)
         if len(default) < 2:
             raise IntopError(
@@ -151,7 +151,7 @@ class Judgement:
             )
         schedule = self._scheduled()
         rounds = planned_rounds([t.planned for t in trials])
-        look = self._look(trials)
+        look = next(look for look in schedule if rounds <= look.rounds)
         before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
         interval = paired_ratio(before, after, level=look.level)
         return Verdict(
@@ -191,13 +191,12 @@ class Judgement:
         plan = self.task.store.plan(self.task.subject, self.stage)
         return self._schedule([p for p in plan if p.index >= self.start])
 
-    def _look(self, trials: Sequence[Trial]) -> Look:
-        """The one that the trials belong to."""
+    def _halves(self, trials: Sequence[Trial]) -> Halves | None:
+        """Of the rounds in which all four arms are usable; None where they are not measured."""
+        if not {KERNEL, NGINX} <= self.beside.keys():
+            return None
         rounds = planned_rounds([t.planned for t in trials])
-        return next(look for look in self._scheduled() if rounds <= look.rounds)
-
-    def _halves(self, trials: Sequence[Trial], level: float) -> Halves | None:
-        """Of the rounds in which all four arms are usable; None where nobody asked for them."""
+        level = next(look.level for look in self._scheduled() if rounds <= look.rounds)
         p99 = p99_by_round(trials)
         arms = [p99.get(name, {}) for name in (self.against, KERNEL, NGINX, self.origin)]
         common = [block for block in arms[0] if all(block in arm for arm in arms[1:])]

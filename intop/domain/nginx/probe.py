@@ -18,8 +18,8 @@ class NginxProbe:
 
     `values` has those that are known. `unfit` are the reasons that hold under any study. `lacking`
     has the choices of a directive that this nginx does not offer, with the reason. `followers` are
-    keys whose defaults follow other values. No text of nginx's files is in here but that of a
-    statement in `unfit`.
+    keys whose defaults follow other values. The only text of nginx's files
+    here is that of a statement in `unfit`.
     """
 
     facts: NginxFacts
