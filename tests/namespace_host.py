@@ -141,7 +141,13 @@ def begun(host: NamespaceHost, *writes: str, keys: Sequence[str] = KEYS, lease: 
 def died(host: NamespaceHost) -> None:
     """The session and the watchdog die, and the lease lapses."""
     end_processes(host)
-    (host.state / "lock" / "lease").write_text("0\n")
+    lapse(host.state / "lock")
+
+
+def lapse(lock: Path) -> None:
+    """The last sign of life is older than the lease, also on a machine that has just booted."""
+    (lock / "lease").write_text("0\n")
+    (lock / "seconds").write_text("1\n")
 
 
 def leased(host: NamespaceHost, lease_s: float) -> NamespaceHost:

@@ -27,6 +27,7 @@ from namespace_host import (
     NamespaceHost,
     begun,
     end_processes,
+    lapse,
     leased,
     set_by_somebody,
 )
@@ -291,7 +292,7 @@ def die(host: NamespaceHost, *, rebooted: bool) -> None:
         for path in (*host.state.glob("*/boot"), *host.state.glob("*/record/boot")):
             path.write_text(f"{ELSEWHERE}\n")
     elif (host.state / "lock").is_dir():
-        (host.state / "lock" / "lease").write_text("0\n")
+        lapse(host.state / "lock")
 
 
 @pytest.mark.parametrize("is_second", [False, True], ids=["first-reboot", "second-lapse"])

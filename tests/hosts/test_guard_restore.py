@@ -41,6 +41,7 @@ from namespace_host import (
     end_processes,
     identity,
     identity_of_nobody,
+    lapse,
     set_by_somebody,
     wait_until,
 )
@@ -444,7 +445,7 @@ def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
     begun(host)
     end_processes(host)
     lock, whole = host.state / "lock", host.state / "whole"
-    (lock / "lease").write_text("0\n")
+    lapse(lock)
     lock.rename(whole)
     in_order = ["armed.token-1", "taken", "boot", "seconds", "owner", "script", "restart"]
     in_order += ["paths", "snapshot"]
