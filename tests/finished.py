@@ -14,6 +14,27 @@ from intop.run.context import Context, Task
 from intop.store import Subject, opened
 from studies import Study
 
+STUDY = """
+[study]
+name = "small"
+store = "small.db"
+{clusters}
+[workload.slt]
+rate_rps = 150
+connections = 64
+threads = 2
+duration_s = 1
+warmup_s = 0
+
+[budget]
+max_foreign_cores = 1000    # the machine that runs the tests may have other work
+max_steal_cores = 1000
+max_steal = 0.99
+max_load_cpu = 1
+max_lag = 1
+settle_limit_s = 5
+"""
+
 
 def finish_campaign(study: Study, verdict: Verdict, connect: Connect = connect) -> None:
     """The host as it is probed, and a verdict, as tune leaves them."""

@@ -24,9 +24,11 @@ from intop.run.registry import STAGES
 
 if TYPE_CHECKING:
     from intop.domain.deployment import Deployment
+    from intop.run.context import Context
 
-SYSCTL, TUNED, ANSIBLE, JSON, CSV, PARQUET = FORMATS = (
+SYSCTL, NGINX, TUNED, ANSIBLE, JSON, CSV, PARQUET = FORMATS = (
     "sysctl",
+    "nginx",
     "tuned",
     "ansible",
     "json",
@@ -41,6 +43,7 @@ TABLES = (CSV, PARQUET)
     "intop export --format sysctl --output 99-zz-intop.conf",
     "intop export --format tuned --include throughput-performance --output intop-web",
     "intop export --format ansible --arch arm --output intop-arm.yml",
+    "intop export --format nginx --output intop-nginx.conf      directives, to be merged",
     "intop export --format json | jq .values",
     "intop export --format csv --output trials.csv.gz          all trials, a row each",
     "intop export --format csv --counters --output trials.csv   with the kernel's counters",
@@ -54,8 +57,8 @@ TABLES = (CSV, PARQUET)
     "form",
     type=click.Choice(FORMATS),
     required=True,
-    help="A file for sysctl.d, a TuneD profile, an Ansible playbook, or JSON; or all trials as a "
-    "table: CSV or Parquet.",
+    help="A file for sysctl.d, the directives for nginx, a TuneD profile, an Ansible playbook, or "
+    "JSON; or all trials as a table: CSV or Parquet.",
 )
 @click.option(
     "--output",
@@ -97,7 +100,7 @@ def command(
     accept_costs: bool,
     force: bool,
 ) -> None:
-    """Write the tuned configuration for sysctl.d, TuneD, Ansible or other programs, or all trials.
+    """Write the tuned configuration for sysctl.d, nginx, TuneD, Ansible or others, or all trials.
 
     It comes with its provenance, and with the measured contribution of each key. No host is
     reached: only the store is read. Where no verdict is a gain, or it breaks a guardrail, there is
@@ -122,13 +125,13 @@ def command(
         raise UsageError("--include is for --format tuned: leave it out")
     with stored_context(config, arch, workload) as context:
         deployment = sole_deployment(context, whole=winner, accept_costs=accept_costs)
+        text = "" if deployment is None else _text(context, deployment, form, include)
     if deployment is None:
         say("no gain: keep the defaults. There is nothing to export")
         sys.exit(NO_GAIN)
     for told in (deployment.verdict.costs, deployment.verdict.doubts):
         if told:
             say(f"{deployment.title}: {told}")
-    text = _text(deployment, form, include)
     if output is None:
         print_result(text.rstrip("\n"))
     else:
@@ -170,12 +173,27 @@ def _export_trials(
     say(f"written: {output}: {len(found.table)} trials; {beside}: what its columns are")
 
 
-def _text(deployment: "Deployment", form: str, include: str | None) -> str:
+def _text(context: "Context", deployment: "Deployment", form: str, include: str | None) -> str:
     written_at = datetime.now(UTC).isoformat(timespec="seconds")
     if form == TUNED:
         from intop.report.export.tuned import profile
 
         return profile(deployment, written_at=written_at, include=include)
+    if form == NGINX or (form == ANSIBLE and deployment.directives):
+        from intop.inspect.export import nginx_of
+        from intop.report.export.nginx import nginx_conf, nginx_text, takes_it_by
+
+        directives, facts = nginx_of(context, deployment)
+        if form == NGINX:
+            return nginx_conf(deployment, directives, facts, written_at=written_at)
+        from intop.report.export.ansible import playbook
+
+        return playbook(
+            deployment,
+            written_at=written_at,
+            nginx=nginx_text(deployment.directives, directives, facts),
+            takes_it_by=takes_it_by(deployment, directives),
+        )
     if form == ANSIBLE:
         from intop.report.export.ansible import playbook
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
-from intop.domain.nginx.permitted import is_directive
 from intop.domain.rate_sweep import RateSweep
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
@@ -103,12 +102,6 @@ def _changes(
     """What differs from the campaign's default, in order of evidence where there is any."""
     space = required_space(task)
     parameters = {p.key: p for p in space.parameters}
-    if directives := sorted(filter(is_directive, configuration.values)):
-        raise UsageError(
-            f"{task.title}: the verdict is about directives of nginx, too, which can't be applied "
-            f"yet: {', '.join(directives)}. Write them into nginx's files yourself, or tune the "
-            'kernel alone: tunes = ["kernel"] in [study], and intop tune --new'
-        )
     if gone := configuration.values.keys() - parameters.keys():
         raise UsageError(
             f"{task.title}: the verdict is about {', '.join(sorted(gone))}, which the study no "

@@ -3,15 +3,20 @@
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from difflib import unified_diff
 
 from intop.deploy.host_states import state_of
 from intop.domain.cluster import MACHINES, Cluster, HostAddress
 from intop.domain.deployment import Change, Deployment
 from intop.domain.host_state import HostState
+from intop.domain.nginx.edits import changed
+from intop.domain.nginx.permitted import is_directive
+from intop.domain.nginx.probe import NginxProbe, probed
+from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import PARTNERS, Parameter
 from intop.domain.persistent import Persistent, our_file
-from intop.domain.plan import HostPlan, has_applied, planned_key, problems_of
-from intop.domain.probing import MISSING, HostFacts, Probe, Reading, asked_keys, why_not_set
+from intop.domain.plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
+from intop.domain.probing import MISSING, HostFacts, Probe, asked_keys, why_not_set
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts, facts_and_nginx_conf
@@ -19,6 +24,7 @@ from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import is_known
+from intop.hosts.nginx_files import TunableNginx, tunable_nginx
 from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
 from intop.run.available_space import probed_of
@@ -30,7 +36,7 @@ from intop.run.context import Task
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What a load balancer said. `unwritable` are folders that an apply has to write to;
-    `nginx_conf` are the configurations of its nginx.
+    `nginx_conf` are the configurations of its nginx, and `edits` what a deployment changes there.
     """
 
     address: HostAddress
@@ -39,6 +45,8 @@ class Seen:
     persistent: Persistent
     unwritable: tuple[str, ...] = ()
     nginx_conf: tuple[str, ...] = ()
+    edits: tuple[FileEdit, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,26 +62,61 @@ class SeenCluster:
     others: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
-def look(host: Host, parameters: Iterable[Parameter], more: Iterable[str]) -> Seen:
-    """Ask a load balancer for all of these parameters, their partners, and `more` keys.
+def look(
+    host: Host,
+    parameters: Iterable[Parameter],
+    deployment: Deployment,
+    directives: Directives | None = None,
+) -> Seen:
+    """Ask a load balancer for all of these parameters, their partners, and what is deployed.
 
-    Nothing is written; but a host whose session has been silent for its lease, and whose watchdog
-    is dead, restores itself first, as when `intop status` asks it. Raises HostError.
+    With `directives` its nginx is looked at, too. Nothing is written; but a host whose session has
+    been silent for its lease, and whose watchdog is dead, restores itself first, as when `intop
+    status` asks it. Raises HostError.
     """
     state = state_of(host)
-    asked = dict.fromkeys([*more, *asked_keys(parameters)])
+    asked = dict.fromkeys([*deployment.sysctls, *asked_keys(parameters)])
     asked |= dict.fromkeys(PARTNERS[key] for key in list(asked) if key in PARTNERS)
     address = host.address
     described, nginx_conf = facts_and_nginx_conf(host)
-    folders = [address.state_dir, our_file(address.config_root).rpartition("/")[0]]
-    return Seen(
+    seen = Seen(
         address=address,
         state=state,
         probe=Probe(facts=described, readings=sysctl.probe(host, list(asked))),
         persistent=read_persistent(host),
-        unwritable=guard.unwritable(host, folders),
         nginx_conf=nginx_conf,
     )
+    if directives is not None:
+        seen = _with_nginx(seen, tunable_nginx(host, directives), deployment)
+    folders = [address.state_dir, _folder(our_file(address.config_root))]
+    folders += [_folder(edit.path) for edit in seen.edits]
+    return replace(seen, unwritable=guard.unwritable(host, dict.fromkeys(folders)))
+
+
+def _with_nginx(seen: Seen, nginx: TunableNginx, deployment: Deployment) -> Seen:
+    """The same with what its nginx is, and what deploying changes in its files."""
+    probe = probed(nginx.directives, nginx.conf, nginx.facts)
+    wanted = {
+        key: value
+        for key, value in deployment.directives.items()
+        if key in probe.values and key not in probe.unfit
+    }
+    found = changed(nginx.directives, nginx.conf, wanted, nginx.facts)
+    edits = tuple(
+        FileEdit(path=path, diff=_diff(nginx.conf.sources[path].text, text))
+        for path, text in found.texts.items()
+    )
+    return replace(seen, probe=replace(seen.probe, nginx=probe), edits=edits, kept=found.left)
+
+
+def _diff(before: str, after: str) -> str:
+    """Without lines of context: a file of nginx may hold secrets, and a plan goes to others."""
+    lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def look_around(task: Task, cluster: Cluster, balancer: Seen) -> SeenCluster:
@@ -110,20 +153,20 @@ def host_plan(
     them, and `problems` what else is in the way.
     """
     probe, state, persistent = seen.probe, seen.state, seen.persistent
-    file = our_file(seen.address.config_root)
+    file = our_file(seen.address.config_root) if deployment.sysctls else ""
     wanted = file if persist else ""
     applied = state.applied
-    before = {key.key: key.before for key in applied.keys} if applied else {}
+    before = {k.key: k.before for k in (*applied.keys, *applied.directives)} if applied else {}
     has_it = has_applied(state, deployment.values, wanted)
     in_the_way = [*problems_of(state, persistent, wanted)]
     if not has_it:
-        in_the_way += [*_unwritable(seen, file, persist=persist), *problems]
+        in_the_way += [*_of_directives(state), *_unwritable(seen, file, persist=persist), *problems]
     return HostPlan(
         file=file,
         keys=tuple(
             planned_key(
                 change,
-                _value(probe.readings.get(change.key, MISSING)),
+                _value(change.key, probe),
                 _obstacle(change, parameters, probe, before.get(change.key))
                 or (left_out or {}).get(change.key, ""),
                 persistent,
@@ -136,6 +179,8 @@ def host_plan(
         kernel=probe.facts.kernel,
         applied=applied,
         has_it=has_it,
+        edits=seen.edits,
+        kept=seen.kept,
         problems=tuple(in_the_way),
         notes=(*_elsewhere(deployment, probe), *_applied(state), *persistent.problems),
     )
@@ -166,13 +211,18 @@ def replica_plan(
     )
 
 
-def _value(reading: Reading) -> str | None:
+def _value(key: str, probe: Probe) -> str | None:
+    if is_directive(key):
+        return None if probe.nginx is None else probe.nginx.values.get(key)
+    reading = probe.readings.get(key, MISSING)
     return reading.value if reading.has_value else None
 
 
 def _obstacle(
     change: Change, parameters: Mapping[str, Parameter], probe: Probe, own: str | None
 ) -> str:
+    if is_directive(change.key):
+        return _obstacle_in_nginx(change, probe.nginx)
     if change.key in parameters:
         return why_not_set(parameters[change.key], change.value, probe, own)
     # It is no longer in the catalogue.
@@ -182,13 +232,33 @@ def _obstacle(
     return "this kernel doesn't have it" if reading.access == "missing" else "can't be written"
 
 
+def _obstacle_in_nginx(change: Change, nginx: NginxProbe | None) -> str:
+    if nginx is None:
+        return "its nginx was not looked at: the study tunes the kernel alone"
+    lacks = nginx.lacking.get(change.key, {}).get(change.value, "")
+    known = "" if change.key in nginx.values else "the catalogue of directives doesn't have it"
+    return nginx.unfit.get(change.key, "") or lacks or known
+
+
+def _of_directives(state: HostState) -> list[str]:
+    """A record of edited files is not replaced: two would have to be undone in order."""
+    if state.applied is None or not state.applied.nginx_files:
+        return []
+    told = "has directives of nginx from an earlier apply, and other values don't go over those"
+    return [f"{told}. Give the host back first, then apply again: intop rollback"]
+
+
 def _unwritable(seen: Seen, file: str, *, persist: bool) -> list[str]:
     found = []
     for folder in seen.unwritable:
         if folder == seen.address.state_dir:
             found.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
-        elif persist:
-            found.append(f"{folder} can't be written, and {file} belongs there: make it writable")
+            continue
+        written = [edit.path for edit in seen.edits if _folder(edit.path) == folder]
+        written += [file] if persist and file and _folder(file) == folder else []
+        if written:
+            belong = f"{' and '.join(written)} belong{'s' if len(written) == 1 else ''} there"
+            found.append(f"{folder} can't be written, and {belong}: make it writable")
     return found
 
 
@@ -212,11 +282,11 @@ def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
     study = task.context.study
     asked = asked_keys(study.catalogue.parameters)
     readings = {key: seen.probe.readings.get(key, MISSING) for key in asked}
-    offered = probed_of(study, Probe(facts=seen.probe.facts, readings=readings))
+    offered = probed_of(study, replace(seen.probe, readings=readings))
     held = {p.key for p in offered.space.parameters}
     held |= {PARTNERS[key] for key in held if key in PARTNERS}
     if seen.state.applied is not None:
-        held |= {key.key for key in seen.state.applied.keys}
+        held |= set(seen.state.applied.values)
     return {
         key: f"{offered.refused.get(key, 'it is not among the parameters of the study')}. Tune "
         "again, with what the host has now"

@@ -52,6 +52,11 @@ def plan(
             continue
         if persist:
             plain_values(deployment)
+        elif deployment.directives:
+            raise UsageError(
+                f"{deployment.title}: directives stay in nginx's files after a reboot, and the "
+                "kernel's values beside them would not: say --persist"
+            )
         answers = (
             _named(context, deployment, hosts, persist=persist)
             if hosts
@@ -135,7 +140,8 @@ def _named(
     }
 
     def work(host: Host) -> HostPlan:
-        seen = look(host, parameters.values(), deployment.values)
+        directives = context.study.directives if deployment.directives else None
+        seen = look(host, parameters.values(), deployment, directives)
         return host_plan(seen, deployment, parameters, persist=persist)
 
     return ask_all(hosts, context.connect, work)
@@ -155,7 +161,8 @@ def _replicas(context: Context, deployment: Deployment, *, persist: bool) -> lis
     by_balancer = {cluster.load_balancer: cluster for _, cluster, _ in up if cluster is not None}
 
     def work(host: Host) -> SeenCluster:
-        balancer: Seen = look(host, context.study.catalogue.parameters, deployment.values)
+        directives = context.study.directives if "nginx" in context.study.tunes else None
+        balancer: Seen = look(host, context.study.catalogue.parameters, deployment, directives)
         return look_around(task, by_balancer[host.address], balancer)
 
     answers = dict(zip(by_balancer, ask_all(list(by_balancer), context.connect, work), strict=True))

@@ -61,6 +61,10 @@ def _hosts(then: HostPlan, now: HostPlan) -> Iterator[str]:
     for key in then.keys:
         if key.change.key in keys:
             yield from _keys(key, keys[key.change.key])
+    one_side, other_side = ({edit.path: edit.diff for edit in host.edits} for host in (then, now))
+    for path in dict.fromkeys([*one_side, *other_side]):
+        if one_side.get(path) != other_side.get(path):
+            yield f"{path}: other lines would change there than in the plan"
     yield from _applied(then.applied, now.applied, planned=keys)
 
 
@@ -97,8 +101,8 @@ def _applied(then: Applied | None, now: Applied | None, planned: Collection[str]
         return
     if then.file_is != now.file_is:
         yield _differs(then.file or now.file, str(then.file_is), str(now.file_is))
-    keys = {key.key: key for key in now.keys}
-    for key in then.keys:
+    keys = {key.key: key for key in (*now.keys, *now.directives)}
+    for key in (*then.keys, *then.directives):
         found = keys.get(key.key)
         for name in ("before", "left") if key.key in planned else ("before", "left", "now"):
             if found is not None and getattr(key, name) != getattr(found, name):
@@ -109,5 +113,5 @@ def _applied(then: Applied | None, now: Applied | None, planned: Collection[str]
 def _record(applied: Applied | None) -> str:
     if applied is None:
         return "nothing"
-    keys = ", ".join(sorted(key.key for key in applied.keys))
+    keys = ", ".join(sorted(applied.values))
     return f"{applied.title}, since {applied.since} ({keys})"

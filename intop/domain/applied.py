@@ -8,12 +8,17 @@ from intop.domain.parameter import zeroed
 from intop.domain.persistent import Persistent
 
 FileState = Literal["ours", "edited", "missing"]
+NginxFileState = Literal["ours", "own", "edited", "missing"]
 DriftKind = Literal["changed", "lost", "missing", "edited", "overridden"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StayingKey:
-    """A key that was applied: its value `before` any apply, as intop `left` it, and `now`."""
+    """A key that was applied: its value `before` any apply, as intop `left` it, and `now`.
+
+    What a directive is now, is "" where somebody else has edited a file of nginx that the apply
+    has changed.
+    """
 
     key: str
     before: str
@@ -22,16 +27,30 @@ class StayingKey:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StayingFile:
+    """A file of nginx that an apply has changed.
+
+    It is `ours` as the apply left it, its `own` as it was found, `edited` since, or `missing`.
+    """
+
+    path: str
+    state: NginxFileState
+
+
+@dataclass(frozen=True, kw_only=True)
 class Applied:
     """The record of an apply, as the host has it.
 
-    `about` says since when, from which study and campaign, for which workload, and by whom. `file`
-    is our persistent file, "" where there is none, and `file_is` what has become of it. The host
+    `about` says since when, from which study and campaign, for which workload, and by whom. `keys`
+    are of the kernel, `directives` of nginx, which has them in its `nginx_files`. `file` is our
+    persistent file, "" where there is none, and `file_is` what has become of it. The host
     `was_rebooted` since where its kernel was started anew.
     """
 
     about: Mapping[str, str]
     keys: tuple[StayingKey, ...]
+    directives: tuple[StayingKey, ...] = ()
+    nginx_files: tuple[StayingFile, ...] = ()
     file: str = ""
     file_is: FileState | None = None
     was_rebooted: bool = False
@@ -49,15 +68,16 @@ class Applied:
     @property
     def values(self) -> Mapping[str, str]:
         """Each key as it was left."""
-        return {key.key: key.left for key in self.keys}
+        return {key.key: key.left for key in (*self.keys, *self.directives)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """A difference from what was applied. `where` is a key or our file, `detail` tells of it.
+    """A difference from what was applied. `where` is a key or a file, `detail` tells of it.
 
     A key was `changed` to what intop never left, `lost` where it is as before all applies, or is
-    `overridden` by what takes effect after our file. Our file is `missing`, or was `edited`.
+    `overridden` by what takes effect after our file. Our file is `missing`, or was `edited`. So is
+    a file of nginx, or it is `lost` where it is as it was found.
     """
 
     kind: DriftKind
@@ -81,6 +101,7 @@ def drift_of(
     found: list[Drift] = []
     if not is_held:
         found += [drift for key in applied.keys if (drift := _of_key(key, applied))]
+        found += [drift for file in applied.nginx_files if (drift := _of_nginx_file(file))]
     if applied.file_is == "missing":
         found.append(
             Drift(kind="missing", where=applied.file, detail="the file is gone: lost at a reboot")
@@ -111,6 +132,20 @@ def overruled(values: Mapping[str, str], file: str, persistent: Persistent) -> l
             detail = f"{again.place} sets it to {again.value} at the next sysctl --system"
             found.append(Drift(kind="overridden", where=key, detail=detail))
     return found
+
+
+def _of_nginx_file(file: StayingFile) -> Drift | None:
+    match file.state:
+        case "ours":
+            return None
+        case "own":
+            told = "the file is as it was before it was applied: somebody has set it back"
+            return Drift(kind="lost", where=file.path, detail=told)
+        case "missing":
+            return Drift(kind="missing", where=file.path, detail="the file is gone")
+        case "edited":
+            told = "the file is not as intop left it: what was added since is in it, too"
+            return Drift(kind="edited", where=file.path, detail=told)
 
 
 def _of_key(key: StayingKey, applied: Applied) -> Drift | None:

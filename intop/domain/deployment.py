@@ -6,6 +6,7 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
+from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.parameter import Risk, barred
 from intop.domain.rate_sweep import RateSweep
 from intop.domain.verdict import Verdict
@@ -15,12 +16,12 @@ Origin = Literal["smallest set", "winner"]
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One key that a deployment sets.
+    """One key that a deployment sets, of the kernel or of nginx.
 
-    `value` as sysctl takes it, `default` what the campaign's hosts had. `contribution` is what was
-    measured of the change that the key is part of, None where the winner was not explained.
-    `mechanism`, `risk` and `document` are the catalogue's. Raises ValueError for a key that may not
-    be tuned, wherever it comes from.
+    `value` as a configuration has it, `default` what the campaign's hosts had. `contribution` is
+    what was measured of the change that the key is part of, None where the winner was not
+    explained. `mechanism`, `risk` and `document` are the catalogue's. Raises ValueError for a key
+    that may not be tuned, wherever it comes from.
     """
 
     key: str
@@ -32,7 +33,8 @@ class Change:
     document: str
 
     def __post_init__(self) -> None:
-        if why := barred(self.key):
+        # A campaign that has tuned a directive that must be allowed by its name was allowed to.
+        if why := barred(self.key, (self.key,)):
             raise ValueError(f"{self.key} is {why}")
 
 
@@ -68,6 +70,16 @@ class Deployment:
     def values(self) -> Mapping[str, str]:
         """What each key is set to."""
         return {change.key: change.value for change in self.changes}
+
+    @property
+    def sysctls(self) -> Mapping[str, str]:
+        """Those of the kernel."""
+        return split_by_kind(self.values)[0]
+
+    @property
+    def directives(self) -> Mapping[str, str]:
+        """Those of nginx."""
+        return split_by_kind(self.values)[1]
 
     @property
     def configuration(self) -> Configuration:

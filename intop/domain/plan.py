@@ -68,9 +68,19 @@ class PlannedKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostPlan:
-    """A host's part of a plan. `file` is where a persistent plan keeps its values.
+class FileEdit:
+    """What changes in a file of nginx: the lines that go and those that come, as `diff -U0`."""
 
+    path: str
+    diff: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostPlan:
+    """A host's part of a plan. `file` is where a persistent plan keeps sysctls, "" for nowhere.
+
+    `edits` are what changes in nginx's files, and `kept` has a line for each place there that
+    keeps what it has.
     `machine` and `kernel` are what the host is, `applied` what an earlier apply has left there.
     The host `has_it` where that is exactly what is planned, and then it is left alone.
     `problems` keep anything from being applied, `notes` are what else is to be known of the host,
@@ -83,6 +93,8 @@ class HostPlan:
     kernel: str = ""
     applied: Applied | None = None
     has_it: bool = False
+    edits: tuple[FileEdit, ...] = ()
+    kept: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

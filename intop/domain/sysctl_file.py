@@ -21,7 +21,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,:/+-]*( [A-Za-z0-9_.,:/+-]+)*")
 
 
 def sysctl_file(deployment: Deployment, *, written_at: str, host: str | None = None) -> str:
-    """The file's text: what procps and systemd read alike.
+    """The file's text: what procps and systemd read alike. Directives of nginx are named in it.
 
     `written_at` in UTC, ISO 8601. With `host`, intop itself writes it there, and takes it back.
     Raises UsageError for a key or value of a study that means something else in such a file.
@@ -32,12 +32,13 @@ def sysctl_file(deployment: Deployment, *, written_at: str, host: str | None = N
         comment(
             f"{OURS} {__version__} at {written_at}{for_host}.",
             *provenance(deployment),
+            *beside(deployment),
             "To undo: intop rollback gives the host its values back and removes this file."
             if host
             else "To undo: remove this file, and set the values below that are called the default.",
         )
     ]
-    for change in deployment.changes:
+    for change in kernel_changes(deployment):
         described = comment(*measured(deployment, change), f"Default: {change.default}")
         blocks.append(f"{described}{change.key} = {values[change.key]}\n")
     return "\n".join(blocks)
@@ -66,6 +67,27 @@ def provenance(deployment: Deployment) -> Iterator[str]:
             f"{deployment.kept.full.ratio:.2f} times lower, this smaller set "
             f"{deployment.kept.smaller.ratio:.2f} times."
         )
+
+
+def beside(deployment: Deployment) -> Iterator[str]:
+    """What belongs to the sysctls, and is no sysctl, in a sentence."""
+    if deployment.directives:
+        told = ", ".join(f"{key} = {value}" for key, value in deployment.directives.items())
+        yield (
+            f"It was measured together with directives of nginx, and what this file has is not: "
+            f"{told}. intop export --format nginx writes them."
+        )
+
+
+def kernel_changes(deployment: Deployment) -> list[Change]:
+    """The changes of sysctls. Raises UsageError where there is none to write."""
+    found = [change for change in deployment.changes if change.key in deployment.sysctls]
+    if not found:
+        raise UsageError(
+            f"{deployment.title} changes directives of nginx only: export them by --format nginx "
+            "or --format ansible"
+        )
+    return found
 
 
 def measured(deployment: Deployment, change: Change) -> Iterator[str]:
@@ -100,17 +122,17 @@ def ratios(change: Change) -> list[tuple[str, RatioInterval]]:
 
 
 def plain_values(deployment: Deployment) -> Mapping[str, str]:
-    """The value of each key, of characters that no format gives a meaning of its own.
+    """The value of each sysctl, of characters that no format gives a meaning of its own.
 
     A study may bring parameters of its own, with any text as a choice. Raises UsageError.
     """
-    for key, value in deployment.values.items():
+    for key, value in deployment.sysctls.items():
         if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
             raise UsageError(
                 f"{deployment.title}: {key!r} = {value!r} can't be written to a file of sysctls "
                 f"without a doubt what it means there. Leave the key out of the study's parameters"
             )
-    return deployment.values
+    return deployment.sysctls
 
 
 def comment(*sentences: str) -> str:

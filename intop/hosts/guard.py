@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 
-from intop.domain.applied import Applied, FileState, StayingKey, title_of
+from intop.domain.applied import (
+    Applied,
+    FileState,
+    NginxFileState,
+    StayingFile,
+    StayingKey,
+    title_of,
+)
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import (
@@ -94,6 +101,7 @@ TAKEOVER_GRACE_S = 10.0
 KEEP_LIMIT_S = 120.0
 """A keep waits for the disk."""
 FILE_STATES: Mapping[str, FileState] = {"ours": "ours", "edited": "edited", "missing": "missing"}
+NGINX_FILES: Mapping[str, NginxFileState] = {**FILE_STATES, "own": "own"}
 UNDONE_FILES: Mapping[str, UndoneFile] = {
     "removed": "removed",
     "edited": "edited",
@@ -192,6 +200,12 @@ class GuardedHost:
             self.nginx.is_done(sending, next(iter(said[SHOWN]), None))
             self.draining = int(next(iter(said[DRAINING]), "0"))
 
+    def found(self, key: str) -> str | None:
+        """The value of a key, of the kernel or of nginx, that the host was found with."""
+        if self.nginx is not None and key in self.nginx.own:
+            return self.nginx.own[key]
+        return self.snapshot.get(key)
+
     def renew(self) -> None:
         """Give a sign of life. Raises HostError when the lease is lost."""
         _check(self._host, guard_script.call(self._host, "renew", self._token))
@@ -207,14 +221,16 @@ class GuardedHost:
         `about` goes into the record that a rollback needs; `file` is the path and the text of a
         persistent file to be put in place. The host does all of it or nothing, whoever dies
         meanwhile. Raises what `apply` does, HostError where nothing stays, or not all of it does
-        (the message says which), UnreachableError where nobody can tell, ValueError for
-        directives, which can't stay yet.
+        (the message says which), UnreachableError where nobody can tell.
         """
-        if split_by_kind(configuration.values)[1]:
-            raise ValueError("directives can't be kept")
         self.apply(configuration)
         name = self._host.address.name
-        lines = [f"key\t{path_of(key)}" for key in configuration.values]
+        values, directives = split_by_kind(configuration.values)
+        lines = [f"key\t{path_of(key)}" for key in values]
+        lines += [
+            f"directive\t{key}\t{_word(self.found(key) or '')}\t{_word(value)}"
+            for key, value in directives.items()
+        ]
         lines += [f"about\t{_word(n)}\t{_word(told)}" for n, told in about.items()]
         words: tuple[str, ...] = ()
         if file is not None:
@@ -223,11 +239,13 @@ class GuardedHost:
             lines += [f"text\t{line}" for line in body[:-1].split("\n")]
             words = (path, hashlib.sha256(body.encode()).hexdigest())
         stdin = "".join(f"{line}\n" for line in [*lines, "end"])
+        # nginx takes its files once more: the host can't know whether it has.
+        limit_s = KEEP_LIMIT_S + (EFFECT_LIMIT_S if directives else 0)
         # Whether its answer is ever heard or not: only the host knows now how the session ends.
         self.is_left = True
         try:
             done = guard_script.call(
-                self._host, "keep", self._token, *words, stdin=stdin, limit_s=KEEP_LIMIT_S
+                self._host, "keep", self._token, *words, stdin=stdin, limit_s=limit_s
             )
         except HostError as error:
             raise UnreachableError(
@@ -392,6 +410,8 @@ def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
 def _applied(text: str) -> Applied | None:
     about: dict[str, str] = {}
     keys: list[StayingKey] = []
+    directives: dict[str, tuple[str, str]] = {}
+    nginx_files: list[StayingFile] = []
     file, file_is, was_rebooted = "", None, False
     for line in lines(text):
         match line.split("\t"):
@@ -399,14 +419,35 @@ def _applied(text: str) -> Applied | None:
                 about[name] = told
             case ["stays", path, before, left, now]:
                 keys.append(StayingKey(key=key_of(path), before=before, left=left, now=now))
+            case ["directive", key, before, left]:
+                directives[key] = before, left
+            case ["nginx-file", path, state] if state in NGINX_FILES:
+                nginx_files.append(StayingFile(path=path, state=NGINX_FILES[state]))
             case ["file", path, state]:
                 file, file_is = path, FILE_STATES.get(state)
             case ["rebooted", "yes"]:
                 was_rebooted = True
     if not about:
         return None
+    # Which of them an edited file still has, only nginx could say.
+    states = {nginx_file.state for nginx_file in nginx_files}
+    staying = [
+        StayingKey(
+            key=key,
+            before=before,
+            left=left,
+            now=left if states == {"ours"} else before if states == {"own"} else "",
+        )
+        for key, (before, left) in directives.items()
+    ]
     return Applied(
-        about=about, keys=tuple(keys), file=file, file_is=file_is, was_rebooted=was_rebooted
+        about=about,
+        keys=tuple(keys),
+        directives=tuple(staying),
+        nginx_files=tuple(nginx_files),
+        file=file,
+        file_is=file_is,
+        was_rebooted=was_rebooted,
     )
 
 

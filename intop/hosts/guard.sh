@@ -51,7 +51,9 @@
 # `applied.N` is the record of what stays, the one with the highest N; what a later apply replaces
 # has a lower one, and goes. It has a snapshot and `left` as above, `about` with a name and a word in
 # each line, and `file` with path and SHA-256 of our file, if any. A keep makes it as lock/record, and
-# renames it: that is when what it does becomes true. Until then whoever takes the lock away undoes
+# renames it: that is when what it does becomes true. Where nginx's files stay changed, it has those
+# of a session's folder that a restore needs, and `directives`, a line of key, value before and value
+# each. Until then whoever takes the lock away undoes
 # it, and thereafter ends it, by lock/input (a keep has begun) and lock/draft (its file's names).
 #
 # Each network namespace has keys of its own, and one list of the folders in which sessions began.
@@ -509,17 +511,22 @@ undo_applied() {
         printf 'file\t%s\t%s\n' "$file" "$file_is"
         case $file_is in edited | stuck) result=1 ;; esac
     fi
-    # Values don't survive a reboot, but in a file that sets them again.
+    # Values don't survive a reboot, but in a file that sets them again. nginx's files do.
     line_of "$applied/boot"
-    if [ "$line" = "$(boot_id)" ] || [ -n "$had_file" ]; then
+    [ "$line" = "$(boot_id)" ] || [ -n "$had_file" ] || anew=yes
+    if [ -z "$anew" ] || [ -e "$applied/nginx" ]; then
         if ! restore "$applied"; then
             # A key that is gone can't be waited for: it comes back with its module's own value.
             while IFS='' read -r line; do
                 [ ! -e "/proc/sys/${line%%:*}" ] || result=1
             done < "$applied/snapshot"
+            # Nor is it known what is left to do of nginx's files, where no room was left to note it.
+            [ ! -e "$applied/nginx" ] || [ -e "$applied/less/token" ] || result=1
+            [ ! -e "$applied/less/nginx" ] || result=1
             [ "$result" = 1 ] || gone=yes
         fi
     fi
+    anew=
     if [ "$result" = 0 ]; then
         if ! mv -T "$applied" "$dir/undone.$me" 2>/dev/null; then
             echo "what was applied is undone, but its record $applied can't be removed: the folder can't be written" >&2
@@ -563,6 +570,7 @@ tell_applied() (
         make_plain "$value"
         printf 'stays\t%s\t%s\t%s\t%s\n' "$path" "$before" "$was" "$plain"
     done
+    tell_staying_files "$applied"
 )
 
 # Restores from the lock that was moved to folder $1, or ends a keep there (4). What can't be restored
@@ -586,6 +594,7 @@ put_back() {
         echo "a write does not end (process ${stuck%-*}), so this host may change again; what is in $1 is restored when it does" >&2
         return 1
     fi
+    [ "$result" != 4 ] || drop_beside "$1"
     # Not before: a power failure may come at any time.
     disarm_boot "$1"
     case $result in
@@ -1336,8 +1345,9 @@ do_end() {
 }
 
 do_keep() {
-    # On stdin a word and a tab begin each line: "key" with the path of one that is to stay, "about"
-    # with name and word, "text" with a line of FILE. "end" ends it: what was cut off is not kept.
+    # On stdin a word and a tab begin each line: "key" with the path of one that is to stay,
+    # "directive" with key, value before and value of one of nginx, "about" with name and word, "text"
+    # with a line of FILE. "end" ends it: what was cut off is not kept.
     target=${4-}
     umask 077
     ours
@@ -1372,12 +1382,15 @@ do_keep() {
     fi
     if [ -e "$lock/nginx" ]; then
         tell_strange_files || exit 78
-        line_of "$lock/nginx"
-        if [ "$line" != own ]; then
-            echo "nginx does not have its own configuration, and directives can't stay: nothing stays" >&2
-            exit 1
-        fi
-        drop_beside "$lock"
+    fi
+    if [ -n "$applied" ] && [ -e "$applied/nginx" ]; then
+        echo "directives of nginx of an earlier apply stay here: roll that back first" >&2
+        exit 1
+    fi
+    # The write that put its files in place may have died before nginx took them.
+    if [ -e "$lock/nginx" ] && line_of "$lock/nginx" && [ "$line" != own ] && ! activate "$lock" "$line" 0; then
+        echo "$why. Nothing stays" >&2
+        exit 1
     fi
     now=$(show)
     befores=$(cat "$lock/snapshot")
@@ -1416,7 +1429,8 @@ do_keep() {
             sed -n "s/^about$tab//p" "$lock/input" > "$record/about" &&
             [ "$(cat "$record/snapshot")" = "$(without "$befores" "$others")" ] &&
             [ "$(cat "$record/left")" = "$(without "$now" "$others")" ] &&
-            [ "$(cat "$record/token")" = "$token" ]
+            [ "$(cat "$record/token")" = "$token" ] &&
+            record_files "$record"
     } 2>/dev/null || unwritable "Nothing stays"
     if [ -n "$target" ]; then
         # No name that is read at boot.
@@ -1593,11 +1607,7 @@ do_accept() {
     for old in "$dir"/unrestored.*; do
         [ -d "$old" ] || continue
         tell_state "$old"
-        [ ! -e "$old/nginx" ] || (
-            set -f
-            IFS=$newline
-            drop_beside "$old"
-        )
+        drop_beside "$old"
         discard "$old" || unwritable "Nothing was forgotten"
         code=0
     done

@@ -371,14 +371,16 @@ restore_files() {
 }
 
 # Removes what lies beside the files of folder $1.
-drop_beside() {
-    line_of "$1/token" || return 0
+drop_beside() (
+    [ -e "$1/nginx" ] && line_of "$1/token" || exit 0
     of=$line
+    set -f
+    IFS=$newline
     for line in $(cat "$1/files"); do
         name_beside "${line#*'  '}" "$of"
         printf '%s\n' "$spare" "$draft"
     done | drop_names
-}
+)
 
 # Says what of the lock's files somebody else has changed, and fails when there is any. What was put
 # back as it was found, the next write takes as that.
@@ -440,6 +442,42 @@ keep_less_files() {
     line=own
     [ -z "$less_nginx" ] || line=$less_nginx
     printf '%s\n' "$line" > "$2/nginx"
+}
+
+# Puts into the record $1 what a rollback needs of the lock's files, where nginx has others than its
+# own. Fails when there is no room.
+record_files() (
+    [ -e "$lock/nginx" ] && line_of "$lock/nginx" && [ "$line" != own ] || exit 0
+    less_nginx=$line
+    by=$line
+    less_files=
+    at=0
+    found=$(cat "$lock/files")
+    sums=$newline$(sums_of "$found")$newline
+    for line in $found; do
+        at=$((at + 1))
+        case $sums in *"$newline$line$newline"*) ;; *) less_files=$less_files$at$newline ;; esac
+    done
+    keep_less_files "$lock" "$1" || exit 1
+    asked=$(sed -n "s/^directive$tab//p" "$lock/input")
+    printf '%s\n' "$asked" > "$1/directives" && [ "$(cat "$1/directives")" = "$asked" ] || exit 1
+    set +f
+    flush "$1"/file.* "$1/files" "$1/wrote" "$1/master" "$1/restart" "$1/needs" "$1/nginx" "$1/directives"
+)
+
+# Prints what stays of nginx by record $1: its directives, and what has become of each file.
+tell_staying_files() {
+    [ -e "$1/nginx" ] || return 0
+    sed "s/^/directive$tab/" "$1/directives"
+    look_for_strange_files "$1" before
+    for line in $found; do
+        target=${line#*'  '}
+        state=ours
+        case $sums in *"$newline$line$newline"*) state=own ;; esac
+        case $newline$strange_files in *"$newline$line$newline"*) state=edited ;; esac
+        [ -e "$target" ] || state=missing
+        printf 'nginx-file\t%s\t%s\n' "$target" "$state"
+    done
 }
 
 # Prints what of nginx is not as folder $1 has found it.

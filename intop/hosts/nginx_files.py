@@ -69,7 +69,8 @@ class Sending:
 class GuardedNginx:
     """nginx's files in a guard's snapshot, and what is known of them on the host.
 
-    `conf` is what they say, `facts` what nginx is.
+    `conf` is what they say, `own` what each directive is by that (None where that is none of the
+    values that are known), `facts` what nginx is.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class GuardedNginx:
         self._host = host
         self._directives, self.facts = nginx.directives, nginx.facts
         self.conf = Conf.of(nginx.conf.main, texts)
+        self.own = current(nginx.directives, self.conf, nginx.facts)
         self._own = dict(texts)
         self._numbers = numbers
         self._now: dict[str, str | None] = dict(texts)

@@ -1,9 +1,24 @@
 """The one deployment that is exported."""
 
-from intop.deploy.deployable import deployments
+from intop.deploy.deployable import deployments, task_of
 from intop.domain.deployment import Deployment
+from intop.domain.nginx.directive import NginxFacts
+from intop.domain.nginx.standing import Directives
+from intop.domain.probing import Probe
 from intop.errors import UsageError
 from intop.run.context import Context
+
+
+def nginx_of(context: Context, deployment: Deployment) -> tuple[Directives, NginxFacts]:
+    """The study's catalogue of directives, and what the nginx was that they were measured on.
+
+    Raises UsageError where the campaign has looked at no nginx.
+    """
+    task = task_of(context, deployment)
+    probe = task.store.get(task.subject, Probe)
+    if probe is None or probe.nginx is None:
+        raise UsageError(f"{deployment.title}: the campaign has tuned no directive of nginx")
+    return context.study.directives, probe.nginx.facts
 
 
 def sole_deployment(

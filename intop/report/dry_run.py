@@ -70,6 +70,13 @@ def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, st
     if applied and (applied.file or not applied.was_rebooted):
         back |= {key.key: (key.now, key.before) for key in applied.keys if key.now != key.before}
         foreign |= {drift.where for drift in state.drift if drift.kind == "changed"}
+    # nginx's files outlast a reboot.
+    for key in applied.directives if applied else ():
+        if key.now != key.before and (key.now or force):
+            back[key.key] = key.now, key.before
+    foreign |= {
+        file.path for file in (applied.nginx_files if applied else ()) if file.state == "edited"
+    }
     if force:
         foreign = set()
     return {key: values for key, values in back.items() if key not in foreign}, foreign

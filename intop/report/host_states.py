@@ -20,7 +20,7 @@ def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
     # Most hosts of a fleet have the same, which is said once.
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, state in said:
-        for key in state.applied.keys if state.applied else ():
+        for key in (*state.applied.keys, *state.applied.directives) if state.applied else ():
             alike.setdefault((key.key, key.before, key.left, key.now), []).append(name)
     if alike:
         columns = texts("host", "applied key", "before", "then", "now")
@@ -99,8 +99,10 @@ def _applied(state: HostState) -> str:
     applied = state.applied
     if applied is None:
         return ""
-    what = f"{applied.title}, applied since {applied.since}, {counted(len(applied.keys), 'key')}"
-    lasts = f"for good by {applied.file}" if applied.file else "until a reboot"
+    what = f"{applied.title}, applied since {applied.since}, {counted(len(applied.values), 'key')}"
+    lasting = [applied.file, *(file.path for file in applied.nginx_files)]
+    files = ", ".join(filter(None, lasting))
+    lasts = f"for good by {files}" if files else "until a reboot"
     if not state.drift:
         seen = "not looked at while it is held" if state.holder else "as applied"
         return f"{what}, {lasts}: {seen}"

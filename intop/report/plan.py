@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from intop.domain.deployment import Change, Origin
+from intop.domain.nginx.directive import page_of
+from intop.domain.nginx.permitted import is_directive
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.document.columns import Column, texts
-from intop.report.document.model import Notes, Section, Table
+from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.explain import kept_sentence
 from intop.report.numbers import counted
 from intop.report.rates import sentence as rates_sentence
@@ -62,14 +64,20 @@ def _host(plan: Plan, number: int) -> Section:
         for key in host.keys
     )
     lines = (*_step(plan, number, host), *_remarks(host, persist=plan.persist))
+    edits = (
+        Section(title=f"in {edit.path}", blocks=(Verbatim(tuple(edit.diff.split("\n"))),))
+        for edit in host.edits
+    )
     return Section(
         title=f"{answer.name}: {_counts(host)}",
-        blocks=(Table(columns=COLUMNS, rows=rows), Notes(lines)),
+        blocks=(Table(columns=COLUMNS, rows=rows), Notes(lines), *edits),
     )
 
 
 def _document(change: Change) -> str:
-    """Where the kernel's documentation has the key, also on the web."""
+    """Where the kernel's documentation has the key, also on the web; or nginx's the directive."""
+    if is_directive(change.key):
+        return page_of(change.document)
     path = change.document.removeprefix("Documentation/")
     if path == change.document or not path.endswith(".rst"):
         return change.document
@@ -180,7 +188,8 @@ def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
         yield "apply: it has these values already, and is left alone"
         return
     first = "the canary, " if number == 0 else ""
-    stays = f"write {host.file}" if plan.persist else "until a reboot"
+    written = ", ".join(filter(None, [host.file, *(edit.path for edit in host.edits)]))
+    stays = f"write {written}" if plan.persist else "until a reboot"
     yield (
         f"apply: {first}measure them against its own values in up to {plan.rounds} rounds; if that "
         f"is a gain, set {counted(len(host.keys), 'key')}, {stays}"
@@ -207,6 +216,7 @@ def _remarks(host: HostPlan, *, persist: bool) -> Iterator[str]:
             yield f"NOTE  {name}: {setting.place} sets the same value already"
         if key.filed is not None:
             yield f"NOTE  {name}: {key.filed.place}, of an earlier deployment, has {_filed(key)}"
+    yield from (f"NOTE  {line}" for line in host.kept)
     yield from (f"NOTE  {note}" for note in host.notes)
 
 

@@ -6,14 +6,13 @@ from itertools import groupby
 from pathlib import Path
 
 from intop.config.directives import load_directives
-from intop.domain.nginx.directive import Directive, Needs
+from intop.domain.nginx.directive import Directive, Needs, page_of
 from intop.domain.nginx.permitted import ALLOWED, BY_NAME, DENIED, PREFIX
 from intop.domain.nginx.standing import Directives
 from scripts.references.markdown import MADE, table
 from scripts.references.parameters import rule
 
 GROUP_OR_KEY = re.compile(r'^# --- (?P<group>.+)$|^key = "(?P<key>.+)"$', re.MULTILINE)
-DOCUMENTS = "https://nginx.org/en/docs/"
 HEAD = ["key", "kind", "values", "unit", "default", "where nginx takes it", "needs"]
 HEAD += ["effective by", "further in", "risk", "what it does", "interacts with", "document"]
 
@@ -94,8 +93,7 @@ def _groups(text: str) -> Iterator[tuple[str, str]]:
 
 def _row(directive: Directive) -> list[str]:
     parameter = directive.parameter
-    page, _, anchor = parameter.document.partition("#")
-    folder = "" if page == "ngx_core_module" else "http/"
+    anchor = parameter.document.partition("#")[2]
     note = f" ({parameter.note})" if parameter.note else ""
     return [
         f"`{directive.key}`",
@@ -110,7 +108,7 @@ def _row(directive: Directive) -> list[str]:
         parameter.risk,
         parameter.mechanism + note,
         "; ".join(f"`{key}`: {how}" for key, how in directive.interacts.items()),
-        f"[{anchor}]({DOCUMENTS}{folder}{page}.html#{anchor})",
+        f"[{anchor}]({page_of(parameter.document)})",
     ]
 
 

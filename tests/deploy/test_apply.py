@@ -78,7 +78,7 @@ class Fleet:
 
         made.trial = busy  # type: ignore[method-assign,assignment]
         vars(made).update(
-            guard=SimpleNamespace(snapshot=self.snapshots.get(name, OWN)),
+            guard=SimpleNamespace(found=self.snapshots.get(name, OWN).get),
             leave=lambda configuration, about, file: self.left.update(
                 {name: (configuration.values, file)}
             ),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from finished import finish_campaign
+from finished import STUDY, finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
@@ -26,26 +26,6 @@ CLUSTER = """
 [[cluster.native]]
 lab = "{name}"
 link = {{ rate_mbit = 75, burst_kb = 32, limit_kb = 100 }}
-"""
-STUDY = """
-[study]
-name = "small"
-store = "small.db"
-{clusters}
-[workload.slt]
-rate_rps = 150
-connections = 64
-threads = 2
-duration_s = 1
-warmup_s = 0
-
-[budget]
-max_foreign_cores = 1000    # the machine that runs the tests may have other work
-max_steal_cores = 1000
-max_steal = 0.99
-max_load_cpu = 1
-max_lag = 1
-settle_limit_s = 5
 """
 
 

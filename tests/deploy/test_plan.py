@@ -55,7 +55,7 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 def planned(host: NamespaceHost, **changes: Any) -> HostPlan:
     deployment = replace(NATIVE, **changes)
     parameters = {key: CATALOGUE[key] for key in deployment.values if key in CATALOGUE}
-    seen = look(host, parameters.values(), deployment.values)
+    seen = look(host, parameters.values(), deployment)
     return host_plan(seen, deployment, parameters)
 
 

@@ -9,7 +9,7 @@ from intop.deploy.plan_changes import changes
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.persistent import FILES, Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, Plan, planned_key
+from intop.domain.plan import FileEdit, HostPlan, Plan, planned_key
 from samples import DEPLOYMENT
 
 FILE = our_file("/")
@@ -68,6 +68,8 @@ OTHER = "/etc/sysctl.d/a.conf:1 to 9 (at boot)"
         (left(file_is="edited"), f"{FILE}: ours in the plan, edited now"),
         (left(keys=(replace(STAYING, now="5"),)),
          "a.b, which an apply has left: now: 1 in the plan, 5 now"),
+        (replace(HOST, edits=(FileEdit(path="/n.conf", diff="+a on;"),)),
+         "/n.conf: other lines would change there than in the plan"),
         (None, "is gone"),
     ],
 )  # fmt: skip

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.applied import Applied, Drift, StayingKey, drift_of, overruled
+from intop.domain.applied import (
+    Applied,
+    Drift,
+    NginxFileState,
+    StayingFile,
+    StayingKey,
+    drift_of,
+    overruled,
+)
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
@@ -35,6 +43,21 @@ def test_a_lost_key_says_whether_it_was_a_reboot() -> None:
 def test_the_file_is_looked_at_also_while_the_host_is_held(file_is: str) -> None:
     applied = replace(APPLIED, file_is=file_is)  # type: ignore[arg-type]
     assert [file_is] == kinds(drift_of(applied, None, is_held=True))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [("ours", []), ("own", ["lost"]), ("edited", ["edited"]), ("missing", ["missing"])],
+)
+def test_a_file_of_nginx_is_as_left_lost_edited_or_missing(
+    state: NginxFileState, expected: list[str]
+) -> None:
+    applied = replace(APPLIED, nginx_files=(StayingFile(path="/etc/nginx.conf", state=state),))
+    found = drift_of(applied, None)
+    assert expected == kinds(found)
+    assert all(drift.where == "/etc/nginx.conf" for drift in found)
+    # What a session writes there meanwhile is no drift.
+    assert () == drift_of(applied, None, is_held=True)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ A few in every run; for 10,000: `make fuzz-guard`, which sets SEQUENCES.
 """
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -41,7 +42,8 @@ class Guard(RuleBasedStateMachine):
     """Two controllers, each with its state folder, of which a has a disk that may be full.
 
     `base` is what the host has when nobody has a session: its own values, or what stays of a keep.
-    `files` are the texts of a real nginx in the same way, and `theirs` those of what somebody else
+    `files` are the texts of a real nginx in the same way, `kept` those from before a keep of the
+    files that it has left changed, `left` as it left them, and `theirs` those of what somebody else
     has changed while it was guarded: nobody overwrites these but by force. `tokens` are the last
     sessions of each folder, dead or alive: a controller may not know it.
     """
@@ -55,6 +57,8 @@ class Guard(RuleBasedStateMachine):
         self.base = dict(OWN)
         self.files = self.host.own_texts()
         self.theirs: dict[str, str] = {}
+        self.kept: dict[str, str] = {}
+        self.left: dict[str, str] = {}
         self.is_edited = False
         self.tokens = {"a": "none", "b": "none"}
         self.count = 0
@@ -122,7 +126,7 @@ class Guard(RuleBasedStateMachine):
         if done.exit_code == 0:
             assert (text or self.files[file]) == self.host.files()[file][0]
             if not self.is_edited:
-                assert word == self.host.serves()[file == SITE]
+                assert word_in(text or self.files[file]) == self.host.serves()[file == SITE]
         self.check_lost(name, done.exit_code, fatal)
 
     @precondition(lambda self: not self.is_half_undone)
@@ -143,15 +147,21 @@ class Guard(RuleBasedStateMachine):
     @rule(fatal=st.just(0) | FATAL)
     def keep(self, fatal: int) -> None:
         """Only of one folder: a rollback there knows nothing of what another one has left."""
-        before, wanted = self.host.applied("a"), self.host.now()
+        before, wanted, texts = self.host.applied("a"), self.host.now(), self.texts()
         about = "about\tsince\tnow\nend\n"
         done = self.host.guard("a", "keep", self.tokens["a"], stdin=about, fatal=fatal)
         after = self.host.applied("a")
         if after and after[-1] not in before:
             self.base = wanted
+            assert not self.kept
+            self.kept = {
+                name: self.files[name] for name in texts if texts[name] != self.files[name]
+            }
+            self.left = {name: texts[name] for name in self.kept}
+            self.files = texts
         else:
             assert done.exit_code != 0, done
-        if done.exit_code != NOT_BACK:  # Files that are changed can't stay.
+        if done.exit_code != NOT_BACK:  # Over files that stay changed nothing is kept.
             self.check_lost("a", done.exit_code, fatal)
 
     @precondition(lambda self: not self.is_half_undone)
@@ -164,15 +174,16 @@ class Guard(RuleBasedStateMachine):
     def roll_back(self, force: bool, fatal: int) -> None:
         words = ["force"] if force and not self.host.pending("b") else []
         had = self.host.applied("a")
+        is_left = (self.theirs or self.is_edited_since()) and not words
         done = self.host.guard("a", "rollback", *words, fatal=fatal)
-        is_left = self.theirs and not words
         assert done.exit_code in (0, HELD, NOTHING) or fatal or is_left, done
+        if had and not self.host.applied("a"):
+            self.is_half_undone = False
+            self.undone()
+        elif had and (done.exit_code in KILLED or (done.exit_code == NOT_BACK and self.kept)):
+            self.is_half_undone = True
         if words:
             self.take_by_force()
-        if had and not self.host.applied("a"):
-            self.base, self.is_half_undone = dict(OWN), False
-        elif had and done.exit_code in KILLED:
-            self.is_half_undone = True
         if done.exit_code in (0, NOTHING) and not self.host.pending("b"):
             assert not self.host.pending("a") or self.is_full
             assert self.base == self.host.now()
@@ -227,17 +238,31 @@ class Guard(RuleBasedStateMachine):
 
     @invariant()
     def what_is_not_given_back_is_known(self) -> None:
-        texts = {name: file[0] for name, file in self.host.files().items()}
+        texts = self.texts()
         assert self.theirs == {name: texts[name] for name in self.theirs}
         if not self.is_half_undone and not any(map(self.host.pending, "ab")):
             assert self.base == self.host.now()
             self.check_files()
             assert [] == self.host.beside()
             if not self.is_edited:
-                assert ("own", "own") == self.host.serves()
+                assert tuple(word_in(self.files[f]) for f in (MAIN, SITE)) == self.host.serves()
+
+    def texts(self) -> dict[str, str]:
+        return {name: file[0] for name, file in self.host.files().items()}
+
+    def is_edited_since(self) -> bool:
+        """Whether a file is neither as the keep has left it nor as that found it."""
+        texts = self.texts()
+        return any(texts[f] not in (self.kept[f], self.left[f]) for f in self.kept)
+
+    def undone(self) -> None:
+        """What was applied is."""
+        self.base = dict(OWN)
+        self.files |= self.kept
+        self.kept = {}
 
     def check_files(self) -> None:
-        """Nothing is there of ours."""
+        """Nothing is there of ours but what stays."""
         self.files |= self.theirs
         self.theirs = {}
         found = self.host.files()
@@ -247,7 +272,7 @@ class Guard(RuleBasedStateMachine):
     def take_by_force(self) -> None:
         """A death may leave some of it to others."""
         for name, file in self.host.files().items():
-            if name in self.theirs and file[0] == self.files[name]:
+            if name in self.theirs and file[0] in (self.files[name], self.kept.get(name)):
                 del self.theirs[name]
 
     def check_lost(self, name: str, code: int, fatal: int) -> None:
@@ -268,8 +293,10 @@ class Guard(RuleBasedStateMachine):
             self.host.kill_all()
             for name in "ba":
                 self.host.lapse(name)
-                words = ["force"] if self.theirs else []
+                words = ["force"] if self.theirs or self.is_edited_since() else []
                 done = self.host.guard(name, "rollback", *words)
+                if not self.host.applied("a"):
+                    self.undone()
                 self.take_by_force()
                 assert done.exit_code in (0, NOTHING), done
             assert OWN == self.host.now()
@@ -279,6 +306,12 @@ class Guard(RuleBasedStateMachine):
         finally:
             self._entered.__exit__(None, None, None)
             shutil.rmtree(self._folder)
+
+
+def word_in(text: str) -> str:
+    """What nginx says by this text of a file."""
+    (word,) = re.findall(r"(?:add_header Main|return 200) (\w+);", text)
+    return word
 
 
 def test_what_a_model_says_holds_for_random_sequences() -> None:

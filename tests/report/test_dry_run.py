@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.answer import Answer
-from intop.domain.applied import Applied, Drift, StayingKey
+from intop.domain.applied import Applied, Drift, StayingFile, StayingKey
 from intop.domain.host_state import ForeignChange, HostState, KeyChange
 from intop.report.dry_run import rollback
 from printed import cells, shown
@@ -77,3 +77,27 @@ def test_after_a_reboot_without_a_file_only_the_record_goes(
     assert "lb: nothing would be put back" in out
     assert "would be undone" in out
     assert "net.b" not in out
+
+
+def test_directives_are_put_back_after_a_reboot_too_but_not_over_an_edited_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "/etc/nginx/nginx.conf"
+    processes = StayingKey(key="nginx:main.worker_processes", before="1", left="2", now="2")
+    files = (StayingFile(path=path, state="ours"),)
+    staying = replace(APPLIED, directives=(processes,), nginx_files=files, file="", file_is=None)
+    on = Answer(name="lb", said=HostState(applied=replace(staying, was_rebooted=True)))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: 1 key would be put back" in out
+    assert ["lb", "nginx:main.worker_processes", "2", "1"] == cells(out, "lb  ")
+    edited = replace(
+        staying,
+        keys=(),
+        directives=(replace(processes, now=""),),
+        nginx_files=(StayingFile(path=path, state="edited"),),
+    )
+    on = Answer(name="lb", said=HostState(applied=edited))
+    out = shown(capsys, *rollback([on], force=False))
+    assert "lb: nothing would be put back" in out
+    assert f"left as somebody else has set them: {path}" in out
+    assert "lb: 1 key would be put back" in shown(capsys, *rollback([on], force=True))

@@ -24,6 +24,16 @@ Needed = Literal["", "tls", "http2"]
 Version = tuple[int, int, int]
 
 
+DOCUMENTS = "https://nginx.org/en/docs/"
+
+
+def page_of(document: str) -> str:
+    """The address of what the catalogue names, such as `ngx_core_module#worker_processes`."""
+    page, _, anchor = document.partition("#")
+    folder = "" if page == "ngx_core_module" else "http/"
+    return f"{DOCUMENTS}{folder}{page}.html#{anchor}"
+
+
 def version_of(text: str) -> Version:
     """`1.22.1` as numbers that compare. Raises ValueError for what is none."""
     found = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})", text)

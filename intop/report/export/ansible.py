@@ -9,12 +9,15 @@ import textwrap
 
 from intop.domain.cluster import MACHINES
 from intop.domain.deployment import Deployment
+from intop.domain.nginx.directive import Effective
 from intop.domain.parameter import PARTNERS
 from intop.domain.sysctl_file import NAME, OURS, comment, plain_values, provenance, sysctl_file
+from intop.report.export import ansible_nginx
+from intop.report.export.nginx import NginxText
 from intop.version import __version__
 
 _PLAYBOOK = """\
----
+
 - name: {name}
   hosts: "{{{{ intop_hosts | mandatory('{unnamed}') }}}}"
   become: true
@@ -111,12 +114,19 @@ UNNAMED = "Say which hosts are to be changed: -e intop_hosts=PATTERN, a host, a 
 """What Ansible says where nobody has: an inventory may have hosts that are no load balancers."""
 
 
-def playbook(deployment: Deployment, *, written_at: str) -> str:
-    """The playbook's text, YAML.
+def playbook(
+    deployment: Deployment,
+    *,
+    written_at: str,
+    nginx: NginxText | None = None,
+    takes_it_by: Effective = "reload",
+) -> str:
+    """The playbook's text, YAML: a play for the kernel, and one for `nginx`, if there is any.
 
-    JSON strings are YAML, and the file is a literal block, in which nothing has a meaning; !unsafe
-    keeps Ansible from looking for templates in it. Raises UsageError for what sysctl would read
-    otherwise.
+    `takes_it_by` is what makes nginx take it. JSON strings are YAML, and the file is a literal
+    block, in which nothing has a meaning; !unsafe keeps Ansible from looking for templates in it.
+    Raises UsageError for what sysctl would read otherwise, and for what stands in
+    other files than nginx.conf.
     """
     head = comment(
         f"{OURS} {__version__} at {written_at}.",
@@ -124,11 +134,21 @@ def playbook(deployment: Deployment, *, written_at: str) -> str:
         "Hosts are named by -e intop_hosts=PATTERN, and without that nothing runs. To try: "
         "ansible-playbook --check --diff. To undo: -e intop_state=absent.",
     )
+    text = f"{head}---"
+    if deployment.sysctls:
+        text += _kernel_play(deployment, written_at=written_at)
+    if nginx is not None:
+        machines = json.dumps(MACHINES[deployment.arch])
+        text += ansible_nginx.play(nginx, machines=machines, unnamed=UNNAMED, verb=takes_it_by)
+    return text
+
+
+def _kernel_play(deployment: Deployment, *, written_at: str) -> str:
     values = "".join(
         f"{json.dumps(key)}: {json.dumps(value)}\n"
         for key, value in plain_values(deployment).items()
     )
-    text = _PLAYBOOK.format(
+    return _PLAYBOOK.format(
         name=json.dumps(f"Set the sysctls that intop found for {deployment.arch}"),
         machines=json.dumps(MACHINES[deployment.arch]),
         path=f"/etc/sysctl.d/{NAME}",
@@ -137,4 +157,3 @@ def playbook(deployment: Deployment, *, written_at: str) -> str:
         values=textwrap.indent(values.rstrip(), " " * 6),
         file=textwrap.indent(sysctl_file(deployment, written_at=written_at).rstrip(), " " * 6),
     )
-    return head + text

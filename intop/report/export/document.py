@@ -20,7 +20,7 @@ def document(deployment: Deployment, *, written_at: str) -> str:
             "written_by": f"intop {__version__}",
             "written_at": written_at,
             "schema": SCHEMA,
-            "values": plain_values(deployment),
+            "values": {**plain_values(deployment), **deployment.directives},
             **fields,
         }
     )

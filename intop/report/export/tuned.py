@@ -3,7 +3,15 @@
 import re
 
 from intop.domain.deployment import Deployment
-from intop.domain.sysctl_file import OURS, comment, measured, plain_values, provenance
+from intop.domain.sysctl_file import (
+    OURS,
+    beside,
+    comment,
+    kernel_changes,
+    measured,
+    plain_values,
+    provenance,
+)
 from intop.errors import UsageError
 from intop.version import __version__
 
@@ -23,6 +31,7 @@ def profile(deployment: Deployment, *, written_at: str, include: str | None = No
     head = comment(
         f"{OURS} {__version__} at {written_at}.",
         *provenance(deployment),
+        *beside(deployment),
         "To undo: tuned-adm profile with the profile of before, or tuned-adm off; TuneD then sets "
         "what was set before. Then remove this folder.",
     )
@@ -33,7 +42,7 @@ def profile(deployment: Deployment, *, written_at: str, include: str | None = No
     settings = "\n".join(
         f"{comment(*measured(deployment, change), f'Default: {change.default}')}"
         f"{change.key}={values[change.key]}\n"
-        for change in deployment.changes
+        for change in kernel_changes(deployment)
     )
     return f"{head}\n{main}\n[sysctl]\n{settings}"
 

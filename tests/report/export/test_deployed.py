@@ -1,7 +1,6 @@
 """Each format carried out by the program that it is for, and undone; no other key is touched."""
 
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from intop.domain.cluster import native_arch, other_arch
-from intop.domain.deployment import Deployment
 from intop.domain.sysctl_file import NAME, sysctl_file
 from intop.report.export.ansible import playbook
 from intop.report.export.tuned import FILE, profile
 from namespace_host import FIN
 from own_machine import OwnMachine, own_machine
+from playing import Playing
 from samples import DEPLOYMENT
 
 AT = "2026-11-22T02:00:00+00:00"
@@ -91,33 +90,6 @@ def test_tuned(machine: OwnMachine) -> None:
     assert before == settings_in(off)
 
 
-class Playing:
-    """Runs of one playbook on the machine itself."""
-
-    def __init__(self, machine: OwnMachine, folder: Path) -> None:
-        self.machine = machine
-        self.folder = folder
-
-    def write(self, deployment: Deployment) -> None:
-        (self.folder / "play.yml").write_text(playbook(deployment, written_at=AT))
-
-    def __call__(self, *words: str) -> tuple[str, int]:
-        """What it says, and how many tasks changed something."""
-        told = self.machine.run(
-            *(sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local"),
-            *(str(self.folder / "play.yml"), "-e", "intop_hosts=localhost", *words),
-            ANSIBLE_HOME=str(self.folder / "ansible"),
-            ANSIBLE_PIPELINING="1",
-            ANSIBLE_PYTHON_INTERPRETER="/usr/bin/python3",
-            ANSIBLE_NOCOLOR="1",
-            PYTHONPATH="",
-        )
-        [recap] = [line for line in told.splitlines() if line.startswith("localhost ")]
-        numbers = dict(word.split("=") for word in recap.split()[2:])
-        assert "0" == numbers["failed"] == numbers["unreachable"], told
-        return told, int(numbers["changed"])
-
-
 @pytest.fixture
 def play(machine: OwnMachine, tmp_path: Path) -> Playing:
     return Playing(machine, tmp_path)
@@ -127,7 +99,7 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
     assert WANTED != before
     amount = replace(HERE.changes[1], key="vm.dirty_bytes", value="64000000", default="0")
-    play.write(replace(HERE, changes=(*HERE.changes, amount)))
+    play.write(playbook(replace(HERE, changes=(*HERE.changes, amount)), written_at=AT))
     told, changed = play("--check", "--diff")
     assert changed
     assert "+net.ipv4.tcp_rmem = 4096 8192 65536" in told
@@ -138,7 +110,7 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
     # As an earlier export has left it that had one key more.
     machine.path(f"{PLACE}.before").write_text(f"{FIN} = 60\n")
     machine.run("sysctl", "-w", f"{FIN}=30")
-    play.write(HERE)
+    play.write(playbook(HERE, written_at=AT))
     play()
     assert {**WANTED, FIN: "60"} == machine.values({**WANTED, FIN: ""})
     assert sysctl_file(HERE, written_at=AT) == machine.path(PLACE).read_text()
@@ -152,7 +124,7 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
 
 def test_ansible_leaves_other_architectures_alone(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
-    play.write(replace(HERE, arch=other_arch()))
+    play.write(playbook(replace(HERE, arch=other_arch()), written_at=AT))
     told, changed = play()
     assert 0 == changed, told
     assert before == machine.values(WANTED)

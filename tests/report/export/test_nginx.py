@@ -1,0 +1,124 @@
+"""Directives as a file to be merged, and as a play, checked by the real nginx and ansible."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from intop.domain.cluster import native_arch
+from intop.domain.deployment import Change
+from intop.domain.nginx.directive import NginxFacts
+from intop.errors import UsageError
+from intop.report.export.ansible import playbook
+from intop.report.export.nginx import nginx_conf, nginx_text
+from nginx_files import catalogue
+from own_machine import own_machine
+from playing import Playing
+from samples import DEPLOYMENT
+
+AT = "2026-11-23T20:00:00+00:00"
+HERE = replace(DEPLOYMENT, arch=native_arch())
+FACTS = NginxFacts(
+    version=(1, 22, 1),
+    build=("--with-threads", "--with-http_ssl_module", "--with-http_v2_module"),
+    kernel="6.1.0",
+    cpus=2,
+    page_kib=4,
+    nofile=1024,
+)
+VALUES = {
+    "nginx:main.worker_processes": "2",
+    "nginx:events.multi_accept": "on",
+    "nginx:http.sendfile": "on",
+    "nginx:upstream.keepalive": "64",
+    "nginx:listen.backlog": "4096",
+}
+IN_MAIN = {key: VALUES[key] for key in list(VALUES)[:3]}
+"""What stands in nginx.conf itself."""
+
+
+def change(key: str, value: str) -> Change:
+    return replace(DEPLOYMENT.changes[0], key=key, value=value, default="1", contribution=None)
+
+
+def test_it_has_the_blocks_that_the_directives_stand_in() -> None:
+    both = replace(DEPLOYMENT, changes=(*DEPLOYMENT.changes, *(change(*v) for v in VALUES.items())))
+    text = nginx_conf(both, catalogue(), FACTS, written_at=AT)
+    assert text.startswith("# Written by intop ")
+    told = " ".join(text.replace("\n# ", " ").split())
+    assert "what this file has is not: " in told
+    assert all(f"{key} = {value}" in told for key, value in DEPLOYMENT.values.items())
+    bare = "\n".join(line for line in text.splitlines() if line and line[0] != "#")
+    assert 1 == bare.count("worker_processes 2;")
+    assert "    multi_accept on;" in bare
+    assert "    sendfile on;" in bare
+    assert "        keepalive 64;" in bare
+    assert "        listen 80 backlog=4096;" in bare
+
+
+@pytest.mark.parametrize("key", sorted(VALUES))
+def test_nginx_takes_it(key: str, tmp_path: Path) -> None:
+    """With what it lacks alone: an upstream needs a server, and nginx the block events."""
+    found = nginx_text({key: VALUES[key]}, catalogue(), FACTS)
+    assert () == found.unwritten
+    text = found.text.replace("upstream backends {", "upstream backends { server 127.0.0.1:1;")
+    text += "" if "events {" in text else "events {\n}\n"
+    file = tmp_path / "nginx.conf"
+    file.write_text(f"pid {tmp_path}/pid; error_log {tmp_path}/log;\n{text}")
+    said = subprocess.run(
+        ["nginx", "-t", "-p", tmp_path, "-c", file], capture_output=True, text=True, check=False
+    )
+    assert "syntax is ok" in said.stderr, said.stderr
+
+
+def test_what_only_changes_a_hosts_own_lines_is_named() -> None:
+    deployment = replace(DEPLOYMENT, changes=(change("nginx:http.access_log.buffer", "64"),))
+    text = nginx_conf(deployment, catalogue(), FACTS, written_at=AT)
+    assert "# Not below, since it only changes what stands already: nginx:http.access_log" in text
+
+
+def test_without_a_directive_there_is_nothing_to_write() -> None:
+    with pytest.raises(UsageError, match="changes no directive of nginx: --format sysctl"):
+        nginx_conf(DEPLOYMENT, catalogue(), FACTS, written_at=AT)
+    with pytest.raises(UsageError, match=r"doesn't know the directives nginx:http\.x: tune again"):
+        nginx_text({"nginx:http.x": "1"}, catalogue(), FACTS)
+
+
+def test_ansible(tmp_path: Path) -> None:
+    """Set, again without a change, and given back."""
+    deployment = replace(HERE, changes=tuple(change(*one) for one in IN_MAIN.items()))
+    with own_machine(tmp_path) as machine:
+        conf, taken = tmp_path / "nginx.conf", tmp_path / "taken"
+        own = "worker_processes 1;\nevents {\n}\nhttp {\n    sendfile off;\n}\n"
+        conf.write_text(own)
+        conf.chmod(0o640)
+        play = Playing(machine, tmp_path)
+        nginx = nginx_text(deployment.directives, catalogue(), FACTS)
+        text = playbook(deployment, written_at=AT, nginx=nginx)
+        play.write(text)
+        words = ("-e", f"intop_nginx_conf={conf}", "-e", f"intop_nginx_takes='touch {taken}'")
+        _, changes = play(*words)
+        assert changes
+        assert taken.exists()
+        lines = conf.read_text().splitlines()
+        assert ["worker_processes 2;", "events {", "    multi_accept on;"] == lines[:3]
+        assert "    sendfile on;" in lines
+        assert "    sendfile off;" not in lines
+        taken.unlink()
+        told, changes = play(*words)
+        assert 0 == changes, told
+        assert not taken.exists()
+        play(*words, "-e", "intop_state=absent")
+        assert (own, 0o640) == (conf.read_text(), conf.stat().st_mode & 0o777)
+        assert taken.exists()
+        assert not conf.with_name("nginx.conf.before-intop").exists()
+        refused(play, conf)
+
+
+def refused(play: Playing, conf: Path) -> None:
+    """What nginx does not take is never put in place."""
+    conf.write_text("no_directive 1;\nevents {\n}\nhttp {\n}\n")
+    with pytest.raises(AssertionError, match="unknown directive"):
+        play("-e", f"intop_nginx_conf={conf}")
+    assert "worker_processes" not in conf.read_text()
