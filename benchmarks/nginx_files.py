@@ -15,7 +15,6 @@ are not ours, and in how many cases a second edit would change something again. 
 """
 
 import argparse
-import datetime
 import os
 import platform
 import re
@@ -30,10 +29,6 @@ from difflib import unified_diff
 from pathlib import Path
 
 import numpy as np
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from intop.config.directives import load_directives
 from intop.domain.nginx.conf import Conf, parse_shown
@@ -44,6 +39,7 @@ from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives, standing
 from intop.domain.nginx.syntax import Statement, parse
 from intop.domain.space import Space
+from intop.lab.certificate import self_signed
 
 CATALOGUE = Path(__file__).parents[1] / "configs" / "nginx.toml"
 MOST_MENDED = 200
@@ -348,29 +344,6 @@ def _facts(root: Root) -> NginxFacts:
     )
 
 
-def self_signed() -> str:
-    """A key and a certificate that nobody trusts, as one PEM text."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return (made.public_bytes(serialization.Encoding.PEM) + secret).decode()
-
-
 def _run(*command: str) -> None:
     subprocess.run(command, check=True)
 
@@ -397,7 +370,7 @@ def main() -> None:
         raise SystemExit(
             subprocess.run([*command, *sys.argv[1:], "--inside"], check=False).returncode
         )
-    directives, pair = load_directives(CATALOGUE), self_signed()
+    directives, pair = load_directives(CATALOGUE), self_signed(2048)
     head = ["project", "files", "statements", "put in place", "stand", "all: accepted", "lines"]
     head += ["one: accepted", "lines", "not ours", "again"]
     print(f"| {' | '.join(head)} |\n|---{'|---:' * (len(head) - 1)}|")

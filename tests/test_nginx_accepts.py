@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.nginx_files import self_signed
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
@@ -15,6 +14,7 @@ from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.domain.space import Space
+from intop.lab.certificate import self_signed
 from nginx_files import TEXTS, RealNginx, catalogue
 
 ALL_NAMES = {PREFIX + name for name in BY_NAME}
@@ -23,7 +23,7 @@ ALL_NAMES = {PREFIX + name for name in BY_NAME}
 @pytest.fixture(scope="module")
 def pair() -> str:
     """A key and a certificate that nobody trusts."""
-    return self_signed()
+    return self_signed(2048)
 
 
 @pytest.fixture

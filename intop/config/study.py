@@ -212,13 +212,25 @@ class _LabModel(Model):
     machines: tuple[str, ...] = ()
     upstream_keepalive: Annotated[int, Field(ge=0, le=10_000)] = 64
     backlog: Annotated[int, Field(ge=1, le=65535)] = 65535
+    workers: int = 1
+    proxy_buffers: int = 16
+    proxy_buffer_kb: int = 16
+    tls_key_bits: int = 0
+    access_log: bool = False
+    sync_disk: bool = False
     sysctls: dict[str, int | str] = Field(default_factory=dict)
 
     def balancing(self) -> Balancing:
-        """Raises ValueError for sysctls that are not a lab's own."""
+        """Raises ValueError for sysctls that are not a lab's own, and for what nginx refuses."""
         return Balancing(
             upstream_keepalive=self.upstream_keepalive,
             backlog=self.backlog,
+            workers=self.workers,
+            proxy_buffers=self.proxy_buffers,
+            proxy_buffer_kb=self.proxy_buffer_kb,
+            tls_key_bits=self.tls_key_bits,
+            access_log=self.access_log,
+            sync_disk=self.sync_disk,
             sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
         )
 

@@ -207,13 +207,24 @@ class Balancing:
     """How a lab's load balancer is set up, where that is not as usual.
 
     nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
-    a new one. `backlog` is that of its listening socket. `sysctls` are values that its host starts
+    a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
+    answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
+    TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
+    first. It may keep an `access_log`; with `sync_disk` each write of that and of its temporary
+    files waits for the disk.
+    `sysctls` are values that its host starts
     with: a rollback gives them back, as any host's own. They are of the network, since the rest
     of a namespace is the machine's.
     """
 
     upstream_keepalive: int = 64
     backlog: int = 65535
+    workers: int = 1
+    proxy_buffers: int = 16
+    proxy_buffer_kb: int = 16
+    tls_key_bits: int = 0
+    access_log: bool = False
+    sync_disk: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -221,6 +232,12 @@ class Balancing:
             raise ValueError("upstream_keepalive must not be negative")
         if not 1 <= self.backlog <= 65535:
             raise ValueError(f"backlog must be 1 to 65535, got {self.backlog}")
+        if not 1 <= self.workers <= 64:
+            raise ValueError(f"workers must be 1 to 64, got {self.workers}")
+        if self.proxy_buffers < 3 or self.proxy_buffer_kb < 1:
+            raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
+        if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
+            raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
         for key, value in self.sysctls:
             if not _NAMESPACED_KEY.fullmatch(key):
                 raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
@@ -284,6 +301,8 @@ class LabSpec:
             raise ValueError(problem)
         if self.clients:
             self._check_clients()
+        if self.kind != "namespaces" and (self.balancing.tls_key_bits or self.balancing.sync_disk):
+            raise ValueError("tls_key_bits and sync_disk: only where all hosts are namespaces")
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
 

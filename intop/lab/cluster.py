@@ -267,7 +267,7 @@ def status(name: str) -> LabStatus:
         state="damaged" if problems else "up",
         spec=lab.spec,
         network=str(lab.subnet),
-        url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
+        url=_url(lab),
         emulation=lab.emulation,
         processes=count,
         problems=tuple(problems),
@@ -544,7 +544,7 @@ def _cluster(lab: Lab) -> Cluster:
         more_generators=tuple(host(other) for other in others),
         load_balancer=host(servers.BALANCER),
         backends=tuple(host(part) for part in servers.BACKENDS),
-        url=f"http://{network.address(lab.subnet, servers.BALANCER)}",
+        url=_url(lab),
         nginx_restart=restart,
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
@@ -554,6 +554,11 @@ def _cluster(lab: Lab) -> Cluster:
         programs=_programs(lab),
         stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}",
     )
+
+
+def _url(lab: Lab) -> str:
+    scheme = "https" if lab.spec.balancing.tls_key_bits else "http"
+    return f"{scheme}://{network.address(lab.subnet, servers.BALANCER)}"
 
 
 def _link_in_words(lab: Lab) -> str:

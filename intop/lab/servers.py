@@ -18,6 +18,7 @@ from pathlib import Path
 from intop.domain.cluster import Balancing
 from intop.errors import LabError
 from intop.lab import app, content, network, texts
+from intop.lab.certificate import self_signed
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
 BALANCER = network.BALANCER
@@ -169,6 +170,7 @@ def prepare(
         folder = folders.host(host)
         if host == BALANCER:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
+            _make_disk_and_certificate(folder, balancing)
             text = texts.balancer_config(
                 folder, user, backends, open_files=files, balancing=balancing
             )
@@ -177,6 +179,25 @@ def prepare(
         write(folder / "nginx.conf", text)
         nginx = find_program("nginx") or "nginx"
         write(folders.restart_script(host), texts.restart_script(nginx, folder), 0o700)
+
+
+def _make_disk_and_certificate(folder: Path, balancing: Balancing) -> None:
+    """What the balancer's nginx is badly set with beside its configuration.
+
+    Raises LabError where the file system has no attribute for writes that wait for the disk.
+    """
+    if balancing.tls_key_bits:
+        write(folder / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
+    if balancing.sync_disk:
+        disk = folder / texts.SYNC_FOLDER
+        make_folder(disk, 0o711)
+        try:
+            # Files inherit it.
+            run(["chattr", "+S", str(disk)])
+        except LabError as error:
+            raise LabError(
+                f"sync_disk needs a file system with attributes, such as ext4, at {folder}: {error}"
+            ) from error
 
 
 # -- starting ------------------------------------------------------------------------------------

@@ -43,15 +43,22 @@ Subsystem sftp internal-sftp
 """
 
 
-def _nginx_main(folder: Path, user: str, open_files: int) -> str:
+SYNC_FOLDER = "disk"
+"""Below a host's folder, of the balancer's files whose writes wait for the disk."""
+CERTIFICATE = "tls.pem"
+
+
+def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing = USUAL) -> str:
+    disk = folder / SYNC_FOLDER if balancing.sync_disk else folder
+    log = f"{disk}/access.log" if balancing.access_log else "off"
     temp = "".join(
-        f"    {kind}_temp_path {folder}/temp-{kind};\n"
+        f"    {kind}_temp_path {disk}/temp-{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     # One worker each: four nginx, three applications and the load share the machine's cores.
     return f"""\
 user {user};
-worker_processes 1;
+worker_processes {balancing.workers};
 worker_rlimit_nofile {open_files};
 pid {folder}/nginx.pid;
 error_log {folder}/nginx.log error;
@@ -59,7 +66,7 @@ events {{
     worker_connections 16384;
 }}
 http {{
-{temp}    access_log off;
+{temp}    access_log {log};
     server_tokens off;
     sendfile on;
     tcp_nopush on;
@@ -85,8 +92,15 @@ def balancer_config(
     in the next one. `backlog`, unless a lab says otherwise: above any value that
     net.core.somaxconn is given, or that would look inert. Uploads stay in memory, too.
     """
+    # Without tickets, as guides for hardening have it, a session is resumed by the cache alone.
+    tls = f"""\
+    ssl_certificate {folder}/{CERTIFICATE};
+    ssl_certificate_key {folder}/{CERTIFICATE};
+    ssl_session_tickets off;
+"""
+    main = _nginx_main(folder, user, open_files, balancing)
     return f"""\
-{_nginx_main(folder, user, open_files)}{balancer_site(backends, balancing)}}}
+{main}{tls if balancing.tls_key_bits else ""}{balancer_site(backends, balancing)}}}
 """
 
 
@@ -95,12 +109,14 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
     kept = balancing.upstream_keepalive
     keepalive = f"        keepalive {kept};\n" if kept else ""
     servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
+    tls = f"        listen 443 ssl backlog={balancing.backlog};\n" if balancing.tls_key_bits else ""
+    count, kb = balancing.proxy_buffers, balancing.proxy_buffer_kb
     return f"""\
     upstream backends {{
 {servers}{keepalive}    }}
     server {{
         listen 80 backlog={balancing.backlog};
-        client_max_body_size {MOST_BODY};
+{tls}        client_max_body_size {MOST_BODY};
         client_body_buffer_size 1m;
         location / {{
             proxy_pass http://backends;
@@ -108,8 +124,8 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
             proxy_set_header Connection "";
             proxy_set_header Host $host;
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_buffer_size 16k;
-            proxy_buffers 16 16k;
+            proxy_buffer_size {kb}k;
+            proxy_buffers {count} {kb}k;
         }}
     }}
     server {{

@@ -44,8 +44,8 @@ def _head(directives: Directives) -> str:
     return f"""\
 The catalogue has {len(found)} parameters of {len(lines)} directives and options. A study
 with `tunes = ["kernel", "nginx"]` in `[study]` tunes them together with sysctls, one with
-`tunes = ["nginx"]` alone. What it finds can't be applied by `intop apply` yet: write it into
-nginx's files yourself.
+`tunes = ["nginx"]` alone. `intop apply --persist` carries out what it finds, `intop rollback`
+undoes it, and `intop export --format nginx` writes it to be merged.
 
 The verdict on a winner of both kinds has four sides: the default, the sysctls alone, the directives
 alone, and both, measured in the same rounds. It says what each half is worth, and whether

@@ -89,6 +89,9 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
     [
         ({"upstream_keepalive": -1}, "upstream_keepalive"),
         ({"backlog": 0}, "backlog must be 1 to 65535"),
+        ({"workers": 0}, "workers must be 1 to 64"),
+        ({"proxy_buffers": 2}, "proxy_buffers of at least 3"),
+        ({"tls_key_bits": 512}, "tls_key_bits must be 0, or 2048 to 8192"),
         ({"sysctls": (("vm.swappiness", "1"),)}, "only keys of net. can be a lab's own"),
         ({"sysctls": (("net.ipv4/../../vm.swappiness", "1"),)}, "only keys of net."),
         ({"sysctls": (("net.core.somaxconn", "1' > x"),)}, "is no value"),
@@ -97,6 +100,12 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
 def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Balancing(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"sync_disk": True}, {"tls_key_bits": 2048}])
+def test_a_guest_has_neither_a_slow_disk_nor_tls(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="only where all hosts are namespaces"):
+        LabSpec(kind="vm", balancing=Balancing(**settings))
 
 
 def test_a_cluster_has_one_load_generator_or_more() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -226,8 +227,17 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
     assert len(moving) < 20
     before = settled(samples[0])
 
-    badly_set = Balancing(upstream_keepalive=0, sysctls=(("net.core.somaxconn", "321"),))
-    balancer = lab.up(LabSpec(name=name, balancing=badly_set)).load_balancer
+    badly_set = Balancing(
+        upstream_keepalive=0,
+        workers=2,
+        tls_key_bits=2048,
+        access_log=True,
+        sync_disk=True,
+        sysctls=(("net.core.somaxconn", "321"),),
+    )
+    made = lab.up(LabSpec(name=name, balancing=badly_set))
+    balancer = made.load_balancer
+    assert_badly_set(made.url, balancer)
     assert ssh(balancer, "sysctl -n net.core.somaxconn; ss -Hltn 'sport = 80'").split()[:4] == [
         *("321", "LISTEN", "0", "321")
     ]
@@ -243,6 +253,18 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
 
     lab.down(name)
     assert settled(seen()) == before
+
+
+def assert_badly_set(url: str, balancer: HostAddress) -> None:
+    """It answers over TLS, and its log is on a disk that each write waits for."""
+    assert url.startswith("https://")
+    untrusted = ssl.create_default_context()
+    untrusted.check_hostname = False
+    untrusted.verify_mode = ssl.CERT_NONE
+    with urllib.request.urlopen(f"{url}/", context=untrusted, timeout=10) as answer:
+        assert 200 == answer.status
+    told = ssh(balancer, f"lsattr {balancer.state_dir}/../disk/access.log; pgrep -c -x nginx")
+    assert "S" in told.split()[0]
 
 
 def test_down_twice(name: str, traces: Traces) -> None:
@@ -371,7 +393,7 @@ def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
 
 
 def test_lab_json_reads_back() -> None:
-    badly_set = Balancing(backlog=9, sysctls=(("net.core.somaxconn", "321"),))
+    badly_set = Balancing(backlog=9, sync_disk=True, sysctls=(("net.core.somaxconn", "321"),))
     for spec in (SPEC, LabSpec(name="a", arch="arm", balancing=badly_set)):
         made = lab.Lab(spec, network.choose_subnet([]))
         assert lab.from_json(lab.to_json(made)) == made

@@ -65,6 +65,35 @@ def test_a_balancer_may_keep_no_connection_to_backends_and_have_nginxs_own_backl
     )
 
 
+def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk() -> None:
+    settings = Balancing(
+        workers=2, proxy_buffers=4, proxy_buffer_kb=8, access_log=True, sync_disk=True
+    )
+    text = texts.balancer_config(
+        FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9, balancing=settings
+    )
+    assert lines(text) >= {
+        "worker_processes 2;",
+        "proxy_buffer_size 8k;",
+        "proxy_buffers 4 8k;",
+        f"access_log {FOLDER}/disk/access.log;",
+        f"proxy_temp_path {FOLDER}/disk/temp-proxy;",
+    }
+    assert "443" not in text
+
+
+def test_a_balancer_with_tls_resumes_by_its_cache_only() -> None:
+    text = texts.balancer_config(
+        FOLDER, "www-data", ["1.1.1.1"], open_files=9, balancing=Balancing(tls_key_bits=2048)
+    )
+    assert lines(text) >= {
+        "listen 443 ssl backlog=65535;",
+        "listen 80 backlog=65535;",
+        f"ssl_certificate {FOLDER}/tls.pem;",
+        "ssl_session_tickets off;",
+    }
+
+
 def test_uploads_pass_both_servers_in_memory() -> None:
     balancer = texts.balancer_config(FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9)
     backend = texts.backend_config(FOLDER, "www-data www-data", Path("/content"), open_files=9)

@@ -1,0 +1,246 @@
+"""Does tune find the directive that is known to matter? Beds whose nginx is badly set.
+
+    python -m benchmarks.directives --effect            what the known change is worth on each bed
+    python -m benchmarks.directives --seeds 10          tune on each bed, by ten seeds
+    python -m benchmarks.directives log queues --seeds 10 --minutes 100
+
+The beds are the studies of benchmarks/known: sysctls and directives are tuned together, over all
+that the catalogues offer, and nothing tells tune what matters. A run is a campaign of the product
+(`intop tune`) in a store of its own below --store; one that was interrupted goes on, and one that
+has ended is read.
+
+What counts, said before any run:
+
+found       the verdict is a gain, and what would be deployed (the smallest set, or the winner where
+            that has an obstacle) changes the known keys
+right half  of a known directive: that nginx's half has a gain (its interval is above 1) and a
+            larger one than the kernel's half, or that nothing of the kernel's is in the winner; of
+            the pair: that both together are more than the product of both
+few         what would be deployed has at most 5 changes
+
+The claim: on each bed nine of ten seeds are all three. Prints Markdown; progress is on stderr.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.campaign import begun, judged
+from intop.config.study import Study, load_study
+from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.configuration import Configuration
+from intop.domain.explanation import Explanation
+from intop.domain.nginx.permitted import split_by_kind
+from intop.domain.verdict import Verdict
+from intop.hosts import ssh
+from intop.lab import cluster as lab
+from intop.report.progress import LineProgress
+from intop.run.campaigns import latest_or_new
+from intop.run.context import Context
+from intop.stages.tune import tune
+from intop.store import Store, opened
+
+FOLDER = Path(__file__).parent / "known"
+PAIRS = 5
+"""Of --effect."""
+MOST_CHANGES = 5
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a bed: the changes that take the bottleneck away, and the keys to be found.
+
+    One of the groups of `keys` has to be changed, all of it.
+    """
+
+    bed: str
+    eased: Mapping[str, str]
+    keys: tuple[tuple[str, ...], ...]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it takes a key of the kernel and a directive."""
+        return all(map(len, split_by_kind(self.eased)))
+
+
+BEDS = (
+    Known(
+        "queues",
+        {"net.core.somaxconn": "4096", "nginx:listen.backlog": "4096"},
+        (("net.core.somaxconn", "nginx:listen.backlog"),),
+    ),
+    Known("upstreams", {"nginx:upstream.keepalive": "64"}, (("nginx:upstream.keepalive",),)),
+    Known("log", {"nginx:http.access_log.buffer": "64"}, (("nginx:http.access_log.buffer",),)),
+    Known("workers", {"nginx:main.worker_processes": "2"}, (("nginx:main.worker_processes",),)),
+    Known(
+        "buffers",
+        {"nginx:http.proxy_buffers.number": "64", "nginx:http.proxy_buffers.size": "16"},
+        (
+            ("nginx:http.proxy_buffers.number",),
+            ("nginx:http.proxy_buffers.size",),
+            ("nginx:http.proxy_max_temp_file_size",),
+        ),
+    ),
+    Known("sessions", {"nginx:http.ssl_session_cache": "10"}, (("nginx:http.ssl_session_cache",),)),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one seed came to."""
+
+    found: bool
+    right_half: bool
+    changes: int
+    verdict: Verdict
+
+    @property
+    def is_few(self) -> bool:
+        """Whether so few changes would be deployed as a person can look at."""
+        return 0 < self.changes <= MOST_CHANGES
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is all that is claimed."""
+        return self.found and self.right_half and self.is_few
+
+
+def counted(known: Known, verdict: Verdict, explanation: Explanation | None) -> Run:
+    """A run's results by what counts."""
+    deployed = verdict.configuration
+    if explanation is not None and not explanation.obstacle:
+        deployed = explanation.minimal
+    keys = set(deployed.values)
+    found = verdict.is_gain and any(keys >= set(group) for group in known.keys)
+    return Run(found, verdict.is_gain and _right_half(known, verdict), len(keys), verdict)
+
+
+def _right_half(known: Known, verdict: Verdict) -> bool:
+    kernel, nginx = split_by_kind(verdict.configuration.values)
+    halves = verdict.halves
+    if known.is_pair:
+        return halves is not None and halves.together.low > 1
+    if halves is None:
+        return bool(nginx) and not kernel
+    return halves.nginx.low > 1 and halves.nginx.ratio > halves.kernel.ratio
+
+
+@contextmanager
+def on_its_lab(known: Known, **changes: object) -> Iterator[Study]:
+    """The bed's study, on a lab that is up meanwhile."""
+    study = load_study(_study(known))
+    (spec,) = study.clusters[native_arch()]
+    if not isinstance(spec, LabSpec):
+        raise TypeError(f"{known.bed} has no lab")
+    try:
+        lab.up(spec)
+        yield replace(study, **changes)  # type: ignore[arg-type]
+    finally:
+        lab.down(spec.name)
+
+
+def _study(known: Known) -> Path:
+    return FOLDER / f"{known.bed}.toml"
+
+
+def effect(known: Known, folder: Path) -> Verdict:
+    """What the known change is worth."""
+    budget = replace(load_study(_study(known)).budget, judge_pairs=PAIRS)
+    store = folder / f"{known.bed}-effect.db"
+    with (
+        on_its_lab(known, budget=replace(budget, judge_looks=1)) as study,
+        opened(str(store)) as kept,
+    ):
+        return judged(begun(kept, study), "known", Configuration(dict(known.eased)))
+
+
+def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | None:
+    """One campaign: read where it is finished, else measured as far as it was not yet."""
+    file = folder / f"{known.bed}-{seed}.db"
+    if not (may_measure or file.exists()):
+        return None
+    with opened(str(file)) as store:
+        campaign = store.latest(known.bed)
+        if campaign is None or campaign.finished_at is None:
+            if not may_measure:
+                return None
+            _tune(known, seed, store)
+            campaign = latest_or_new(store, load_study(_study(known)))
+        (subject,) = store.subjects(campaign)
+        verdict = store.get(subject, Verdict)
+        if verdict is None:
+            raise RuntimeError(f"{file}: a finished campaign has a verdict")
+        return counted(known, verdict, store.get(subject, Explanation))
+
+
+def _tune(known: Known, seed: int, store: Store) -> None:
+    with on_its_lab(known, seed=seed) as study:
+        context = Context(
+            study=study,
+            store=store,
+            campaign=latest_or_new(store, study),
+            connect=ssh.connect,
+            progress=LineProgress(),
+            archs=(native_arch(),),
+            workloads=tuple(study.workloads.values()),
+        )
+        tune(context, lambda _: None)
+
+
+def row(known: Known, seed: int, one: Run) -> str:
+    """Of the table."""
+    words = ["yes" if is_so else "no" for is_so in (one.found, one.right_half, one.is_few)]
+    found = one.verdict
+    interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
+    halves = found.halves
+    told = "-" if halves is None else f"{halves.kernel.ratio:.2f}, {halves.nginx.ratio:.2f}"
+    return f"| {known.bed} | {seed} | {interval} | {told} | {one.changes} | {' | '.join(words)} |"
+
+
+def told(beds: Sequence[Known], seeds: int, folder: Path, until: float) -> Iterator[str]:
+    """The table of all runs, line by line. None begins after `until` (time.monotonic)."""
+    yield "| bed | seed | P99 times lower | kernel's half, nginx's | changes | found | half | few |"
+    yield "|---|---:|---:|---|---:|---|---|---|"
+    right: dict[str, list[bool]] = {known.bed: [] for known in beds}
+    # Seed by seed, so that an early end leaves all beds with as many.
+    for seed in range(1, seeds + 1):
+        for known in beds:
+            one = run(known, seed, folder, may_measure=time.monotonic() < until)
+            if one is not None:
+                right[known.bed].append(one.is_right)
+                yield row(known, seed, one)
+    yield ""
+    for bed, found in right.items():
+        yield f"{bed}: {sum(found)} of {len(found)} runs are all three."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [known.bed for known in BEDS]
+    parser.add_argument("bed", nargs="*", help=f"of {', '.join(names)}; all by default")
+    parser.add_argument("--effect", action="store_true", help="what the known change is worth")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=1e6, help="after these none is begun")
+    parser.add_argument("--store", type=Path, default=Path("build/directives"))
+    given = parser.parse_args()
+    if unknown := set(given.bed) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    beds = [known for known in BEDS if known.bed in (given.bed or names)]
+    given.store.mkdir(parents=True, exist_ok=True)
+    if given.effect:
+        for known in beds:
+            found = effect(known, given.store)
+            interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
+            print(f"| {known.bed} | {interval} |", flush=True)
+        return
+    for line in told(beds, given.seeds, given.store, time.monotonic() + 60 * given.minutes):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

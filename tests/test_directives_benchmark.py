@@ -1,0 +1,94 @@
+"""Beds of directives: they are of what there is, and what counts is what was said."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import directives
+from benchmarks.directives import BEDS, FOLDER, Known, counted, told
+from intop.config.catalogue import load_catalogue
+from intop.config.study import load_study
+from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.configuration import Configuration
+from intop.domain.halves import Halves
+from intop.domain.nginx.edits import accepts
+from intop.domain.nginx.permitted import split_by_kind
+from intop.domain.stats import RatioInterval
+from intop.resources import shipped
+from nginx_files import catalogue
+from samples import VERDICT
+
+PAIR, KEEPALIVE = BEDS[0], BEDS[1]
+UP, NOTHING = RatioInterval(2.0, 1.8, 2.2), RatioInterval(1.0, 0.9, 1.1)
+HALVES = Halves(kernel=NOTHING, nginx=UP, both=UP, together=NOTHING, rounds=5, level=0.95)
+GAIN = replace(
+    VERDICT,
+    configuration=Configuration({**KEEPALIVE.eased, "net.core.somaxconn": "9"}),
+    halves=HALVES,
+)
+
+
+@pytest.mark.parametrize("known", BEDS, ids=lambda known: known.bed)
+def test_beds_are_of_what_there_is(known: Known) -> None:
+    study = load_study(FOLDER / f"{known.bed}.toml")
+    (spec,) = study.clusters[native_arch()]
+    assert isinstance(spec, LabSpec)
+    assert known.bed == study.name == spec.name
+    assert ("kernel", "nginx") == study.tunes
+    offered, kernel = catalogue().by_key, load_catalogue(shipped("configs") / "parameters.toml")
+    keys = {*offered, *(p.key for p in kernel.parameters)}
+    assert keys > {key for group in known.keys for key in group}
+    sysctls, set_in_nginx = split_by_kind(known.eased)
+    assert keys > sysctls.keys()
+    assert all(accepts(offered[key], value) for key, value in set_in_nginx.items())
+    assert known.is_pair == (known.bed == "queues")
+
+
+def test_every_bed_is_measured() -> None:
+    assert {f"{known.bed}.toml" for known in BEDS} == {p.name for p in FOLDER.glob("*.toml")}
+
+
+def test_what_counts_is_what_was_said() -> None:
+    found = counted(KEEPALIVE, GAIN, None)
+    assert (True, True, 2, True) == (found.found, found.right_half, found.changes, found.is_right)
+    # The other half, or none of it.
+    other = replace(GAIN, halves=replace(HALVES, kernel=UP, nginx=NOTHING))
+    assert not counted(KEEPALIVE, other, None).right_half
+    assert not counted(KEEPALIVE, replace(GAIN, halves=None), None).right_half
+    alone = replace(GAIN, configuration=Configuration(KEEPALIVE.eased), halves=None)
+    assert counted(KEEPALIVE, alone, None).is_right
+    # Another directive, no gain, too many.
+    assert not counted(BEDS[2], GAIN, None).found
+    none = replace(GAIN, ratio=1.0, ratio_low=0.9, ratio_high=1.1)
+    assert not counted(KEEPALIVE, none, None).is_right
+    many = {f"net.core.k{n}": "1" for n in range(5)}
+    crowded = replace(GAIN, configuration=Configuration({**KEEPALIVE.eased, **many}))
+    assert (True, False) == (
+        counted(KEEPALIVE, crowded, None).found,
+        counted(KEEPALIVE, crowded, None).is_few,
+    )
+
+
+def test_of_the_pair_both_together_have_to_be_more() -> None:
+    both = replace(GAIN, configuration=Configuration(PAIR.eased))
+    assert not counted(PAIR, both, None).right_half
+    more = replace(both, halves=replace(HALVES, together=UP))
+    assert counted(PAIR, more, None).is_right
+    assert not counted(PAIR, GAIN, None).found
+
+
+def test_the_table_ends_where_the_time_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int, bool]] = []
+
+    def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> directives.Run | None:
+        asked.append((known.bed, seed, may_measure))
+        return counted(KEEPALIVE, GAIN, None) if seed == 1 else None
+
+    monkeypatch.setattr(directives, "run", run)
+    lines = list(told([KEEPALIVE], 2, tmp_path, until=0.0))
+    assert [("upstreams", 1, False), ("upstreams", 2, False)] == asked
+    assert lines[2].startswith("| upstreams | 1 | ")
+    assert "upstreams: 1 of 1 runs are all three." == lines[-1]
