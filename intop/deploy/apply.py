@@ -57,7 +57,13 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
     for number, answer in enumerate(plan.hosts):
         if answer.said is not None and answer.said.has_it:
             file = answer.said.file if plan.persist else ""
-            done = HostRollout(host=answer.name, outcome="already", file=file)
+            there = answer.said.applied.nginx_files if answer.said.applied else ()
+            done = HostRollout(
+                host=answer.name,
+                outcome="already",
+                file=file,
+                nginx_files=tuple(one.path for one in there),
+            )
             series = rollout.series
         else:
             done, series = _on_host(task, plan, number, rollout.series, accept_no_loss)
@@ -96,7 +102,13 @@ def _on_host(
                 file = (path, sysctl_file(deployment, written_at=now, host=name))
             ready.leave(configuration, _about(deployment, now), file)
             say(f"{task.title}: {name}: applied: {sentence(found)}")
-            outcome = HostRollout(host=name, outcome="applied", verdict=found, file=path)
+            outcome = HostRollout(
+                host=name,
+                outcome="applied",
+                verdict=found,
+                file=path,
+                nginx_files=_edited(plan, number),
+            )
     return outcome, stage.series
 
 
@@ -159,6 +171,12 @@ def _persistent_path(plan: Plan, number: int) -> str:
     """Where a host is to keep its values, "" for nowhere."""
     host = plan.hosts[number].said
     return host.file if host is not None and plan.persist else ""
+
+
+def _edited(plan: Plan, number: int) -> tuple[str, ...]:
+    """The files of nginx that a host's part of the plan changes."""
+    host = plan.hosts[number].said
+    return tuple(edit.path for edit in host.edits) if host is not None else ()
 
 
 def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:

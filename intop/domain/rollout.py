@@ -12,13 +12,20 @@ Outcome = Literal["applied", "already", "stopped"]
 class HostRollout:
     """What was done on one load balancer. It is as before where the roll-out `stopped`.
 
-    `verdict` is of the A/B there, None where it has the values `already`.
+    `verdict` is of the A/B there, None where it has the values `already`. What stays over a reboot
+    is in our `file` ("" for none) and in the `nginx_files`.
     """
 
     host: str
     outcome: Outcome
     verdict: Verdict | None = None
     file: str = ""
+    nginx_files: tuple[str, ...] = ()
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """All files that keep it over a reboot."""
+        return (*filter(None, (self.file,)), *self.nginx_files)
 
 
 @dataclass(frozen=True, kw_only=True)

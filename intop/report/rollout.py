@@ -20,7 +20,7 @@ def done(rollouts: Sequence[Rollout]) -> list[Verbatim]:
         lines += [f"{rollout.title}: {_host_line(host)}" for host in rollout.hosts]
         if rollout.is_stopped:
             lines.append(f"{rollout.title}: {_stopped(rollout)}")
-        elif any(not host.file for host in rollout.hosts):
+        elif any(not host.lasting for host in rollout.hosts):
             lines.append(
                 f"{rollout.title}: the values last until the host is started anew; with --persist "
                 "they would come back then"
@@ -36,7 +36,8 @@ def _host_line(host: HostRollout) -> str:
     told = sentence(host.verdict) if host.verdict else "not measured"
     if host.outcome == "stopped":
         return f"{host.host}: NOT applied, it has its values from before: {told}"
-    return f"{host.host}: applied{f', with {host.file}' if host.file else ''}: {told}"
+    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
+    return f"{host.host}: applied{files}: {told}"
 
 
 def _stopped(rollout: Rollout) -> str:

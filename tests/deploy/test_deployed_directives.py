@@ -57,6 +57,7 @@ def test_plan_apply_status_export_and_rollback(study: Study) -> None:
     (rollout,) = study.json("apply", "--persist", "--rounds", "2", "--accept-no-loss", "--yes")
     (host,) = rollout["hosts"]
     assert (address.name, "applied", str(ours)) == (host["host"], host["outcome"], host["file"])
+    assert [str(conf)] == host["nginx_files"]
     assert "worker_processes 2;" in conf.read_text()
     assert "backlog=2000" in conf.read_text()
     assert "2000" in study.balancer("ss -Hltn sport = :80").split()

@@ -55,3 +55,13 @@ def test_a_host_that_has_it_for_good_is_not_said_to_lose_it(
     out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(host("lb1", "already", FILE),))]))
     assert "lb1: has these values already" in out
     assert "started anew" not in out
+
+
+def test_directives_outlast_a_reboot_without_a_file_of_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    conf = "/etc/nginx/nginx.conf"
+    edited = HostRollout(host="lb1", outcome="applied", verdict=VERDICT, nginx_files=(conf,))
+    out = shown(capsys, *done([Rollout(title="x86 slt", hosts=(edited,))]))
+    assert f"applied, with {conf}" in out
+    assert "started anew" not in out
