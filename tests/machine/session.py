@@ -4,7 +4,7 @@
 
 It takes the lab's machine, with nginx's files where directives are asked for, and answers `taken`.
 Then each line on standard input is a step: `write` sets VALUES, and DIRECTIVES where it has them;
-`keep` leaves VALUES there with a file for the next boot; `done STEP` is the answer.
+`keep` leaves the same there with a file of VALUES for the next boot; `done STEP` is the answer.
 """
 
 import sys
@@ -39,7 +39,7 @@ def main(name: str, kinds: tuple[str, ...]) -> None:
             if step == "write":
                 guard.apply(wanted)
             elif step == "keep":
-                guard.keep(Configuration(VALUES), ABOUT, (FILE, text))
+                guard.keep(wanted, ABOUT, (FILE, text))
             answer(f"done {step}")
 
 

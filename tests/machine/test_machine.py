@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from finished import finish_campaign
+from intop.deploy.host_states import state_of
 from intop.domain.configuration import Configuration
 from intop.errors import CommandError, HostError
 from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
-from intop.hosts.ssh import Secret, connect, with_passwords
+from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
 from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
 from samples import VERDICT
@@ -70,6 +71,12 @@ def study(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def finish(study: Study, machine: Machine) -> None:
     verdict = replace(VERDICT, configuration=Configuration(VALUES))
     finish_campaign(study, verdict, with_passwords(lambda address: machine.password))
+
+
+def serves_again(host: SshHost) -> None:
+    """Sshd may answer before nginx."""
+    is_active = "systemctl is-active nginx || :"
+    until(lambda: output(host, is_active).strip() == "active", "nginx", BOOT_LIMIT_S)
 
 
 # -- what it is ----------------------------------------------------------------------------------
@@ -297,9 +304,7 @@ def test_a_reboot_in_a_trial_with_directives(
             session.kill()
             machine.switch_on()
     with machine.connected() as host:
-        # sshd may answer before.
-        is_active = "systemctl is-active nginx || :"
-        until(lambda: output(host, is_active).strip() == "active", "nginx", BOOT_LIMIT_S)
+        serves_again(host)
         assert files == nginx_files(host)
         assert serving == workers(host)
         assert before == values(host)
@@ -308,6 +313,61 @@ def test_a_reboot_in_a_trial_with_directives(
         assert "this host was started anew under the session of" in report
         assert "was restored by its unit of systemd, before nginx was started" in report
         assert "" == output(host, "systemctl list-units --failed --plain --no-legend").strip()
+
+
+def test_directives_that_stay_survive_a_restart_and_a_rollback_does_too(
+    machine: Machine, before: dict[str, str]
+) -> None:
+    with machine.connected() as host:
+        files, serving = nginx_files(host), workers(host)
+    with machine.session("directives") as session:
+        session.does("keep")
+    with machine.connected() as host:
+        kept = nginx_files(host)
+    assert files != kept
+    machine.restart()
+    with machine.connected() as host:
+        serves_again(host)
+        assert (kept, 2, VALUES) == (nginx_files(host), workers(host), values(host))
+        assert () == state_of(host).drift
+        assert "restored" == rollback(host).outcome
+        assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
+    machine.restart()
+    with machine.connected() as host:
+        serves_again(host)
+        assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
+        assert "" == left(host)
+        assert "" == output(host, "systemctl list-units --failed --plain --no-legend").strip()
+
+
+@pytest.mark.parametrize("part", [0.5, 0.8, 1.0, 1.6])
+def test_the_power_fails_while_directives_are_kept(
+    machine: Machine, before: dict[str, str], keep_s: float, part: float
+) -> None:
+    """All of it stays or nothing, nginx serves by its files, and a rollback undoes it."""
+    with machine.connected() as host:
+        files, serving = nginx_files(host), workers(host)
+    with machine.session("directives") as session:
+        session.tell("keep")
+        # nginx takes its files once more.
+        time.sleep(part * (keep_s + 1))
+        machine.cut_power()
+        session.kill()
+    machine.switch_on()
+    with machine.connected() as host:
+        serves_again(host)
+        found = status(host)
+        told = (nginx_files(host) == files, workers(host))
+        if found.applied is None:
+            machine.times.append((f"directives, {part:.0%}: nothing is left", float("nan")))
+            assert (True, serving) == told
+        else:
+            machine.times.append((f"directives, {part:.0%}: all of it is there", float("nan")))
+            assert (False, 2) == told
+            assert {"ours"} == {file.state for file in found.applied.nginx_files}
+            assert "restored" == rollback(host).outcome
+        assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
+        assert "" == left(host)
 
 
 @pytest.mark.parametrize("later_s", [0, 3])
