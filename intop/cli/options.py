@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from intop.cli import values
+from intop.cli.output import as_interrupt
 from intop.errors import UsageError
 from intop.resources import shipped
 
@@ -43,7 +44,8 @@ class Group(click.Group):
     def invoke(self, context: click.Context) -> Any:
         """Run the command. Raises Abort after Ctrl-C, since click itself writes an empty line."""
         try:
-            return super().invoke(context)
+            with as_interrupt():
+                return super().invoke(context)
         except KeyboardInterrupt as error:
             raise click.Abort from error
 

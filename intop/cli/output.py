@@ -112,10 +112,26 @@ def say_stopped(text: str) -> None:
 
 
 @contextmanager
+def as_interrupt() -> Iterator[None]:
+    """Ctrl-C as KeyboardInterrupt also where it comes while Python takes a lock.
+
+    `Condition.__exit__` then makes a RuntimeError of it.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        is_one = isinstance(error.__context__, KeyboardInterrupt)
+        if is_one and str(error) == "release unlocked lock":
+            raise KeyboardInterrupt from error
+        raise
+
+
+@contextmanager
 def interruptible(told: str) -> Iterator[None]:
     """What is true when this is stopped; of a campaign something else is."""
     try:
-        yield
+        with as_interrupt():
+            yield
     except (KeyboardInterrupt, click.Abort):
         say_stopped(f"; {told}")
         sys.exit(INTERRUPTED)

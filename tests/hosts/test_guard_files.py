@@ -169,14 +169,31 @@ def test_without_nginx_its_files_are_not_guarded(fake: FakeKernelHost) -> None:
     assert [] == fake.pending("a")
 
 
-def test_changed_files_can_not_stay(fake: FakeKernelHost) -> None:
+def test_a_keep_with_files_as_they_were_found_has_none_in_its_record(fake: FakeKernelHost) -> None:
     tune(fake)
-    refused = fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n")
-    assert (1, True) == (refused.exit_code, "directives can't stay" in refused.stderr)
     assert 0 == fake.write_files("a", "t1", {MAIN: None, SITE: None}).exit_code
     assert 0 == fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code
     assert ("own", "own") == fake.serves()
     assert ([], []) == (fake.pending("a"), fake.beside())
+    (record,) = fake.folder("a").glob("applied.*")
+    assert not (record / "files").exists()
+
+
+def test_what_was_written_and_not_loaded_is_loaded_before_it_stays(fake: FakeKernelHost) -> None:
+    """The write that put it there may have died before nginx took it."""
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    one = fake.texts("one")[MAIN]
+    refusals = range(1, 60)
+    for fatal in refusals:
+        fake.write_files("a", "t1", {MAIN: one}, fatal=fatal)
+        if fake.files()[MAIN][0] == one:
+            break
+    assert ("own", "own") == fake.serves()
+    assert 0 == fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code
+    assert ("one", "own") == fake.serves()
+    assert 0 == fake.guard("a", "rollback").exit_code
+    assert ("own", "own") == fake.serves()
+    assert fake.own_texts()[MAIN] == fake.files()[MAIN][0]
 
 
 def stop(host: FakeKernelHost) -> None:
