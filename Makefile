@@ -42,7 +42,7 @@ pytest: $(VENV)/ready
 	@# The longest files come first: see tests/conftest.py.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: half an hour
+test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour
 	@sh $(PACKAGES) lab guests tests
 	@$(BIN)/python -m pytest -m long -n 2 --dist worksteal
 
