@@ -39,6 +39,7 @@ from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.report.progress import LineProgress
 from intop.run.campaigns import latest_or_new
+from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Context
 from intop.stages.tune import tune
 from intop.store import Store, opened
@@ -154,7 +155,10 @@ def effect(known: Known, folder: Path) -> Verdict:
         on_its_lab(known, budget=replace(budget, judge_looks=1)) as study,
         opened(str(store)) as kept,
     ):
-        return judged(begun(kept, study), "known", Configuration(dict(known.eased)))
+        task = begun(kept, study)
+        with cluster_testbed(task):
+            pass  # the host is probed, as a screening would have done
+        return judged(task, "known", Configuration(dict(known.eased)))
 
 
 def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | None:
