@@ -15,6 +15,9 @@ All trials are in `--store` (a file for each scenario), and a killed run goes on
 Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its effect
 (`-from-good` in its name about a good configuration), -trials.csv.gz, the trials behind it, and
 README.md, the summary of all tables there.
+
+With `--replicas N` so many labs of the scenario are measured on at once, as replicas of a cluster:
+the product compares them first, and leaves one out that does not agree.
 """
 
 import argparse
@@ -47,6 +50,7 @@ from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
+from intop.run.replicas import replicas_in_use
 from intop.run.testbed import Testbed
 from intop.stages.blocks import blocks
 from intop.stages.collected import required_space
@@ -143,7 +147,8 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
         found.effects["split"] = acting.scanned(p99_of(trials))
         ahead += acting.goes_on(those, found.effects["split"])
 
-    kept = ahead[: affordable(found.trials, rounds, minutes)]
+    at_once = replicas_in_use(task)
+    kept = ahead[: affordable(found.trials, rounds, None if minutes is None else at_once * minutes)]
     if kept:
         those = {name: found.singles[name] for name in kept}
         trials = in_rounds(cell.task("test"), cell.base, lambda _: those, rounds)
@@ -182,7 +187,7 @@ def in_rounds(
 def affordable(
     trials: Mapping[str, Sequence[Trial]], rounds: int, minutes: float | None
 ) -> int | None:
-    """How many arms of a test fit in what is left of the time; None: all."""
+    """How many arms of a test fit in what is left of the trials' time; None: all."""
     if minutes is None:
         return None
     seconds = [t.seconds for part in trials.values() for t in part]
@@ -312,11 +317,11 @@ def main() -> int:
 
 def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
     """Bring the lab of a cell up, measure, take it down, and write or print."""
-    ((spec,),) = cell.study.clusters.values()
-    if not isinstance(spec, LabSpec):
-        raise IntopError(f"{cell.study.path}: a scenario has a lab")
-    lab.up(spec, lambda message: print(message, file=sys.stderr))
+    (specs,) = cell.study.clusters.values()
+    labs = [spec for spec in specs if isinstance(spec, LabSpec)]
     try:
+        for spec in labs:
+            lab.up(spec, lambda message: print(message, file=sys.stderr))
         if arguments.only:
             look(cell, arguments.only, arguments.rounds)
             return
@@ -324,7 +329,8 @@ def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
             cell = replace(cell, base=good_configuration(cell), words="from-good")
         found = measure_cell(cell, arguments.rounds, arguments.minutes)
     finally:
-        lab.down(spec.name)
+        for spec in labs:
+            lab.down(spec.name)
     rows = truth_table.rows(cell, found)
     write_rows(arguments.out / f"{cell.name}.csv.gz", rows)
     write_trials(arguments.out / f"{cell.name}-trials.csv.gz", found)
@@ -335,13 +341,19 @@ def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
 def cells(
     scenario: str, study: Study, store: Store, arguments: argparse.Namespace
 ) -> Iterable[Cell]:
-    """The cells of a scenario that were asked for: one replica, nothing pruned."""
-    for arch, replicas in study.clusters.items():
+    """The cells of a scenario that were asked for: so many labs of a kind, nothing pruned."""
+    for arch, (spec,) in study.clusters.items():
+        if not isinstance(spec, LabSpec):
+            raise IntopError(f"{study.path}: a scenario has a lab")
+        labs = (
+            spec,
+            *(replace(spec, name=f"{spec.name}{n}") for n in range(2, arguments.replicas + 1)),
+        )
         for name, workload in study.workloads.items():
             if arguments.arch in (None, arch) and arguments.workload in (None, name):
                 one = replace(
                     study,
-                    clusters={arch: replicas[:1]},
+                    clusters={arch: labs},
                     workloads={name: workload},
                     budget=budget_of(study.budget, is_look=bool(arguments.only)),
                 )
@@ -372,6 +384,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workload", choices=["slt", "dlt"], help="only this one")
     parser.add_argument("--rounds", type=int, default=TEST_ROUNDS, help="of a test (8)")
     parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
+    parser.add_argument(
+        "--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)"
+    )
     parser.add_argument("--from-good", action="store_true", help="from a good configuration")
     parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
