@@ -589,7 +589,8 @@ def _programs(lab: Lab) -> tuple[str, ...]:
 
 def _remove(name: str) -> Removed:
     """End processes, then delete namespaces and the link, then the state; look again after."""
-    folder = _folders(name).root
+    folders = _folders(name)
+    folder = folders.root
     state = folder.exists()
     ended: set[int] = set()
     links: list[str] = []
@@ -614,6 +615,7 @@ def _remove(name: str) -> Removed:
     _state_file(name).unlink(missing_ok=True)
     wait_until(left, limit_s=10)
     machine.discard(name)
+    servers.discard_disk(folders)
     if state:
         shutil.rmtree(folder)
     return Removed(

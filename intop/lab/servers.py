@@ -8,9 +8,11 @@ import grp
 import http.client
 import pwd
 import resource
+import shutil
 import socket
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -27,6 +29,8 @@ WEB_HOSTS = (BALANCER, *BACKENDS)
 OPEN_FILES = 65536
 LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
+DISKS_FOLDER = Path("/var/lib/intop-lab")
+"""Has a folder for each lab with a slow disk: /run is in memory, where no write waits for a disk."""
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 
@@ -78,6 +82,11 @@ class Folders:
     def config_root(self, host: str) -> Path:
         """What stands for / where a host's persistent configuration is: never the machine's own."""
         return self.host(host) / "root"
+
+    @property
+    def slow_disk(self) -> Path:
+        """Where each write waits for the disk, outside of the state directory."""
+        return DISKS_FOLDER / self.root.name
 
     def restart_script(self, host: str) -> Path:
         """The program that (re)starts a host's nginx."""
@@ -170,7 +179,7 @@ def prepare(
         folder = folders.host(host)
         if host == BALANCER:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
-            _make_disk_and_certificate(folder, balancing)
+            _make_disk_and_certificate(folders, balancing)
             text = texts.balancer_config(
                 folder, user, backends, open_files=files, balancing=balancing
             )
@@ -181,23 +190,32 @@ def prepare(
         write(folders.restart_script(host), texts.restart_script(nginx, folder), 0o700)
 
 
-def _make_disk_and_certificate(folder: Path, balancing: Balancing) -> None:
+def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     """What the balancer's nginx is badly set with beside its configuration.
 
     Raises LabError where the file system has no attribute for writes that wait for the disk.
     """
     if balancing.tls_key_bits:
-        write(folder / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
+        write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
     if balancing.sync_disk:
-        disk = folder / texts.SYNC_FOLDER
+        disk = folders.slow_disk
         make_folder(disk, 0o711)
+        (folders.host(BALANCER) / texts.SYNC_FOLDER).symlink_to(disk)
         try:
             # Files inherit it.
             run(["chattr", "+S", str(disk)])
         except LabError as error:
             raise LabError(
-                f"sync_disk needs a file system with attributes, such as ext4, at {folder}: {error}"
+                f"sync_disk needs a file system with attributes, such as ext4, at {disk}: {error}"
             ) from error
+
+
+def discard_disk(folders: Folders) -> None:
+    """Remove the lab's slow disk, if there is one."""
+    if folders.slow_disk.is_dir():
+        shutil.rmtree(folders.slow_disk)
+    with suppress(OSError):  # another lab's is there, or there was none
+        DISKS_FOLDER.rmdir()
 
 
 # -- starting ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from intop.domain.probing import Probe
+from intop.domain.ranking import Ranking
 from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.run.comparability import COMMON, defaults_changed, nginx_changed
@@ -71,7 +72,10 @@ def _obstacles(
     before, now = (t.store.get(t.subject, Probe) for t in (then, task))
     if before is not None and now is not None:
         found += defaults_changed(task, before, now)
+    # Each trial leaves most of the open parameters at their defaults.
+    ranking = then.store.get(then.subject, Ranking)
     varied = {key for t in trials for key in t.configuration.values}
+    varied |= set(ranking.space if ranking else ())
     wanted = {p.key for p in space.parameters}
     found += [f"{key}: varied against not varied" for key in sorted(varied - wanted)]
     found += [f"{key}: not varied against varied" for key in sorted(wanted - varied)]
@@ -79,11 +83,15 @@ def _obstacles(
 
 
 def _inside(space: Space, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of configurations that the space still has, whose ranges may have changed."""
+    """The trials of configurations that the space still has, whose ranges may have changed.
+
+    A parameter that a configuration does not name has its default.
+    """
     values = space.values([t.configuration for t in trials])
     same = (space.decode(space.genes(values)) == values).all(axis=1)
     named = [
-        t.configuration == c for t, c in zip(trials, space.configurations(values), strict=True)
+        t.configuration.values.items() <= c.values.items()
+        for t, c in zip(trials, space.configurations(values), strict=True)
     ]
     is_in = np.asarray(same) & np.asarray(named)
     return [t for t, has in zip(trials, is_in, strict=True) if has or t.configuration.is_default]

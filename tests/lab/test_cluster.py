@@ -253,6 +253,7 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
 
     lab.down(name)
     assert settled(seen()) == before
+    assert not (servers.DISKS_FOLDER / name).exists()
 
 
 def assert_badly_set(url: str, balancer: HostAddress) -> None:

@@ -33,7 +33,7 @@ from intop.stages.sentinels import with_sentinels
 from intop.stages.train import Train
 from intop.stages.tune import tune
 from intop.store import Store, opened
-from samples import VERDICT, ranking, search, training
+from samples import VERDICT, ranking, screening, search, training
 
 COUNT = 8
 EVERY = 4
@@ -414,6 +414,22 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
     with_design(ready)
     ready.task, ready.measured = resumed, own
     assert undisturbed == refine(ready.task)
+
+
+def test_trials_that_leave_open_parameters_at_their_defaults_are_learned_from(
+    ready: FakeTestbed,
+) -> None:
+    """As a design that varies them in turns makes them."""
+    another_campaign(ready)
+    store, subject = ready.task.store, ready.task.subject
+    store.put(subject, PROBE)
+    store.put(subject, ranking(screening=screening(still=KEYS)))
+    in_turns = [Configuration({KEYS[0]: str(1000 * n)}) for n in range(1, COUNT + 1)]
+    store.write_plan(subject, "collect", with_sentinels(in_turns, EVERY))
+    collect(ready.task)
+    another_campaign(ready)
+    with_design(ready)
+    assert 22 == refine(ready.task).earlier
 
 
 def test_a_warm_start_can_be_switched_off(ready: FakeTestbed, models: Models) -> None:
