@@ -20,7 +20,7 @@ from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.run.context import Context
+    from intop.run.context import Context, Task
     from intop.stages.tune import Tuned
     from intop.store import Campaign, Store
 
@@ -67,7 +67,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
     with stored_context(**options, choose=choose, connect=connect_to) as context:
-        found = stage(context, done)
+        found = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
         if as_json:
             print_result(to_json(found))
         else:
@@ -79,6 +79,16 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
             print_result("")
             _show_comparison(context)
     exit_by({f"{one.arch} {one.workload}": one.verdict for one in found})
+
+
+def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
+    """How long all that is left of the whole run takes, not of this stage alone."""
+    from intop.inspect.status import campaign_status
+    from intop.report.progress import duration
+
+    left_s = campaign_status(context.study, context.store, context.archs, context.workloads).left_s
+    left = "" if left_s is None else f"; the whole run takes about {duration(left_s)} from here"
+    context.progress.say(f"{task.title}: {stage} begins{left}")
 
 
 def _show_comparison(context: "Context") -> None:

@@ -30,7 +30,7 @@ OPEN_FILES = 65536
 LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
 DISKS_FOLDER = Path("/var/lib/intop-lab")
-"""Has a folder for each lab with a slow disk: /run is in memory, where no write waits for a disk."""
+"""A folder for each lab with a slow disk. /run is in memory, where no write waits for a disk."""
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 

@@ -36,23 +36,29 @@ class Tuned:
     explanation: Explanation | None
 
 
-def tune(context: Context, done: Callable[[Tuned], None]) -> list[Tuned]:
+def tune(
+    context: Context,
+    done: Callable[[Tuned], None],
+    begins: Callable[[Task, str], None] = lambda *_: None,
+) -> list[Tuned]:
     """All that was asked for, one architecture and workload after the other.
 
-    `done` hears of each as soon as its verdict is there.
+    `begins` hears of each stage before it is carried out, by its name; `done` of each task as soon
+    as its verdict is there.
     """
     results: list[Tuned] = []
     for task in context.subjects():
-        results.append(_tuned(task))
+        results.append(_tuned(task, begins))
         done(results[-1])
     context.store.finish(context.campaign)
     return results
 
 
-def _tuned(task: Task) -> Tuned:
+def _tuned(task: Task, begins: Callable[[Task, str], None]) -> Tuned:
     study, store, subject = task.context.study, task.store, task.subject
     for stage in in_tune():
         if stage.is_left(Prospect.of(study, task.workload, subject, store)):
+            begins(task, stage.name)
             execute(stage.begin(task))
     return Tuned(
         arch=subject.arch,

@@ -26,6 +26,8 @@ def test_a_gain_is_told_before_it_is_explained(
         heard.append(testbed.told.getvalue())
 
     monkeypatch.setattr(tune, "execute", execute)
-    (found,) = tune.tune(task.context, lambda _: None)
+    begun: list[str] = []
+    (found,) = tune.tune(task.context, lambda _: None, lambda _, stage: begun.append(stage))
     assert found.verdict == verdict
     assert [f"{task.title}: gain: {verdict.gain}" in said for said in heard] == [True] * told
+    assert ["explain"] * told == begun
