@@ -31,9 +31,8 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.campaign import judged
+from benchmarks.campaign import judged, short_buffer
 from benchmarks.datasets import DUMMIES, PARAMETERS, context_of
-from intop.config.study import load_study
 from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
@@ -45,7 +44,6 @@ from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.explain import smallest
 from intop.report.figures.files import write_figures
-from intop.resources import shipped
 from intop.stages.explain import explain
 from intop.store import opened
 from intop.version import __version__
@@ -205,7 +203,7 @@ def winner() -> Configuration:
 
 def on_lab(arguments: argparse.Namespace) -> int:
     """The exit code."""
-    whole = load_study(shipped("configs") / "lab.toml")
+    whole = short_buffer()
     arch = native_arch()
     specs = tuple(
         LabSpec(name=f"ablate-{n}", arch=arch, link=whole.clusters[arch][0].link)

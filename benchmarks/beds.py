@@ -12,12 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.campaign import short_buffer
 from benchmarks.contenders import Arm, Picked, Shared
 from benchmarks.datasets import context_of, write
 from benchmarks.recorded import Offer, Shot, offer, recorded_study
 from benchmarks.screening import as_samples, read
 from intop.config.catalogue import Catalogue, load_catalogue
-from intop.config.study import load_study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
@@ -285,7 +285,7 @@ def the_lab(
 
     With a delay their load balancers are virtual machines. Without `keys`, those of the table.
     """
-    whole = load_study(shipped("configs") / "lab.toml")
+    whole = short_buffer()
     arch = native_arch()
     (cluster, *_) = whole.clusters[arch]
     assert cluster.link is not None

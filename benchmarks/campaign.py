@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from intop.config.study import Study
+from intop.config.study import Study, load_study
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.report.progress import LineProgress
+from intop.resources import shipped
 from intop.run import registry
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
@@ -25,6 +26,16 @@ Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]
 
 Testbeds = Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]]
 """What opens the testbeds of a task."""
+
+
+def short_buffer() -> Study:
+    """The scenario on which most of what is known of the instrument was measured."""
+    return scenario("short-buffer")
+
+
+def scenario(name: str) -> Study:
+    """A study of configs/scenarios."""
+    return load_study(shipped("configs") / "scenarios" / f"{name}.toml")
 
 
 def begun(

@@ -24,8 +24,7 @@ from unittest.mock import patch
 
 from scipy import stats
 
-from benchmarks.campaign import begun
-from intop.config.study import load_study
+from benchmarks.campaign import begun, short_buffer
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import DEFAULT
 from intop.domain.stats import geometric_mean, unpaired_ratio
@@ -115,8 +114,8 @@ def parsed() -> argparse.Namespace:
 
 @contextmanager
 def ready(arguments: argparse.Namespace) -> Iterator[ClusterTestbed]:
-    """The lab's own study for static files, on a lab of our own."""
-    study = load_study(shipped("configs") / "lab.toml")
+    """The scenario short-buffer with static files, on a lab of our own."""
+    study = short_buffer()
     arch = native_arch()
     spec = replace(study.clusters[arch][0], name=f"c{os.getpid() % 10_000}")
     budget = study.budget

@@ -1,9 +1,9 @@
 """What a trial costs beyond its load and its settling, part by part.
 
 Trials of configurations that fill the space of all parameters, as `intop screen` measures them, on
-the lab's own study with longer trials. Each is a whole turn: from when the trial before was stored
-to when it is stored itself. The load is the seconds that are counted; what the load tool takes
-beyond them is a part of its own. Prints Markdown.
+the scenario short-buffer with longer trials. Each is a whole turn: from when the trial before was
+stored to when it is stored itself. The load is the seconds that are counted; what the load tool
+takes beyond them is a part of its own. Prints Markdown.
 """
 
 import argparse
@@ -19,8 +19,7 @@ from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.campaign import begun, measured
-from intop.config.study import load_study
+from benchmarks.campaign import begun, measured, short_buffer
 from intop.domain.cluster import HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
@@ -29,7 +28,6 @@ from intop.hosts.host import Completed
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.resources import shipped
 from intop.run import cluster_testbed
 from intop.run.context import Task
 from intop.run.testbed import Testbed
@@ -139,9 +137,11 @@ class WatchedHost:
 
 def main() -> None:
     arguments = parsed()
-    study = load_study(shipped("configs") / "lab.toml")
+    study = short_buffer()
     arch = other_arch() if arguments.guest else native_arch()
-    spec = replace(study.clusters[arch][0], name=f"k{os.getpid() % 10_000}")
+    link = study.clusters[native_arch()][0].link
+    kind = "vm" if arguments.guest else "namespaces"
+    spec = LabSpec(name=f"k{os.getpid() % 10_000}", arch=arch, kind=kind, link=link)
     workload = replace(study.workloads[arguments.workload], duration_s=arguments.seconds)
     # What other programs took from the load does not matter here: each trial is measured once.
     study = replace(

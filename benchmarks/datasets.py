@@ -32,8 +32,8 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.campaign import measured
-from intop.config.study import Study, load_study
+from benchmarks.campaign import measured, short_buffer
+from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
@@ -45,7 +45,6 @@ from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.campaigns import latest_or_new
 from intop.run.context import Context, Task
 from intop.run.replicas import replicas_in_use
@@ -106,7 +105,7 @@ LEVELS = (0.0, 0.5, 1.0)
 def main() -> None:
     arguments = parsed()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    whole = load_study(shipped("configs") / "lab.toml")
+    whole = short_buffer()
     arch = native_arch()
     specs = tuple(
         LabSpec(name=f"sds-{n}", arch=arch, link=whole.clusters[arch][0].link) for n in (1, 2)

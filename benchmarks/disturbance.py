@@ -36,16 +36,15 @@ from typing import Any, Literal, Self
 
 from scipy.stats import spearmanr
 
-from benchmarks.campaign import altered, begun, measured
+from benchmarks.campaign import altered, begun, measured, short_buffer
 from benchmarks.verdicts import between, waiting
-from intop.config.study import Study, load_study
+from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
-from intop.resources import shipped
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.stages.blocks import blocks, p99_by_round
 from intop.store import Store, opened
@@ -212,8 +211,8 @@ def parsed() -> argparse.Namespace:
 
 
 def study_of(arguments: argparse.Namespace) -> Study:
-    """The lab's own study, on a lab of our own, for dynamic pages."""
-    study = load_study(shipped("configs") / "lab.toml")
+    """The scenario short-buffer with dynamic pages, on a lab of our own."""
+    study = short_buffer()
     arch = native_arch()
     spec = LabSpec(name=f"d{os.getpid() % 10_000}", arch=arch, link=study.clusters[arch][0].link)
     workload = replace(study.workloads["dlt"], duration_s=arguments.seconds)

@@ -1,7 +1,7 @@
 """Whether three load generators that share a load measure what one measures.
 
-On the embedded lab, with the link of configs/lab.toml and static files. A comparison is a few
-rounds; in each of them the default is measured once by one generator and once by three, in random
+On the embedded lab, in the scenario short-buffer with static files. A comparison is a few rounds;
+in each of them the default is measured once by one generator and once by three, in random
 order. They agree where the 95 % Student interval of the ratio of P99 holds 1. By chance alone one
 comparison in twenty doesn't. The three run side by side in one namespace, each a process with a
 connection and a folder of its own: what is compared is how a load is shared out and put together.
@@ -16,7 +16,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 
-from intop.config.study import load_study
+from benchmarks.campaign import short_buffer
 from intop.domain.cluster import Cluster, LabSpec, native_arch
 from intop.domain.stats import paired_ratio
 from intop.hosts.measure import measure
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="of a comparison (default: 6)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    study = load_study(shipped("configs") / "lab.toml")
+    study = short_buffer()
     (spec, *_) = study.clusters[native_arch()]
     assert isinstance(spec, LabSpec)
     spec = replace(spec, name=f"g{os.getpid() % 10_000}")

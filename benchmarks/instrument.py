@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from intop.config.study import load_study
+from benchmarks.campaign import short_buffer
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.stats import paired_ratio
 from intop.domain.workload import Workload
@@ -38,7 +38,7 @@ LEVEL = 0.95
 
 def main() -> None:
     arguments = parsed()
-    study = load_study(shipped("configs") / "lab.toml")
+    study = short_buffer()
     arch = native_arch()
     spec = replace(study.clusters[arch][0], name=f"i{os.getpid() % 10_000}")
     workload = replace(study.workloads[arguments.workload], duration_s=arguments.seconds)

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 import intop
+from benchmarks.campaign import short_buffer
 from intop.config.catalogue import Catalogue
-from intop.config.study import Study, load_study
+from intop.config.study import Study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
@@ -36,7 +37,6 @@ from intop.hosts import ssh
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.samples import Samples
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.available_space import probed_of
 from intop.run.campaigns import latest_or_new
 from intop.run.context import Context, Task
@@ -101,7 +101,7 @@ def recorded_study(study: Study) -> Study:
 
 def offer(catalogue: Catalogue, defaults: Mapping[str, str]) -> Offer:
     """The lab's study on another catalogue, all of whose keys are there with these values."""
-    whole = load_study(shipped("configs") / "lab.toml")
+    whole = short_buffer()
     arch = native_arch()
     study = replace(
         recorded_study(whole),

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.campaign import begun
-from intop.config.study import Study, load_study
+from benchmarks.campaign import begun, short_buffer
+from intop.config.study import Study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.collection import Collected
 from intop.domain.stats import MeanInterval, geometric_interval
 from intop.lab import cluster as lab
-from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
 from intop.stages.collect import collect
@@ -40,7 +39,7 @@ class Campaign:
 
 def main() -> None:
     arguments = parsed()
-    whole = load_study(shipped("configs") / "lab.toml")
+    whole = short_buffer()
     arch = native_arch()
     (workload,) = (w for name, w in whole.workloads.items() if name == arguments.workload)
     specs = [

@@ -23,8 +23,7 @@ from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.campaign import begun
-from intop.config.study import load_study
+from benchmarks.campaign import begun, short_buffer
 from intop.domain.cluster import HostAddress, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
@@ -33,7 +32,6 @@ from intop.hosts.host import Completed
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.resources import shipped
 from intop.run import cluster_testbed
 from intop.store import opened
 
@@ -180,7 +178,7 @@ def parsed() -> argparse.Namespace:
 
 def measured(trials: int, seconds: int, delay_s: float) -> tuple[Watch, Watch]:
     """Trials of configurations of 30 keys on a lab of our own; then the steps alone, by proxy."""
-    study = load_study(shipped("configs") / "lab.toml")
+    study = short_buffer()
     spec = replace(study.clusters[native_arch()][0], name=f"r{os.getpid() % 10_000}")
     workload = replace(study.workloads["slt"], duration_s=seconds)
     # What other programs took from the load does not matter here.

@@ -35,9 +35,10 @@ from statistics import fmean, median, stdev
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
 from benchmarks.campaign import Testbeds, measured
+from benchmarks.campaign import scenario as load_scenario
 from benchmarks.datasets import alone
 from benchmarks.truth_table import p99_of
-from intop.config.study import Study, load_study
+from intop.config.study import Study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.space import Space
@@ -47,7 +48,6 @@ from intop.errors import IntopError
 from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
 from intop.run.replicas import replicas_in_use
@@ -307,7 +307,7 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for scenario in arguments.scenario:
         arguments.store.mkdir(parents=True, exist_ok=True)
-        study = load_study(shipped("configs") / "scenarios" / f"{scenario}.toml")
+        study = load_scenario(scenario)
         with opened(str(arguments.store / f"{scenario}.db")) as store:
             for cell in cells(scenario, study, store, arguments):
                 measured_cell(cell, arguments)

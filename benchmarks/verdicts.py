@@ -10,6 +10,9 @@ side is slower, by one of these:
 --share S     That side's link has S of its rate. What it does to P99 is not known from theory,
               so the true ratio is that of all pairs.
 
+The lab and its load are those of the scenario short-buffer; `aa` may have another one of
+configs/scenarios by `--scenario`.
+
 Each verdict is held against the truth from the trials of all others. How often the right sign is
 found, and how often the interval holds the truth, is what the run is for; where it is not as often
 as it should be, the exit code is 1.
@@ -32,10 +35,10 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, Protocol
 
-from benchmarks.campaign import Testbeds, altered, begun, judged
-from intop.config.study import Study, load_study
+from benchmarks.campaign import Testbeds, altered, begun, judged, scenario
+from intop.config.study import Study
 from intop.domain.baseline import HOST
-from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
@@ -43,7 +46,6 @@ from intop.domain.verdict import Verdict
 from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
-from intop.resources import shipped
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.stages.blocks import p99_by_round, paired
 from intop.store import Store, opened
@@ -187,7 +189,9 @@ def parsed() -> argparse.Namespace:
     modes = parser.add_subparsers(dest="mode", required=True)
     same = modes.add_parser("aa", help="the same on both sides")
     same.add_argument("--workload", choices=["slt", "dlt"], default="slt", help="(slt)")
+    same.add_argument("--scenario", default="short-buffer", help="(short-buffer)")
     planted = modes.add_parser("planted", help="one side is slower")
+    planted.set_defaults(scenario="short-buffer")
     effects = planted.add_mutually_exclusive_group()
     effects.add_argument(
         "--wait-ms",
@@ -200,7 +204,7 @@ def parsed() -> argparse.Namespace:
         mode.add_argument("--verdicts", type=between(2), default=verdicts, help=f"({verdicts})")
         mode.add_argument("--pairs", type=between(2), default=10, help="at most, each (10)")
         mode.add_argument("--looks", type=between(1), default=2, help="at the pairs (2)")
-        mode.add_argument("--seconds", type=between(1), default=2, help="of a trial (2)")
+        mode.add_argument("--seconds", type=between(1), help="of a trial (as the scenario)")
         mode.add_argument("--minutes", type=float, default=60, help="at most, and a verdict (60)")
         mode.add_argument("--start", type=int, default=1, help="the first one's number, its seed")
     return parser.parse_args()
@@ -237,13 +241,18 @@ def effect_of(arguments: argparse.Namespace, spec: LabSpec) -> Effect | None:
 
 
 def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
-    """The lab's own study, on a lab of our own, with one workload."""
-    study = load_study(shipped("configs") / "lab.toml")
-    arch = native_arch()
-    spec = LabSpec(name=f"v{os.getpid() % 10_000}", arch=arch, link=study.clusters[arch][0].link)
+    """The study of a scenario, on a lab of our own, with one workload."""
+    study = scenario(arguments.scenario)
+    ((arch, (spec,)),) = study.clusters.items()
+    assert isinstance(spec, LabSpec)
+    spec = replace(spec, name=f"v{os.getpid() % 10_000}")
     effect = effect_of(arguments, spec)
     name = arguments.workload if effect is None else effect.workload
-    workload = replace(study.workloads[name], duration_s=arguments.seconds)
+    if name not in study.workloads:
+        sys.exit(f"{arguments.scenario} has no workload {name}: give it another --workload")
+    workload = study.workloads[name]
+    if arguments.seconds is not None:
+        workload = replace(workload, duration_s=arguments.seconds)
     budget = replace(
         study.budget, judge_pairs=arguments.pairs, judge_looks=arguments.looks, level=LEVEL
     )
