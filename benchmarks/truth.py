@@ -25,7 +25,8 @@ import csv
 import math
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from io import TextIOWrapper
@@ -307,9 +308,16 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for scenario in arguments.scenario:
         arguments.store.mkdir(parents=True, exist_ok=True)
-        study = load_scenario(scenario)
         with opened(str(arguments.store / f"{scenario}.db")) as store:
-            for cell in cells(scenario, study, store, arguments):
+            wanted = cells(
+                scenario,
+                store,
+                archs=arguments.arch,
+                workloads=arguments.workload,
+                replicas=arguments.replicas,
+                is_look=bool(arguments.only),
+            )
+            for cell in wanted:
                 measured_cell(cell, arguments)
     if not arguments.only:
         (arguments.out / "README.md").write_text(truth_table.summary(arguments.out))
@@ -317,21 +325,14 @@ def main() -> int:
 
 
 def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
-    """Bring the lab of a cell up, measure, take it down, and write or print."""
-    (specs,) = cell.study.clusters.values()
-    labs = [spec for spec in specs if isinstance(spec, LabSpec)]
-    try:
-        for spec in labs:
-            lab.up(spec, lambda message: print(message, file=sys.stderr))
+    """Measure a cell, and write or print what it comes to."""
+    with labs_up(cell):
         if arguments.only:
             look(cell, arguments.only, arguments.rounds)
             return
         if arguments.from_good:
             cell = replace(cell, base=good_configuration(cell), words="from-good")
         found = measure_cell(cell, arguments.rounds, arguments.minutes)
-    finally:
-        for spec in labs:
-            lab.down(spec.name)
     rows = truth_table.rows(cell, found)
     write_rows(arguments.out / f"{cell.name}.csv.gz", rows)
     write_trials(arguments.out / f"{cell.name}-trials.csv.gz", found)
@@ -339,24 +340,42 @@ def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
     print(described(cell, bases))
 
 
+@contextmanager
+def labs_up(cell: Cell) -> Iterator[None]:
+    """Its labs, which are taken down at the end."""
+    (specs,) = cell.study.clusters.values()
+    labs = [spec for spec in specs if isinstance(spec, LabSpec)]
+    try:
+        for spec in labs:
+            lab.up(spec, lambda message: print(message, file=sys.stderr))
+        yield
+    finally:
+        for spec in labs:
+            lab.down(spec.name)
+
+
 def cells(
-    scenario: str, study: Study, store: Store, arguments: argparse.Namespace
-) -> Iterable[Cell]:
-    """The cells of a scenario that were asked for: so many labs of a kind, nothing pruned."""
+    scenario: str,
+    store: Store,
+    *,
+    archs: Container[str] = ("x86", "arm"),
+    workloads: Container[str] = ("slt", "dlt"),
+    replicas: int = 1,
+    is_look: bool = False,
+) -> Iterator[Cell]:
+    """The cells of a scenario that are asked for, on so many labs each; nothing is pruned."""
+    study = load_scenario(scenario)
     for arch, (spec,) in study.clusters.items():
         if not isinstance(spec, LabSpec):
             raise IntopError(f"{study.path}: a scenario has a lab")
-        labs = (
-            spec,
-            *(replace(spec, name=f"{spec.name}{n}") for n in range(2, arguments.replicas + 1)),
-        )
+        more = [replace(spec, name=f"{spec.name}{n}") for n in range(2, replicas + 1)]
         for name, workload in study.workloads.items():
-            if arguments.arch in (None, arch) and arguments.workload in (None, name):
+            if arch in archs and name in workloads:
                 one = replace(
                     study,
-                    clusters={arch: labs},
+                    clusters={arch: (spec, *more)},
                     workloads={name: workload},
-                    budget=budget_of(study.budget, is_look=bool(arguments.only)),
+                    budget=budget_of(study.budget, is_look=is_look),
                 )
                 yield Cell(scenario=scenario, study=one, store=store)
 
@@ -385,8 +404,8 @@ def parsed() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
-    parser.add_argument("--arch", choices=["x86", "arm"], help="only this one")
-    parser.add_argument("--workload", choices=["slt", "dlt"], help="only this one")
+    for option, choices in (("--arch", ["x86", "arm"]), ("--workload", ["slt", "dlt"])):
+        parser.add_argument(option, nargs=1, choices=choices, default=choices, help="only this one")
     parser.add_argument("--rounds", type=int, default=TEST_ROUNDS, help="of a test (8)")
     parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
     parser.add_argument(

@@ -6,18 +6,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from benchmarks import acting, truth, truth_table
+from benchmarks import acting, published, truth, truth_table
 from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
 from intop.domain.space import Order, Space, parameter_columns
+from intop.domain.stats import RatioInterval
 from intop.domain.trial import PlannedTrial
 from intop.resources import shipped
 from intop.run.available_space import probed_of
@@ -380,3 +382,37 @@ def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path
     assert ["net.ipv4.tcp_sack: 0"] == tested
     left = [row["arm"] for row in rows if row["state"] == "not followed"]
     assert "net.ipv4.tcp_slow_start_after_idle: 0" in left
+
+
+def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
+    def contestant(name: str, ratio: RatioInterval | None, **changes: Any) -> Contestant:
+        made = Contestant(
+            name=name,
+            title=name,
+            configuration=DEFAULT,
+            keys=3,
+            already=0,
+            left_out={},
+            ratio=ratio,
+        )
+        return replace(made, **changes)
+
+    found = Contest(
+        contestants=(
+            contestant("default", None, is_reference=True),
+            contestant("blog", RatioInterval(1.5, 1.25, 1.8), failures=2),
+            contestant("other", RatioInterval(0.5, 0.25, 0.75)),
+            contestant("same", None, same_as="default"),
+        ),
+        reference="default",
+        rounds=10,
+        level=0.95,
+        ratio_level=0.983,
+    )
+    with opened(str(tmp_path / "made-up.db")) as store:
+        cell = cell_of(store)
+        published.write(tmp_path / f"{cell.name}.csv", cell, found)
+    text = published.summary(tmp_path)
+    assert "| scenario | blog | other | same |" in text
+    line = "**1.50 (1.25 to 1.80)**, 2 failed | *0.50 (0.25 to 0.75)* | same as default |"
+    assert f"| made-up x86 slt | {line}" in text

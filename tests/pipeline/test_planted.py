@@ -41,7 +41,8 @@ def on_a_lab(name: str, workload: str, *, pairs: int) -> Iterator[Study]:
 
 
 def test_a_wait_is_called_worse(tmp_path: Path) -> None:
-    with on_a_lab("scenarios/short-buffer.toml", "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
+    name = "scenarios/short-buffer.toml"
+    with on_a_lab(name, "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
         task: Task = begun(store, study, testbeds=one_sided(Wait(60)))
         verdict = judged(task, SIDE, DEFAULT)
         assert "worse" == verdict.outcome, verdict
