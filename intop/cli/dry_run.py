@@ -47,6 +47,20 @@ def of_verify(rates: str | None, rate_rounds: int | None, **options: Any) -> Non
         _measuring(("pick", "judge", "rates"), own_trials=2 * len(times) * rounds, **options)
 
 
+def of_explain(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
+    """In place of explain: the sets of changes; with --why, both sides without each mechanism."""
+    from intop.cli.explain import asked_blocks
+
+    with interruptible(UNTOUCHED):
+        asked_blocks(blocks, rounds, why=why)
+        if not why:
+            _measuring(("explain",), **options)
+            return
+        rounds = rounds or study_of(options["config"]).budget.explain_pairs
+        # Each mechanism adds two; most verdicts name one or two.
+        _measuring(("mediation",), own_trials=6 * rounds, **options)
+
+
 def of_contest(names: tuple[str, ...], **options: Any) -> None:
     """In place of contest: the named baselines or all, the host's own values, and the winner."""
     with interruptible(UNTOUCHED):

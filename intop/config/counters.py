@@ -1,5 +1,6 @@
 """The catalogue of counters: what the kernel counts, and which mechanism it is a sign of."""
 
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -26,9 +27,10 @@ def load_counters(path: Path) -> CounterCatalogue:
     source = Source.read(path)
     if source.data.get("schema") != 1:
         source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
-    for unknown in sorted(set(source.data) - {"schema", "mechanism", "group"}):
+    for unknown in sorted(set(source.data) - {"schema", "mechanism", "block", "group"}):
         source.problem((unknown,), "is not a known table")
     mechanisms = _mechanisms(source)
+    blocks = _blocks(source, mechanisms)
     counters: dict[str, KernelCounter] = {}
     for index, entry in enumerate(source.tables("group")):
         place = ("group", index)
@@ -46,7 +48,7 @@ def load_counters(path: Path) -> CounterCatalogue:
             counters[counter.name] = counter
     if source.problems:
         raise ConfigurationError(source.problems)
-    return CounterCatalogue(counters, mechanisms)
+    return CounterCatalogue(counters, mechanisms, blocks)
 
 
 class _MechanismsModel(Model):
@@ -58,6 +60,19 @@ def _mechanisms(source: Source) -> dict[str, Mechanism]:
     made = source.check(partial(_MechanismsModel.model_validate, entries), ())
     of = {} if made is None else made.mechanism
     return {name: Mechanism(name=name, about=about) for name, about in of.items()}
+
+
+class _BlocksModel(Model):
+    block: dict[str, tuple[Annotated[dict[str, str], Field(min_length=1)], ...]]
+
+
+def _blocks(source: Source, mechanisms: Container[str]) -> dict[str, tuple[dict[str, str], ...]]:
+    entries = {"block": source.data.get("block", {})}
+    made = source.check(partial(_BlocksModel.model_validate, entries), ())
+    found = {} if made is None else made.block
+    for unknown in sorted(name for name in found if name not in mechanisms):
+        source.problem(("block", unknown), "is not a known mechanism")
+    return found
 
 
 def _counters(group: _GroupModel) -> list[KernelCounter]:

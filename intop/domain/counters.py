@@ -1,7 +1,7 @@
 """What a host counted while it was measured, and what counters mean."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -75,10 +75,14 @@ class KernelCounter:
 
 @dataclass(frozen=True)
 class CounterCatalogue:
-    """The counters that have an explanation, and the mechanisms that they are signs of."""
+    """The counters that have an explanation, and the mechanisms that they are signs of.
+
+    `blocks` has for some mechanisms sets of values (by key), each of which takes it away.
+    """
 
     counters: Mapping[str, KernelCounter]
     mechanisms: Mapping[str, Mechanism]
+    blocks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
 
     def find(self, name: str) -> KernelCounter | None:
         """The entry of a counter of a host; None for one that a newer kernel has added."""

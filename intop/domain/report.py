@@ -11,6 +11,7 @@ from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import Sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.mediation import Mediation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Ranking
@@ -124,6 +125,7 @@ class Findings:
     verdict: Verdict | None
     judged: Judged | None
     rates: RateSweep | None
+    mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None
     undeployable: str

@@ -10,6 +10,7 @@ from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.mediation import Mediation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
@@ -104,6 +105,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         verdict=verdict,
         judged=_judged(compared, verdict),
         rates=_rates(task, verdict),
+        mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,
         undeployable=undeployable,
@@ -139,6 +141,12 @@ def _rates(task: Task, verdict: Verdict | None) -> RateSweep | None:
     found = task.store.get(task.subject, RateSweep)
     is_of_it = found and verdict and found.configuration == verdict.configuration
     return found if is_of_it else None
+
+
+def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:
+    """What mechanisms bring of the winner's gain, where it was this one."""
+    found = task.store.get(task.subject, Mediation)
+    return found if found and verdict and found.winner == verdict.configuration else None
 
 
 def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:

@@ -19,6 +19,7 @@ STAGES: dict[str, str] = {
     "judge": "intop.stages.verify:Judge",
     "rates": "intop.stages.rates:AtRates",
     "explain": "intop.stages.explain:Explain",
+    "mediation": "intop.stages.mediation:Mediate",
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",
     "apply": "intop.deploy.apply:RollOut",

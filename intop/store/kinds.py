@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
 from intop.domain.explanation import Explanation
+from intop.domain.mediation import Mediation
 from intop.domain.multi_arm import Contest
 from intop.domain.pareto import Front
 from intop.domain.pilot import Pilot
@@ -26,6 +27,7 @@ KINDS: Mapping[type, str] = {
     Decisions: "decisions",
     Explanation: "explanation",
     Front: "front",
+    Mediation: "mediation",
     Pilot: "pilot",
     Probe: "probe",
     Ranking: "ranking",

@@ -7,6 +7,7 @@ from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
 from intop.domain.explanation import Dependence, Explanation
 from intop.domain.histogram import Histogram
+from intop.domain.mediation import Mediation
 from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.sides import merged
@@ -19,6 +20,8 @@ from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
+from intop.report.mediation import mediation_notes, mediation_table
+from intop.report.mediation import sentence as mediation_sentence
 from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.rates import rate_notes, rate_table
@@ -334,10 +337,20 @@ def latency(one: Findings) -> Iterator[Block]:
         yield from map(Paragraph, cause_notes(one.verdict.causes))
         if one.verdict.causes.found:
             yield named(one, cause_table(one.verdict, one.verdict.causes))
+    if one.mediation is not None:
+        yield from _mediation(one, one.mediation)
     if one.rates is not None:
         yield Paragraph(as_sentence(rates_sentence(one.rates)))
         yield named(one, rate_table(one.rates))
         yield from map(Paragraph, rate_notes(one.rates))
+
+
+def _mediation(one: Findings, found: Mediation) -> Iterator[Block]:
+    """What each mechanism brings of the gain."""
+    yield Paragraph(as_sentence(mediation_sentence(found)))
+    if found.mechanisms:
+        yield named(one, mediation_table(found))
+    yield from map(Paragraph, mediation_notes(found))
 
 
 def _p99s(default: Histogram, tuned: Histogram) -> str:

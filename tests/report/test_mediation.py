@@ -1,0 +1,52 @@
+"""What mechanisms bring, in words."""
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.mediation import Block, Mediated, Mediation, Share
+from intop.domain.stats import RatioInterval
+from intop.report.mediation import mediation, sentence
+from printed import shown
+from samples import VERDICT
+
+BLOCK = Block(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
+TOLD = Mediated(
+    block=BLOCK,
+    about="Handshakes are forgotten.",
+    rounds=8,
+    gain=RatioInterval(4.0, 3.8, 4.2),
+    left=RatioInterval(1.1, 1.0, 1.2),
+    share=Share(share=0.93, low=0.87, high=1.0),
+    own=("net.core.somaxconn",),
+)
+FOUND = Mediation(
+    winner=Configuration({"net.core.somaxconn": "1"}),
+    against="",
+    mechanisms=(TOLD,),
+    untold={"rto": "no value is known that takes it away"},
+    rounds=8,
+)
+
+
+def test_each_mechanism_has_its_share(capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(shown(capsys, mediation("x86 slt", FOUND)).split())
+    assert "x86 slt: syn-backlog brings 93 % of the gain (87 to 100 %)" in said
+    assert "net.ipv4.tcp_syncookies=1" in said
+    assert "1.10 (1.00 to 1.20)" in said
+    assert "the winner sets net.core.somaxconn itself" in said
+    assert "rto was not taken away: no value is known" in said
+    assert "intop explain --why --block rto:KEY=VALUE" in said
+
+
+def test_what_can_not_be_told_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    unclear = Mediated(block=BLOCK, about="A.", rounds=8, gain=TOLD.gain, left=TOLD.left)
+    failed = Mediated(block=BLOCK, about="A.", rounds=0, detail="refused by the kernel")
+    found = Mediation(winner=FOUND.winner, against="", mechanisms=(unclear, failed), rounds=8)
+    said = " ".join(shown(capsys, mediation("x86 slt", found)).split())
+    assert "what the mechanisms bring of the gain can't be told" in said
+    assert "the gain is not clear in these rounds" in said
+    assert "refused by the kernel" in said
+    nothing = Mediation(winner=FOUND.winner, against="", mechanisms=())
+    assert "no known mechanism, so nothing was measured" == sentence(nothing)
+    said = " ".join(shown(capsys, mediation("x86 slt", VERDICT)).split())
+    assert "there is no gain to explain" in said
