@@ -13,12 +13,11 @@ import pytest
 from hypothesis import settings
 
 from fakes import FakeTestbed
-from intop.config.study import load_study
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
+from shipped_studies import lab_study
 from studies import RUN, SMALL, Study, wait_for
 
 # The same examples in every run: a failure is repeated by running the test again. What a machine
@@ -148,7 +147,7 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
 def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
     """A task of the lab's study whose trials are made up."""
     told = StringIO()
-    study = load_study(shipped("configs") / "lab.toml")
+    study = lab_study()
     study = replace(study, clusters={arch: c[:1] for arch, c in study.clusters.items()})
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(

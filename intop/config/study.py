@@ -93,7 +93,8 @@ class Study:
     left alone, and so are those that none of the patterns `wanted` matches. `tunes` says whose
     parameters there are: of the kernel, of nginx, or of both. `baselines` by name.
     `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
-    `warm_start` a refinement learns from earlier campaigns, too. `load_tool` sends the load.
+    `warm_start` a refinement learns from earlier campaigns, too. With `hints` a collection begins
+    with what takes away the mechanisms that the default shows. `load_tool` sends the load.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Study:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     objective: Objective = "p99"
     warm_start: bool = True
+    hints: bool = True
     load_tool: LoadToolChoice = "auto"
 
     @cached_property
@@ -360,6 +362,7 @@ class _StudyModel(Model):
     baselines: str | None = Field(default=None, min_length=1)
     objective: Objective = "p99"
     warm_start: bool = True
+    hints: bool = True
     load_tool: LoadToolChoice = "auto"
 
 
@@ -411,6 +414,7 @@ def load_study(path: Path) -> Study:
         baselines=baselines,
         objective=found.study.objective,
         warm_start=found.study.warm_start,
+        hints=found.study.hints,
         load_tool=found.study.load_tool,
     )
 

@@ -56,7 +56,7 @@ def measure(
 
     Counters are read before it and after it, and so that they have `points` in all.
 
-    `expected` is what `expected_answers` returned. The load ends as soon as its P99 is certainly
+    `expected` are the names of `ExpectedAnswers`. The load ends as soon as its P99 is certainly
     above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
     LoadKilledError.
     """

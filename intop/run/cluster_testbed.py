@@ -1,7 +1,7 @@
 """A connected cluster with its load balancer under guard, where trials are measured."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from intop.errors import (
     UnreachableError,
 )
 from intop.hosts import sysctl
-from intop.hosts.expected import expected_answers
+from intop.hosts.expected import ExpectedAnswers, expected_answers
 from intop.hosts.facts import nginx_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
@@ -66,7 +66,7 @@ class ClusterTestbed:
     probed: Probed
     conditions: Conditions
     expected: Mapping[str, str] = field(default_factory=dict)
-    """What `expected_answers` returned."""
+    """The names of `ExpectedAnswers`."""
 
     @property
     def name(self) -> str:
@@ -263,7 +263,7 @@ def cluster_testbed(
         paths = asked_paths(task, rig.cluster)
         upload_scripts(rig, shipped("lua"), paths)
         is_engine = tool.name == "engine"
-        expected = expected_answers(rig, task.workload, paths) if is_engine else {}
+        expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
         nginx = None
         if "nginx" in study.tunes:
             described = with_nginx_started(rig, described)
@@ -309,12 +309,24 @@ def cluster_testbed(
                 probe=probe,
                 probed=probed_of(study, probe),
                 conditions=conditions,
-                expected=expected,
+                expected=expected.names,
             )
             try:
                 yield testbed
             finally:
                 _end(testbed, say)
+
+
+def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
+    """What a replica answered before its first trial, on its load generators.
+
+    Asked for once in a session: over a long way it takes seconds, and each stage connects anew.
+    """
+    known, place = task.context.expected, (rig.load_balancer.address.name, task.workload.name)
+    if place not in known:
+        known[place] = expected_answers(rig, task.workload, paths)
+    known[place].put(rig)
+    return known[place]
 
 
 def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:

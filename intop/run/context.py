@@ -3,13 +3,14 @@
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intop.config.study import Study
 from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Trial
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
+from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.host import Connect
 from intop.report.progress import Progress
 from intop.run.testbed import Testbed
@@ -21,7 +22,8 @@ class Context:
     """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
 
     With `force` a campaign begins in spite of what `intop doctor` calls a problem. `testbeds` is
-    what trials are measured on, if that is not the replicas of the task's cluster.
+    what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
+    what replicas answered before their first trial, by the load balancer's name and the workload's.
     """
 
     study: Study
@@ -33,6 +35,7 @@ class Context:
     workloads: tuple[Workload, ...]
     force: bool = False
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
+    expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
 
     def subjects(self) -> Iterator["Task"]:
         """Everything that was asked for: each architecture with each workload."""

@@ -20,6 +20,7 @@ from intop.run.prospect import Prospect, designed, roles
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.collected import check_samples
+from intop.stages.hints import hints
 from intop.stages.pilot import timed
 from intop.stages.sentinels import with_sentinels
 
@@ -87,6 +88,8 @@ class Collect(Stage[Collected]):
             # What acts is always varied, and what can't be told in turns.
             most = max(ranking.keep - len(ranking.chosen), ranking.keep // OPEN_SHARE, 1)
             design = sparse(space, design, ranking.priors, most, seed=task.seed("open"))
+        first = hints(task, space, count)
+        design = [*first, *design[len(first) :]]
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
 
     def _replicates(

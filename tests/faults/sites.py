@@ -47,6 +47,7 @@ FILE = """\
 name = "small"
 store = {store}
 load_tool = "engine"
+hints = false
 {catalogue}
 
 {cluster}

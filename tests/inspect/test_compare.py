@@ -10,7 +10,6 @@ import pytest
 
 import samples
 from fakes import probe_of
-from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.search import Candidate
@@ -18,11 +17,11 @@ from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError
 from intop.inspect.compare import compare
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.context import Context
 from intop.store import Subject, opened
 from samples import CONDITIONS, judged_trials, trial
+from shipped_studies import lab_study
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_fin_timeout": "60"})
 MACHINES = {"x86": "x86_64", "arm": "aarch64"}
@@ -88,7 +87,7 @@ def probe(arch: str) -> Probe:
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Iterator[Campaign]:
-    study = load_study(shipped("configs") / "lab.toml")
+    study = lab_study()
     with opened(str(tmp_path / "store.db")) as store:
         yield Campaign(
             Context(

@@ -31,7 +31,6 @@ from intop.hosts.ssh import connect
 from intop.hosts.sysctl import PROBE
 from intop.lab.content import static_paths
 from intop.report.progress import LineProgress
-from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
@@ -40,6 +39,7 @@ from intop.run.executor import replicas
 from intop.run.replicas import check_alike, in_common
 from intop.store import Subject, opened
 from samples import trial
+from shipped_studies import lab_study
 
 DATA = Path(__file__).parents[1] / "data"
 MACHINE = (DATA / "hosts" / "facts-x86-namespace.txt").read_text()
@@ -154,7 +154,7 @@ def cluster(letter: str = "a", **changes: Any) -> Cluster:
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load_study(shipped("configs") / "lab.toml")
+    return lab_study()
 
 
 Examine = Callable[..., list[Diagnosis]]

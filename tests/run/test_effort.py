@@ -7,8 +7,9 @@ import pytest
 from intop.config.study import load_study
 from intop.resources import shipped
 from intop.run.effort import AROUND_S, RETRIED, search, training, trial
+from shipped_studies import lab_study
 
-LAB = load_study(shipped("configs") / "lab.toml").budget
+LAB = lab_study().budget
 PAPER = load_study(shipped("configs") / "paper.toml").budget
 
 

@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 
-from intop.config.study import load_study
 from intop.domain.ablation import ablate
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
-from intop.resources import shipped
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
 from intop.stages.explain import REST_AT_MOST, explained
 from samples import VERDICT
+from shipped_studies import lab_study
 
-STUDY = load_study(shipped("configs") / "lab.toml")
+STUDY = lab_study()
 BUDGET = STUDY.budget
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
-from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import FittedFamily
 from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
@@ -21,12 +20,12 @@ from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
 from intop.report.transfer import transfer as text
-from intop.resources import shipped
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.stages import transfer
 from intop.store import Subject, opened
 from samples import VERDICT, training, trial
+from shipped_studies import lab_study
 
 WAIT, QUEUE, SLOW = (
     "net.ipv4.tcp_fin_timeout",
@@ -100,7 +99,7 @@ class Site:
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    study = load_study(shipped("configs") / "lab.toml")
+    study = lab_study()
     study = replace(
         study,
         clusters={arch: c[:1] for arch, c in study.clusters.items()},

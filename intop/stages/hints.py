@@ -1,0 +1,88 @@
+"""Hints: configurations that take away what the kernel counts while the default makes clients wait.
+
+A hint is a place to begin with, and no more than that: it is measured as any other configuration.
+So a wrong one costs its trial, and the models learn from it.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from intop.config.counters import load_counters
+from intop.domain.configuration import Configuration
+from intop.domain.counters import CounterCatalogue
+from intop.domain.space import Space
+from intop.domain.trial import Trial
+from intop.resources import shipped
+from intop.run.context import Task
+
+MOST = 4
+SHARE = 4
+"""At most one configuration of so many is a hint."""
+OF_REQUESTS = 0.01
+"""What happens to fewer requests than these makes no P99."""
+INITIAL_WINDOW = 10
+"""Segments (RFC 6928). Levels of which more is better are congestion windows."""
+
+
+def hints(task: Task, space: Space, count: int) -> list[Configuration]:
+    """What a design of `count` configurations begins with: all hints together, then each alone.
+
+    Empty where the study wants none, or where no mechanism shows that something takes away.
+    """
+    most = min(MOST, count // SHARE)
+    if not task.context.study.hints or not most:
+        return []
+    catalogue = load_counters(shipped("configs") / "counters.toml")
+    default = [t for t in task.trials("screen") if t.usable and t.configuration.is_default]
+    shown = _shown(default, catalogue)
+    found: dict[str, Mapping[str, str]] = {}
+    for mechanism, blocks in catalogue.blocks.items():
+        possible = [values for values in blocks if _is_in(space, values)]
+        if mechanism in shown and possible and possible[0] not in found.values():
+            found[mechanism] = possible[0]
+    if not found:
+        return []
+    task.context.progress.say(
+        f"{task.title}: the default shows {', '.join(found)}; first are configurations that take "
+        f"this away (hints = false in [study] leaves them out)"
+    )
+    together = {key: value for values in found.values() for key, value in values.items()}
+    every = [together, *found.values()] if len(found) > 1 else [together]
+    return [Configuration(dict(values)) for values in every[:most]]
+
+
+def _shown(default: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
+    """The mechanisms of which the default's trials have a sign, on the load balancers' counters."""
+    counted = [
+        (trial.histogram.total if trial.histogram else 0, trial.counters[trial.replica])
+        for trial in default
+        if trial.replica in trial.counters
+    ]
+    shown: set[str] = set()
+    for name in {name for _, one in counted for name in one.totals}:
+        entry = catalogue.find(name)
+        if entry is None or not entry.mechanism:
+            continue
+        mean = fmean(one.totals.get(name, 0.0) for _, one in counted)
+        if entry.direction == "better":
+            is_sign = entry.level and mean <= INITIAL_WINDOW
+        else:
+            least = 1.0 if entry.level else OF_REQUESTS * fmean(total for total, _ in counted)
+            is_sign = entry.direction == "worse" and mean >= least
+        if is_sign:
+            shown.add(entry.mechanism)
+    return shown
+
+
+def _is_in(space: Space, values: Mapping[str, str]) -> bool:
+    """Whether the space has these values, and they are not the default's."""
+    parameters = {p.key: p for p in space.parameters}
+    for key, value in values.items():
+        parameter = parameters.get(key)
+        if parameter is None or (parameter.choices and value not in parameter.choices):
+            return False
+    wanted = Configuration(dict(values))
+    genes = space.genes(space.values([wanted]))
+    (decoded,) = space.configurations(space.decode(genes))
+    is_kept = values.items() <= decoded.values.items()
+    return is_kept and any(space.defaults[key] != value for key, value in values.items())

@@ -1,0 +1,17 @@
+"""The shipped studies that tests take their figures from."""
+
+from dataclasses import replace
+
+from intop.config.study import Study, load_study
+from intop.resources import shipped
+
+
+def lab_study() -> Study:
+    """The lab's two architectures, with the loads and the budget of the scenario short-buffer.
+
+    What the lab's own study says is chosen by its run time, and changes with that.
+    """
+    configs = shipped("configs")
+    short = load_study(configs / "scenarios" / "short-buffer.toml")
+    lab = load_study(configs / "lab.toml")
+    return replace(lab, workloads=short.workloads, budget=short.budget)

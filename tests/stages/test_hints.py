@@ -1,0 +1,92 @@
+"""What a collection begins with, by what the default's kernel has counted."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from fakes import FakeTestbed, probe_of
+from intop.domain.configuration import DEFAULT
+from intop.domain.counters import HostCounters
+from intop.domain.trial import PlannedTrial
+from intop.stages.collect import collect
+from intop.stages.collected import required_space
+from intop.stages.hints import hints
+from samples import ranking, screening, trial
+
+IDLE, RTO = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rto_min_us"
+WMEM = "net.ipv4.tcp_wmem"
+OWN = {
+    IDLE: "1",
+    RTO: "200000",
+    WMEM: "4096 16384 4194304",
+    "net.ipv4.tcp_fin_timeout": "60",
+    "net.core.somaxconn": "4096",
+}
+TIMEOUTS = {"TcpExt.TCPTimeouts": 40.0}
+IDLED = {"clients.cwnd.p10": 10.0}
+
+
+def shows(testbed: FakeTestbed, counted: Mapping[str, float]) -> None:
+    """Two trials of the default with these counters; names of levels have a dot more."""
+    task = testbed.task
+    task.store.put(task.subject, probe_of(OWN))
+    levels = {name: (0.0, value) for name, value in counted.items() if name.count(".") > 1}
+    growth = {name: (0, int(value)) for name, value in counted.items() if name not in levels}
+    counters = HostCounters(at_s=(1.0, 2.0), growth=growth, levels=levels)
+    plan = [PlannedTrial(index=n, role="baseline", configuration=DEFAULT) for n in range(2)]
+    task.store.write_plan(task.subject, "screen", plan)
+    for planned in plan:
+        made = trial(DEFAULT, 50_000, stage="screen")
+        made = replace(made, planned=planned, counters={made.replica: counters})
+        task.store.add(task.subject, made)
+
+
+def found(testbed: FakeTestbed, count: int = 16) -> list[dict[str, str]]:
+    return [dict(c.values) for c in hints(testbed.task, required_space(testbed.task), count)]
+
+
+def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
+    shows(testbed, TIMEOUTS | IDLED)
+    both = {RTO: "20000", IDLE: "0"}
+    assert [both, {RTO: "20000"}, {IDLE: "0"}] == found(testbed)
+    assert [both] == found(testbed, 4)
+    assert [] == found(testbed, 3)
+    assert "the default shows rto, slow-start-after-idle" in testbed.told.getvalue()
+
+
+@pytest.mark.parametrize("counted", [{}, {"TcpExt.TCPTimeouts": 0.4}, {"clients.cwnd.p10": 11.0}])
+def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
+    testbed: FakeTestbed, counted: dict[str, float]
+) -> None:
+    shows(testbed, counted)
+    assert [] == found(testbed)
+
+
+def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeTestbed) -> None:
+    shows(testbed, TIMEOUTS | IDLED | {"clients.sndbuf_limited_ms": 900.0})
+    task = testbed.task
+    task.store.put(task.subject, probe_of({**OWN, IDLE: "0"}))
+    assert all(IDLE not in one for one in found(testbed))
+    frozen = required_space(task).restricted(["net.ipv4.tcp_fin_timeout"])
+    assert [] == hints(task, frozen, 16)
+
+
+def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
+    shows(testbed, TIMEOUTS)
+    study = replace(testbed.task.context.study, hints=False)
+    context = replace(testbed.task.context, study=study)
+    testbed.task = replace(testbed.task, context=context)
+    assert [] == found(testbed)
+
+
+def test_a_collection_begins_with_them_and_is_no_longer_for_it(testbed: FakeTestbed) -> None:
+    shows(testbed, TIMEOUTS)
+    task = testbed.task
+    task.store.put(task.subject, ranking(screening=screening(still=[IDLE, RTO, WMEM])))
+    testbed.probed = SimpleNamespace(space=required_space(task))
+    collect(task, 16)
+    plan = [p for p in task.store.plan(task.subject, "collect") if p.role == "design"]
+    assert (16, {RTO: "20000"}) == (len(plan), dict(plan[0].configuration.values))
+    assert plan[1].configuration.values.keys() != {RTO}
