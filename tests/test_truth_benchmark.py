@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from benchmarks import acting, published, truth, truth_table
+from benchmarks import acting, published, screening_truth, truth, truth_table
 from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
@@ -24,6 +24,7 @@ from intop.domain.trial import PlannedTrial
 from intop.resources import shipped
 from intop.run.available_space import probed_of
 from intop.run.context import Task
+from intop.run.prospect import designed
 from intop.store import Store, opened
 
 if TYPE_CHECKING:
@@ -416,3 +417,31 @@ def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
     assert "| scenario | blog | other | same |" in text
     line = "**1.50 (1.25 to 1.80)**, 2 failed | *0.50 (0.25 to 0.75)* | same as default |"
     assert f"| made-up x86 slt | {line}" in text
+
+
+def test_a_screening_is_held_against_the_table() -> None:
+    def row(part: str, key: str, state: str, ratio: float = 1.0) -> dict[str, str]:
+        return {"part": part, "key": key, "state": state, "ratio": f"{ratio}"}
+
+    truth_of_table = screening_truth.truth_of(
+        [
+            row("scan", "a", "tested", 1.4),
+            row("test", "a", "gain", 1.3),
+            row("test", "a", "worse", 0.5),
+            row("test", "b", "nothing"),
+            row("scan", "c", "not followed"),
+        ]
+    )
+    assert ({"a": 0.5}, {"c"}) == (truth_of_table.acting, truth_of_table.unknown)
+    met = "\n".join(screening_truth.table("x", truth_of_table, [["a", "c"]] * 9 + [[]]))
+    assert "| `a` | 0.50 | 9 of 10 |" in met
+    assert "False: 0 of 9 chosen (0%). The claim is met." in met
+    missed = "\n".join(screening_truth.table("x", truth_of_table, [["a"]] * 8 + [["b"]] * 2))
+    assert "| `b` | false | 2 of 10 |" in missed
+    assert "0 of 1. False: 2 of 10 chosen (20%). The claim is not met." in missed
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_screening_has_no_more_trials_than_it_may(replicas: int) -> None:
+    count = screening_truth.most_configurations(8, replicas)
+    assert screening_truth.TRIALS - 3 <= designed(count, 8, replicas) <= screening_truth.TRIALS

@@ -1,0 +1,132 @@
+"""Does a screening choose the keys that act? Held against the truth tables of benchmarks/truth.
+
+    python -m benchmarks.screening_truth static-wan --seeds 10 --replicas 2
+
+SCENARIO is a file of configs/scenarios without its suffix whose truth is measured about the default.
+Each seed is a campaign of its own, in which the product's screening (`intop screen`) measures at
+most TRIALS trials of SECONDS s and chooses parameters. What counts, said before any run:
+
+true      a key with an arm that acts (its interval excludes 1, either way) in the table's test
+unknown   a key with an arm that stood out and was not tested for want of time; it counts nowhere
+false     any other key
+
+The claim: each true key is chosen in nine of ten seeds, and of all that is chosen in all seeds at
+most a tenth is false. Prints Markdown; progress is on stderr. A run that was interrupted goes on.
+"""
+
+import argparse
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks import truth_table
+from benchmarks.truth import Cell, cells, labs_up
+from intop.run.prospect import designed
+from intop.stages.screen import screen
+from intop.store import opened
+
+TRIALS, SECONDS = 100, 2
+FOUND, FALSE = 0.9, 0.1
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a table says of a cell: keys that act with the ratio of the strongest arm, and others."""
+
+    acting: Mapping[str, float]
+    unknown: frozenset[str]
+
+
+def truth_of(rows: Sequence[Mapping[str, str]]) -> Truth:
+    """By the rows of a table."""
+    acting: dict[str, float] = {}
+    for row in rows:
+        if row["part"] == "test" and row["state"] in ("gain", "worse"):
+            ratio, before = float(row["ratio"]), acting.get(row["key"], 1.0)
+            acting[row["key"]] = max(ratio, before, key=lambda r: max(r, 1 / r))
+    unknown = {row["key"] for row in rows if row["state"] == "not followed"}
+    return Truth(acting, frozenset(unknown - acting.keys()))
+
+
+def most_configurations(every: int, replicas: int) -> int:
+    """So many can be screened with TRIALS trials, sentinels included."""
+    return max(n for n in range(1, TRIALS + 1) if designed(n, every, replicas) <= TRIALS)
+
+
+def chosen_by(cell: Cell, seed: int, replicas: int) -> tuple[str, ...]:
+    """What one seed's screening chooses."""
+    (workload,) = cell.study.workloads.values()
+    budget = cell.study.budget
+    count = most_configurations(budget.sentinel_every, replicas)
+    study = replace(
+        cell.study,
+        seed=seed,
+        workloads={workload.name: replace(workload, duration_s=SECONDS)},
+        budget=replace(budget, screen_trials=count, screen_stable=0),
+    )
+    return screen(replace(cell, study=study).task(f"screening-{seed}")).chosen
+
+
+def table(name: str, truth: Truth, chosen: Sequence[Sequence[str]]) -> Iterator[str]:
+    """How often each key was chosen, and what that comes to."""
+    counted = Counter(key for one in chosen for key in one)
+    false = {k: n for k, n in counted.items() if k not in truth.acting and k not in truth.unknown}
+    yield f"{name}, {len(chosen)} seeds"
+    yield ""
+    yield "| key | strongest arm | chosen in |"
+    yield "|---|---:|---:|"
+    for key, ratio in sorted(truth.acting.items(), key=lambda one: -max(one[1], 1 / one[1])):
+        yield f"| `{key}` | {ratio:.2f} | {counted[key]} of {len(chosen)} |"
+    for key, count in sorted(false.items()):
+        yield f"| `{key}` | false | {count} of {len(chosen)} |"
+    found = [key for key in truth.acting if counted[key] >= FOUND * len(chosen)]
+    total = sum(n for key, n in counted.items() if key not in truth.unknown)
+    share = sum(false.values()) / total if total else 0.0
+    is_met = len(found) == len(truth.acting) and share <= FALSE
+    yield ""
+    yield (
+        f"True keys chosen in {FOUND:.0%} of seeds: {len(found)} of {len(truth.acting)}. False: "
+        f"{sum(false.values())} of {total} chosen ({share:.0%}). The claim is "
+        f"{'met' if is_met else 'not met'}."
+    )
+    yield ""
+
+
+def main() -> int:
+    given = parsed()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
+    given.store.mkdir(parents=True, exist_ok=True)
+    for scenario in given.scenario:
+        with opened(str(given.store / f"{scenario}.db")) as store:
+            for cell in cells(scenario, store, replicas=given.replicas):
+                path = given.truth / f"{cell.name}.csv.gz"
+                if not path.is_file():
+                    sys.exit(f"{path} is not there: python -m benchmarks.truth {scenario}")
+                with labs_up(cell):
+                    chosen = [
+                        chosen_by(cell, seed, given.replicas)
+                        for seed in range(given.start, given.start + given.seeds)
+                    ]
+                for line in table(cell.name, truth_of(truth_table.read(path)), chosen):
+                    print(line, flush=True)
+    return 0
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scenario", nargs="+", help="names of files in configs/scenarios")
+    parser.add_argument("--seeds", type=int, default=10, help="(10)")
+    parser.add_argument("--start", type=int, default=101, help="the first seed (101)")
+    parser.add_argument("--replicas", type=int, choices=range(1, 5), default=1, help="labs (1)")
+    parser.add_argument("--truth", type=Path, default=Path("benchmarks/truth"), help="a folder")
+    parser.add_argument("--store", type=Path, default=Path("build/screening"), help="a folder")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
