@@ -2,7 +2,7 @@
 
     python -m benchmarks.screening_truth static-wan --seeds 10 --replicas 2
 
-SCENARIO is a file of configs/scenarios without its suffix whose truth is measured about the default.
+SCENARIO is a file of configs/scenarios without its suffix, whose truth is measured.
 Each seed is a campaign of its own, in which the product's screening (`intop screen`) measures at
 most TRIALS trials of SECONDS s and chooses parameters. What counts, said before any run:
 
@@ -34,7 +34,7 @@ FOUND, FALSE = 0.9, 0.1
 
 @dataclass(frozen=True)
 class Truth:
-    """What a table says of a cell: keys that act with the ratio of the strongest arm, and others."""
+    """What a table says of a cell: keys that act, with the strongest arm's ratio, and others."""
 
     acting: Mapping[str, float]
     unknown: frozenset[str]
