@@ -33,6 +33,16 @@ max_steal = 0.99
 max_load_cpu = 1
 max_lag = 1
 settle_limit_s = 5
+level = 0.99                # two rounds on a busy machine must not make a deployment worse
+
+[guardrails]                # which tests/deploy/test_apply.py has
+p50_times = false
+rate_times = false
+error_points = false
+cpu_points = false
+cpu_times = false
+memory_mib = false
+memory_times = false
 """
 
 
