@@ -29,8 +29,8 @@ HEAD = """\
 # Published sets of values in the scenarios
 
 Measured by `python -m benchmarks.published`, which says how. A ratio is the default's P99 / that
-with the set, and its interval; above 1 is better. **Bold** is a gain, *slanted* is worse; of a set
-that changes nothing on such a host, nothing is told.
+with the set, and its interval; above 1 is better. **Bold** is a gain, *slanted* is worse. A set
+that changes nothing on such a host has no figure.
 """
 
 

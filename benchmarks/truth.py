@@ -61,7 +61,6 @@ STAGE = "contest"
 SCAN_ROUNDS = 2
 TEST_ROUNDS = 8
 """Unless --rounds says otherwise."""
-FOREIGN_CORES = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,13 +380,9 @@ def cells(
 
 
 def budget_of(budget: Budget, *, is_look: bool) -> Budget:
-    """Without pruning, and for a look without doubts: it is no evidence, and neighbours may be.
-
-    Else other programs may use up to FOREIGN_CORES: another scenario is measured beside, on labs of
-    its own. Loads that come too late make a trial disturbed all the same.
-    """
+    """Without pruning, and for a look without doubts: it is no evidence, and neighbours may be."""
     if not is_look:
-        return replace(budget, prune_factor=0.0, max_foreign_cores=FOREIGN_CORES)
+        return replace(budget, prune_factor=0.0)
     return replace(
         budget,
         prune_factor=0.0,

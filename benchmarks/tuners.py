@@ -397,7 +397,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, help="processes for models (one a processor)")
     parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
     parser.add_argument(
-        "--buffer", type=int, metavar="KB", help="of the lab's link (that of short-buffer)"
+        "--buffer", type=int, metavar="KB", help="of the lab's link (default: as in short-buffer)"
     )
     parser.add_argument(
         "--table", type=Path, metavar="FILE", help="keep all trials there (.csv.gz)"

@@ -10,8 +10,8 @@ side is slower, by one of these:
 --share S     That side's link has S of its rate. What it does to P99 is not known from theory,
               so the true ratio is that of all pairs.
 
-The lab and its load are those of the scenario short-buffer; `aa` may have another one of
-configs/scenarios by `--scenario`.
+The lab and its load come from the scenario short-buffer. For `aa`, `--scenario` names another one
+of configs/scenarios.
 
 Each verdict is held against the truth from the trials of all others. How often the right sign is
 found, and how often the interval holds the truth, is what the run is for; where it is not as often

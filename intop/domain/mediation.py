@@ -40,8 +40,8 @@ class Mediated:
 
     `gain` and `left` are P99 of the default / P99 of the winner without and with the block, in the
     same `rounds`; `left` is None where fewer than two rounds had all four, and `detail` says why.
-    `share` is None where the gain is not clear enough in these rounds. `own` are those of the
-    block's keys that the winner changes, too.
+    `share` is None where these rounds show no clear gain. `own` lists the block's keys that the
+    winner changes, too.
     """
 
     block: Block

@@ -322,7 +322,7 @@ def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
 
     Asked for once in a session: over a long way it takes seconds, and each stage connects anew.
     """
-    known, place = task.context.expected, (rig.load_balancer.address.name, task.workload.name)
+    known, place = task.context.expected, (task.title, rig.load_balancer.address.name)
     if place not in known:
         known[place] = expected_answers(rig, task.workload, paths)
     known[place].put(rig)

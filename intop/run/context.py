@@ -23,7 +23,7 @@ class Context:
 
     With `force` a campaign begins in spite of what `intop doctor` calls a problem. `testbeds` is
     what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
-    what replicas answered before their first trial, by the load balancer's name and the workload's.
+    what replicas answered before their first trial, by the task's title and the load balancer.
     """
 
     study: Study

@@ -76,13 +76,7 @@ def _shown(default: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
 
 def _is_in(space: Space, values: Mapping[str, str]) -> bool:
     """Whether the space has these values, and they are not the default's."""
-    parameters = {p.key: p for p in space.parameters}
-    for key, value in values.items():
-        parameter = parameters.get(key)
-        if parameter is None or (parameter.choices and value not in parameter.choices):
-            return False
-    wanted = Configuration(dict(values))
-    genes = space.genes(space.values([wanted]))
+    genes = space.genes(space.values([Configuration(dict(values))]))
     (decoded,) = space.configurations(space.decode(genes))
     is_kept = values.items() <= decoded.values.items()
     return is_kept and any(space.defaults[key] != value for key, value in values.items())

@@ -31,7 +31,7 @@ from intop.stages.blocks import (
     planned_rounds,
 )
 from intop.stages.collected import required_space
-from intop.stages.explain import required_verdict
+from intop.stages.explain import Winner, required_verdict
 from intop.stages.pilot import timed
 
 FEWEST_ROUNDS = 4
@@ -67,6 +67,8 @@ class Mediate(InRounds[Mediation]):
         self._base = base_of(task, verdict.against)
         self._default = verdict.against or HOST
         space = required_space(task)
+        # It may also name keys that it leaves at their defaults.
+        self._changed = Winner.of(space, verdict.configuration, self._base).values.keys()
         for block in blocks:
             if reason := _obstacle(space, block.values):
                 raise UsageError(f"{task.title}: --block {block.mechanism}: {reason}")
@@ -133,8 +135,7 @@ class Mediate(InRounds[Mediation]):
         """Values that can be set and that leave two sides; those of keys of their own first."""
         fit = [values for values in known if not _obstacle(space, values)]
         fit = [values for values in fit if not self._is_pointless(space, values)]
-        winner = self.verdict.configuration.values
-        return min(fit, key=lambda values: len(values.keys() & winner.keys()), default=None)
+        return min(fit, key=lambda values: len(values.keys() & self._changed), default=None)
 
     def _is_pointless(self, space: Space, values: Mapping[str, str]) -> bool:
         """Whether the default has them, or the winner is no other than the default with them."""
@@ -157,7 +158,7 @@ class Mediate(InRounds[Mediation]):
         names = [self._default, TUNED, _blocked(self._default, block), _blocked(TUNED, block)]
         four = [p99.get(name, {}) for name in names]
         rounds: list[Round] = [n for n in four[0] if all(n in one for one in four)]
-        own = tuple(sorted(block.values.keys() & self.verdict.configuration.values.keys()))
+        own = tuple(sorted(block.values.keys() & self._changed))
         found = Mediated(block=block, about=cause.about, rounds=len(rounds), own=own)
         if len(rounds) < 2:
             mine = [t for t in trials if t.planned.arm in names]

@@ -13,7 +13,7 @@ from intop.domain.mediation import Block, Mediation
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.stages.mediation import Mediate, mediate
+from intop.stages.mediation import mediate
 
 IDLE, SYNACKS = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_synack_retries"
 FIN, SOMAXCONN = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -76,6 +76,13 @@ def test_a_mechanism_is_taken_away_by_a_key_that_the_winner_does_not_change(
 def test_where_only_the_winners_own_key_takes_it_away_that_is_told(ready: FakeTestbed) -> None:
     (one,) = measured(ready, verdict_of("accept-queue")).mechanisms
     assert (SOMAXCONN,) == one.own
+
+
+def test_a_key_that_the_winner_names_and_leaves_at_its_default_is_not_its_own(
+    ready: FakeTestbed,
+) -> None:
+    (one,) = measured(ready, verdict_of(NAMED, winner={**WINNER, IDLE: "1"})).mechanisms
+    assert () == one.own
 
 
 def test_a_mechanism_that_nothing_takes_away_is_named_with_the_reason(ready: FakeTestbed) -> None:
@@ -144,4 +151,3 @@ def test_a_verdict_that_is_no_gain_is_returned(ready: FakeTestbed) -> None:
     verdict = replace(verdict_of(NAMED), ratio_low=0.9)
     ready.task.store.put(ready.task.subject, verdict)
     assert verdict == mediate(ready.task)
-    assert "mediation" == Mediate.name
