@@ -33,9 +33,14 @@ def short_buffer() -> Study:
     return scenario("short-buffer")
 
 
+MAIN = "lab"
+"""The study of `make run`, which is a scenario, too."""
+
+
 def scenario(name: str) -> Study:
-    """A study of configs/scenarios."""
-    return load_study(shipped("configs") / "scenarios" / f"{name}.toml")
+    """A study of configs/scenarios, or that of `make run`."""
+    configs = shipped("configs")
+    return load_study((configs if name == MAIN else configs / "scenarios") / f"{name}.toml")
 
 
 def begun(

@@ -5,8 +5,9 @@
     python -m benchmarks.truth dynamic-wan --only net.ipv4.tcp_sack=0    a short look at some arms
     python -m benchmarks.truth --summary                   only the Markdown table, from the files
 
-SCENARIO is a file of configs/scenarios without its suffix. For each architecture and workload of
-it the lab is brought up, measured by the product's own testbed, and taken down. How arms are
+SCENARIO is a file of configs/scenarios without its suffix, or `lab`, the study of `make run`. For
+each architecture and workload of it the lab is brought up, measured by the product's own testbed,
+and taken down. How arms are
 chosen and judged, and how errors are controlled over all of them, says benchmarks/acting.py: scan,
 split, test, pairs. With `--minutes` the test has as many arms, the most suspicious first, as fit
 in that time; the others are in the table as "not followed".
@@ -24,6 +25,7 @@ import argparse
 import csv
 import math
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -332,11 +334,17 @@ def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
         if arguments.from_good:
             cell = replace(cell, base=good_configuration(cell), words="from-good")
         found = measure_cell(cell, arguments.rounds, arguments.minutes)
-    rows = truth_table.rows(cell, found)
+    rows = truth_table.rows(cell, found, commit=commit())
     write_rows(arguments.out / f"{cell.name}.csv.gz", rows)
     write_trials(arguments.out / f"{cell.name}-trials.csv.gz", found)
     bases = [t for t in found.trials["scan"] if acting.is_base(t.planned.arm)]
     print(described(cell, bases))
+
+
+def commit() -> str:
+    """The commit of the checkout that measures."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @contextmanager
@@ -364,7 +372,7 @@ def cells(
 ) -> Iterator[Cell]:
     """The cells of a scenario that are asked for, on so many labs each; nothing is pruned."""
     study = load_scenario(scenario)
-    for arch, (spec,) in study.clusters.items():
+    for arch, (spec, *_) in study.clusters.items():
         if not isinstance(spec, LabSpec):
             raise IntopError(f"{study.path}: a scenario has a lab")
         more = [replace(spec, name=f"{spec.name}{n}") for n in range(2, replicas + 1)]

@@ -23,7 +23,8 @@ HEAD = """\
 
 Measured by `python -m benchmarks.truth`, which says how; rules and error control:
 `benchmarks/acting.py`. A ratio is the default's P99 / the arm's, with the interval of its test. It
-acts where that excludes 1. In a scenario that gains, some key has an interval above 1.
+acts where that excludes 1. In a scenario that gains, some key has an interval above 1. The sd is
+that of one trial's P99 (of its logarithm), with as many labs at once as were measured on.
 """
 
 
@@ -34,14 +35,19 @@ def in_words(effect: Effect) -> str:
     return f"{effect.ratio:.2f} ({effect.low:.2f} to {effect.high:.2f}) {WORDS[effect.acts]}"
 
 
-def rows(cell: "Cell", found: "Found") -> list[Row]:
-    """A row for each arm in each part, and at the top one for the base."""
+def rows(cell: "Cell", found: "Found", *, commit: str = "") -> list[Row]:
+    """A row for each arm in each part, and at the top one for the base.
+
+    The first row says what the table was measured with: `commit`, day, and labs at once.
+    """
     first = next(iter(found.trials.values()))
     bases = [t for t in first if acting.is_base(t.planned.arm) and t.usable]
     logs = [math.log(t.p99_ms) for t in bases]
     start = _row(cell, "base", "base", cell.base.to_json())
     start |= {"rounds": len(bases), "p99_ms": f"{math.exp(fmean(logs)):.2f}"}
     start |= {"sd_log_p99": f"{stdev(logs):.4f}" if len(logs) > 1 else ""}
+    start |= {"labs": len({t.replica for t in bases}), "commit": commit}
+    start |= {"measured": max(t.started_at for t in bases)[: len("2026-11-24")]}
     table = [start]
     pairs = p99_of(found.trials["pairs"]) if "pairs" in found.trials else None
     beyond = {e.arm: e for e in acting.interactions(pairs)} if pairs else {}
@@ -117,8 +123,8 @@ def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Ro
 def summary(folder: Path) -> str:
     """The Markdown text for all tables of a folder."""
     tables = [read(path) for path in sorted(folder.glob("*.csv.gz")) if "-trials." not in path.name]
-    lines = [HEAD, "| scenario | from | default's P99 | gains | worse | arms | best together |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    heads = "scenario | from | default's P99 | gains | worse | arms | best together | measured"
+    lines = [HEAD, f"| {heads} |", "|---|---|---|---|---|---|---|---|"]
     lines += [_line(table) for table in tables]
     for table in tables:
         lines += ["", *_section(table)]
@@ -148,13 +154,19 @@ def _line(table: Sequence[Mapping[str, str]]) -> str:
     cells = [
         _title(table),
         table[0]["base"],
-        f"{float(table[0]['p99_ms']):.0f} ms",
+        _base(table[0]),
         _keys(keys["gain"]),
         _keys(keys["worse"]),
         f"{len(tested)} of {sum(r['part'] == 'scan' for r in table)} tested",
         _interval(best[0]) if best else "-",
+        ", ".join(filter(None, (table[0].get(name) for name in ("commit", "measured")))) or "-",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _base(row: Mapping[str, str]) -> str:
+    scatter = f", sd {float(row['sd_log_p99']):.0%}" if row.get("sd_log_p99") else ""
+    return f"{float(row['p99_ms']):.0f} ms{scatter}"
 
 
 def _keys(keys: Sequence[str]) -> str:

@@ -359,7 +359,7 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
 
         cell = cell_of(store)
         good = truth.good_configuration(cell)
-        rows = truth_table.rows(cell, found)
+        rows = truth_table.rows(cell, found, commit="abc123")
         truth.write_rows(tmp_path / f"{cell.name}.csv.gz", rows)
         truth.write_trials(tmp_path / f"{cell.name}-trials.csv.gz", found)
     assert {"net.ipv4.tcp_slow_start_after_idle": "0"} == good.values
@@ -371,7 +371,8 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
     assert pair["beyond"]
     text = truth_table.summary(tmp_path)
     assert "| made-up x86 slt | default | " in text
-    assert " ms | `tcp_slow_start_after_idle` | `tcp_sack` | " in text
+    assert " ms, sd 1% | `tcp_slow_start_after_idle` | `tcp_sack` | " in text
+    assert " | abc123, 20" in text
 
 
 def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path) -> None:
