@@ -203,7 +203,6 @@ def scanned(p99: Rounds) -> list[Effect]:
     """The effects by a scan, without intervals. Raises ValueError without trials of the base."""
     base = _base_logs(p99)
     scatter = _scatter(base)
-    count = sum(map(len, base.values()))
     found = []
     for arm, rounds in p99.items():
         if is_base(arm):
@@ -212,6 +211,7 @@ def scanned(p99: Rounds) -> list[Effect]:
         if not differences:
             continue
         mean = fmean(differences)
+        count = sum(len(base[n]) for n in rounds if n in base)
         error = scatter * math.sqrt(1 / len(differences) + 1 / count)
         z = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
         found.append(Effect(arm=arm, rounds=len(differences), ratio=math.exp(mean), z=z))

@@ -24,6 +24,7 @@ the product compares them first, and leaves one out that does not agree.
 import argparse
 import csv
 import math
+import random
 import signal
 import subprocess
 import sys
@@ -181,10 +182,33 @@ def in_rounds(
 
     def plan(ready: Testbed) -> list[PlannedTrial]:
         arms = arms_of(ready.probed.space)
-        count = acting.bases_of_scan(len(arms)) if is_scan else acting.TEST_BASES
-        return blocks(task, STAGE, acting.with_bases(arms, base, count), rounds)
+        if is_scan:
+            return scan_plan(task, base, arms, rounds, replicas_in_use(task))
+        return blocks(task, STAGE, acting.with_bases(arms, base, acting.TEST_BASES), rounds)
 
     return measured(task, STAGE, plan, ends_by_failures=False)
+
+
+def scan_plan(
+    task: Task, base: Configuration, arms: Arms, rounds: int, replicas: int
+) -> list[PlannedTrial]:
+    """Every arm in so many rounds, and a share of the base's trials in each of them.
+
+    A round is measured on one replica. Where there are more replicas than rounds, the arms are
+    dealt out by chance, and each share of them has rounds of its own.
+    """
+    names = list(arms)
+    random.Random(task.seed("shares")).shuffle(names)
+    shares = max(1, replicas // rounds)
+    plan: list[PlannedTrial] = []
+    for share in range(shares):
+        mine = {name: arms[name] for name in names[share::shares]}
+        with_bases = acting.with_bases(mine, base, acting.bases_of_scan(len(mine)))
+        plan += [
+            replace(one, index=len(plan) + one.index, round=share * rounds + (one.round or 0))
+            for one in blocks(task, STAGE, with_bases, rounds)
+        ]
+    return plan
 
 
 def affordable(

@@ -1,5 +1,6 @@
 """The scenarios of configs/scenarios: each is a whole study, and says what it is about."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,14 @@ FILES = sorted((shipped("configs") / "scenarios").glob("*.toml"))
 STUDIES = {path.stem: load_study(path) for path in FILES}
 
 
+def specs_of(name: str) -> list[LabSpec]:
+    found = [spec for (spec,) in STUDIES[name].clusters.values() if isinstance(spec, LabSpec)]
+    assert len(found) == len(STUDIES[name].clusters)
+    return found
+
+
 def spec_of(name: str) -> LabSpec:
-    ((spec,),) = STUDIES[name].clusters.values()
-    assert isinstance(spec, LabSpec)
+    (spec,) = specs_of(name)
     return spec
 
 
@@ -35,9 +41,10 @@ def test_a_scenario_says_its_bottleneck_and_what_is_expected(path: Path) -> None
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_scenario_is_a_small_study_of_its_own(name: str) -> None:
-    study, spec = STUDIES[name], spec_of(name)
+    study = STUDIES[name]
     assert (name, f"{name}.db") == (study.name, study.store)
-    assert 1 == [spec_of(other).name for other in STUDIES].count(spec.name)
+    everybody = [spec.name for other in STUDIES for spec in specs_of(other)]
+    assert all(everybody.count(spec.name) == 1 for spec in specs_of(name))
     for workload in study.workloads.values():
         assert 2 <= workload.counted_s <= 4
         files = {f"/{path}" for path in (*content.SIZES_KB, *content.LARGE_KB)}
@@ -48,3 +55,11 @@ def test_scenarios_that_are_badly_set_say_so_in_their_lab() -> None:
     assert 0 == spec_of("upstreams").balancing.upstream_keepalive
     assert ("net.core.somaxconn", "128") in spec_of("bursts").balancing.sysctls
     assert ("net.ipv4.tcp_rmem", "4096 16384 32768") in spec_of("uploads").balancing.sysctls
+
+
+@pytest.mark.parametrize("name", ["guest-idle", "guest-loss"])
+def test_a_pair_of_guests_differs_in_the_architecture_only(name: str) -> None:
+    one, other = specs_of(name)
+    assert {"x86", "arm"} == {one.arch, other.arch}
+    assert replace(one, name=other.name, arch=other.arch) == other
+    assert "vm" == one.kind

@@ -375,6 +375,22 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
     assert " | abc123, 20" in text
 
 
+@pytest.mark.parametrize(("replicas", "shares"), [(1, 1), (2, 1), (4, 2)])
+def test_a_scan_keeps_all_replicas_busy(tmp_path: Path, replicas: int, shares: int) -> None:
+    with opened(str(tmp_path / "made-up.db")) as store:
+        plan = truth.scan_plan(cell_of(store).task("scan"), DEFAULT, SINGLES, 2, replicas)
+    assert [p.index for p in plan] == list(range(len(plan)))
+    rounds: dict[int, list[str]] = {}
+    for planned in plan:
+        rounds.setdefault(planned.turn, []).append(planned.arm)
+    assert 2 * shares == len(rounds)
+    own = [{arm for arm in arms if not acting.is_base(arm)} for arms in rounds.values()]
+    assert max(map(len, own)) - min(map(len, own)) <= 1
+    for arms, mine in zip(rounds.values(), own, strict=True):
+        assert len(arms) == len(mine) + acting.bases_of_scan(len(mine))
+    assert all(sum(name in mine for mine in own) == 2 for name in SINGLES)
+
+
 def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path) -> None:
     with opened(str(tmp_path / "made-up.db")) as store:
         # Trials of 12 s: the scan takes 2 rounds of some 12, the test of two arms 4 rounds of 5.
