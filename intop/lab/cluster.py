@@ -53,6 +53,9 @@ RECOVERY_LIMIT_S = 8.0
 """How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
 machine may be starting again, and has that long."""
 
+LOAD_GENERATOR = "luajit"
+"""The program that sends the load."""
+
 MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
 ROLES: dict[str, Role] = {
     "lg": "load-generator",
@@ -578,10 +581,14 @@ def _link_in_words(lab: Lab) -> str:
 
 
 def _programs(lab: Lab) -> tuple[str, ...]:
-    """What carries the load beside nginx: the hosts of a lab see all processes of the machine."""
+    """What carries the load beside nginx: the hosts of a lab see all processes of the machine.
+
+    So they see the load generators of other labs, which are measured on at once as replicas. Whether
+    those disturb each other is seen by their agreement.
+    """
     guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
     link = [client_link.PROGRAM] if "process" in lab.media else []
-    return (app.PROGRAM, *guest_program, *link)
+    return (app.PROGRAM, LOAD_GENERATOR, *guest_program, *link)
 
 
 # -- removing ------------------------------------------------------------------------------------
