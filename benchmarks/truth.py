@@ -29,7 +29,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from io import TextIOWrapper
@@ -38,7 +37,7 @@ from statistics import fmean, median, stdev
 
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
-from benchmarks.campaign import Testbeds, measured
+from benchmarks.campaign import Testbeds, labs_up, measured
 from benchmarks.campaign import scenario as load_scenario
 from benchmarks.datasets import alone
 from benchmarks.truth_table import p99_of
@@ -50,7 +49,6 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.errors import IntopError
 from intop.hosts import ssh
-from intop.lab import cluster as lab
 from intop.report.progress import LineProgress
 from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
@@ -351,7 +349,7 @@ def main() -> int:
 
 def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
     """Measure a cell, and write or print what it comes to."""
-    with labs_up(cell):
+    with labs_up(cell.study):
         if arguments.only:
             look(cell, arguments.only, arguments.rounds)
             return
@@ -366,23 +364,14 @@ def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
 
 
 def commit() -> str:
-    """The commit of the checkout that measures."""
-    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    """The commit of the checkout that measures, and whether it has other changes than tables."""
 
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent.parent), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-@contextmanager
-def labs_up(cell: Cell) -> Iterator[None]:
-    """Its labs, which are taken down at the end."""
-    (specs,) = cell.study.clusters.values()
-    labs = [spec for spec in specs if isinstance(spec, LabSpec)]
-    try:
-        for spec in labs:
-            lab.up(spec, lambda message: print(message, file=sys.stderr))
-        yield
-    finally:
-        for spec in labs:
-            lab.down(spec.name)
+    changed = git("diff", "--name-only", "HEAD", "--", ".", ":!benchmarks/truth")
+    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
 
 
 def cells(
