@@ -95,6 +95,22 @@ def three_levels(bench: Bench) -> Chosen:
     return bench.screened(_three_levels(bench, TRIALS)).keys("chosen")
 
 
+def all_at_once(bench: Bench) -> Chosen:
+    """Three levels, and all parameters vary in each configuration, as screenings had it before."""
+    return _varied(bench, len(bench.made.offer.space.parameters))
+
+
+def twenty_at_once(bench: Bench) -> Chosen:
+    """Three levels, and about twenty parameters vary in each configuration."""
+    return _varied(bench, 20)
+
+
+def _varied(bench: Bench, varied: int) -> Chosen:
+    space = bench.made.offer.space
+    design = screening_design(space, TRIALS, seed=bench.seed, batch=BATCH, varied=varied)
+    return bench.screened(design).keys("chosen")
+
+
 def by_p99_alone(bench: Bench) -> Chosen:
     """The same configurations, and P99 as the only response."""
     return bench.screened(_three_levels(bench, TRIALS), ("P99",)).keys("chosen")
@@ -189,6 +205,8 @@ def _jittered(genes: Matrix, bench: Bench) -> Matrix:
 
 DESIGNS: tuple[Design, ...] = (
     hypercube,
+    all_at_once,
+    twenty_at_once,
     three_levels,
     by_p99_alone,
     by_tail_alone,

@@ -13,6 +13,9 @@ SMALLEST_ROUND = 64
 LEVEL_WIDTH = 0.1
 """Of each of the three levels of a screening, as a share of the range."""
 
+VARIED = 40
+"""Parameters that vary in a configuration of a screening."""
+
 
 def stratified_genes(columns: int, count: int, rng: np.random.Generator) -> Matrix:
     """Genes (count, columns) in [0, 1): each column has one value in each of `count` strata."""
@@ -51,60 +54,94 @@ def latin_hypercube(
     rng = np.random.default_rng(seed)
     columns = len(space.columns)
 
-    def first() -> Matrix:
+    def first() -> list[Configuration]:
         if batch:
-            return sliced_genes(columns, -(-count // batch), batch, rng)
-        return stratified_genes(columns, count, rng)
+            return decoded(sliced_genes(columns, -(-count // batch), batch, rng))
+        return decoded(stratified_genes(columns, count, rng))
 
-    return _different(space, count, first, lambda n: stratified_genes(columns, n, rng))
+    def decoded(genes: Matrix) -> list[Configuration]:
+        return space.configurations(space.decode(genes))
+
+    return _different(count, first, lambda n: decoded(stratified_genes(columns, n, rng)))
 
 
-def screening_design(space: Space, count: int, *, seed: int, batch: int) -> list[Configuration]:
+def screening_design(
+    space: Space, count: int, *, seed: int, batch: int, varied: int = VARIED
+) -> list[Configuration]:
     """`count` different, feasible configurations that tell most of each parameter's effect.
 
-    Numbers are near the low end, the middle or the high end of their range, and choices are any; in
-    each `batch` of configurations all of these come about equally often, and in an
-    order of each column's own. A slope shows in the ends half as much again as in values from all
-    over the range, a bow in the middle. As `latin_hypercube` for equal rows and small spaces.
+    About `varied` parameters vary in a configuration, each of them equally often, and the others
+    keep their defaults: what those would do is noise to a test, and more so where they do it
+    together. Where a number varies it is near the low end, the middle or the high end of its range,
+    and a choice is any but the default (in a small space, in which all parameters vary, it is any).
+    In each `batch` of configurations all of these come about equally often, and in an order of each
+    column's own. A slope shows in the ends half as much again as in values from all over the range,
+    a bow in the middle. As `latin_hypercube` for equal rows and small spaces.
     """
     rng = np.random.default_rng(seed)
-    is_number = np.array([c.component is not None for c in space.columns], dtype=bool)
+    keys = [p.key for p in space.parameters]
+    share = min(1.0, varied / max(1, len(keys)))
 
-    def levels(slices: int, size: int) -> Matrix:
-        genes = sliced_genes(len(space.columns), slices, size, rng)
-        return np.where(is_number, _levels(genes), genes)
+    def drawn(slices: int, size: int) -> list[Configuration]:
+        genes = _levels(space, sliced_genes(len(space.columns), slices, size, rng), share < 1)
+        varies = sliced_genes(len(keys), slices, size, rng) < share
+        whole = space.configurations(space.decode(genes))
+        return [
+            _without(space, c, {k for k, is_varied in zip(keys, row, strict=True) if not is_varied})
+            for c, row in zip(whole, varies, strict=True)
+        ]
 
-    return _different(
-        space, count, lambda: levels(-(-count // batch), batch), lambda n: levels(1, n)
-    )
+    return _different(count, lambda: drawn(-(-count // batch), batch), lambda n: drawn(1, n))
 
 
-def _levels(genes: Matrix) -> Matrix:
-    """Genes at three levels, each of them LEVEL_WIDTH wide, so that few are equal."""
+def _levels(space: Space, genes: Matrix, moves: bool) -> Matrix:
+    """Genes of numbers at three levels, each LEVEL_WIDTH wide, so that few are equal.
+
+    With `moves` choices are none that is the default.
+    """
     level = np.minimum(np.floor(3 * genes), 2)
     within = 3 * genes - level
-    return np.asarray(level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within)
+    found = level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within
+    for n, column in enumerate(space.columns):
+        if column.component is None:
+            found[:, n] = genes[:, n]
+            choices, default = column.parameter.choices, space.defaults.get(column.parameter.key)
+            if moves and default in choices and len(choices) > 1:
+                others = 1 + np.floor(genes[:, n] * (len(choices) - 1))
+                index = (choices.index(default) + others) % len(choices)
+                found[:, n] = (index + 0.5) / len(choices)
+    return np.asarray(found)
 
 
 def _different(
-    space: Space, count: int, first: Callable[[], Matrix], further: Callable[[int], Matrix]
+    count: int,
+    first: Callable[[], list[Configuration]],
+    further: Callable[[int], list[Configuration]],
 ) -> list[Configuration]:
-    """Rows of the `first` genes that decode to different values, and of `further` ones."""
+    """The `first` configurations without equal ones, and of `further` ones as many as are missing.
+
+    Raises ValueError for a negative count.
+    """
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
-    chosen: dict[bytes, Matrix] = {}
-    genes = first()
-    fruitless = 0
+    chosen: dict[str, Configuration] = {}
+    drawn, fruitless = first(), 0
     while len(chosen) < count and fruitless < FRUITLESS_ROUNDS:
         before = len(chosen)
-        # Adding 0.0 turns -0.0 into 0.0, which would otherwise be a configuration of its own.
-        for row in space.decode(genes) + 0.0:
-            chosen.setdefault(row.tobytes(), row)
+        for configuration in drawn:
+            chosen.setdefault(configuration.digest, configuration)
         fruitless = fruitless + 1 if len(chosen) == before else 0
-        genes = further(max(count - len(chosen), SMALLEST_ROUND))
-    # The first genes stand first in the dict, so cutting the surplus leaves them whole.
-    rows = list(chosen.values())[:count]
-    return space.configurations(np.array(rows).reshape(len(rows), len(space.columns)))
+        drawn = further(max(count - len(chosen), SMALLEST_ROUND))
+    # The first ones stand first in the dict, so cutting the surplus leaves them whole.
+    return list(chosen.values())[:count]
+
+
+def _without(space: Space, configuration: Configuration, keys: set[str]) -> Configuration:
+    """A configuration without these keys, but for those that only change with one that stays."""
+    for group in space.together(configuration, DEFAULT):
+        if not group <= keys:
+            keys = keys - group
+    return Configuration({k: v for k, v in configuration.values.items() if k not in keys})
 
 
 def sparse(
@@ -129,10 +166,5 @@ def sparse(
     found: list[Configuration] = []
     for configuration in configurations:
         drawn = rng.choice(len(keys), most, replace=False, p=weights / weights.sum())
-        left_out = set(keys) - {keys[n] for n in drawn}
-        for group in space.together(configuration, DEFAULT):
-            if not group <= left_out:
-                left_out -= group
-        values = {k: v for k, v in configuration.values.items() if k not in left_out}
-        found.append(Configuration(values))
+        found.append(_without(space, configuration, set(keys) - {keys[n] for n in drawn}))
     return found

@@ -34,7 +34,7 @@ parameters, and what they show changes."""
 
 
 class Screen(Stage[Ranking]):
-    """Trials of configurations that vary all parameters at once, in batches that do so alike.
+    """Trials of configurations that vary many parameters at once, in batches that do so alike.
 
     They tell which parameters act (SRP or DRP), which don't matter, and how they rank by SGBRT. It
     ends at a look where that choice is stable. `samples` overrides the budget's number of

@@ -1,9 +1,11 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.parameter import Parameter
 from intop.domain.space import Space
 from intop.learn.design import latin_hypercube, screening_design, sparse
 
@@ -76,6 +78,37 @@ def test_a_screening_has_three_levels_of_each_number_equally_often(space: Space)
     for batch in levels:
         assert set(np.bincount(batch.astype(int), minlength=3)) <= {2, 3, 4}
     assert all(8 <= count <= 12 for count in np.bincount(levels.astype(int).ravel()))
+
+
+def test_of_a_large_space_some_vary_each_time_and_all_of_them_equally_often() -> None:
+    keys = [f"k{n:02}" for n in range(80)]
+    made = Parameter(
+        key="",
+        kind="choice",
+        unit="",
+        scope="namespace",
+        risk="low",
+        mechanism="none",
+        document="none",
+        choices=("a", "b", "c"),
+    )
+    large = Space(tuple(replace(made, key=k) for k in keys), (), dict.fromkeys(keys, "b"))
+    design = screening_design(large, 40, seed=1, batch=8, varied=20)
+    assert all(8 <= len(c.values) <= 32 for c in design)
+    assert {"a", "c"} == {value for c in design for value in c.values.values()}
+    for key in keys:
+        count = [sum(key in c.values for c in design[n : n + 8]) for n in range(0, 40, 8)]
+        assert set(count) <= {1, 2, 3}
+        assert 10 == sum(count)
+
+
+def test_what_only_changes_with_another_varies_with_it(
+    space: Space, is_feasible: Callable[[Configuration], bool]
+) -> None:
+    design = screening_design(space, 60, seed=1, batch=6, varied=3)
+    whole = [Configuration({**space.defaults, **c.values}) for c in design]
+    assert all(is_feasible(c) for c in whole)
+    assert 4 > sum(len(c.values) for c in design) / 60 >= 3
 
 
 def test_a_screening_is_feasible_and_follows_its_seed(
