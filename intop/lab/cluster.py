@@ -583,8 +583,8 @@ def _link_in_words(lab: Lab) -> str:
 def _programs(lab: Lab) -> tuple[str, ...]:
     """What carries the load beside nginx: the hosts of a lab see all processes of the machine.
 
-    So they see the load generators of other labs, which are measured on at once as replicas. Whether
-    those disturb each other is seen by their agreement.
+    So they see the load generators of other labs, which may be replicas that are measured on at
+    once. Whether those disturb each other is seen by their agreement.
     """
     guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
     link = [client_link.PROGRAM] if "process" in lab.media else []
