@@ -1,15 +1,18 @@
 """What benchmarks on a lab have in common: a campaign with one thing to tune, and fixed plans."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from intop.config.study import Study, load_study
+from intop.domain.cluster import LabSpec
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
+from intop.lab import cluster as lab
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run import registry
@@ -111,3 +114,16 @@ def altered(alter: Callable[[Any], Testbed]) -> Testbeds:
             yield tuple(map(alter, ready))
 
     return opened
+
+
+@contextmanager
+def labs_up(study: Study) -> Iterator[None]:
+    """The labs of a study, which are taken down at the end."""
+    specs = [s for specs in study.clusters.values() for s in specs if isinstance(s, LabSpec)]
+    try:
+        for spec in specs:
+            lab.up(spec, lambda message: print(message, file=sys.stderr))
+        yield
+    finally:
+        for spec in specs:
+            lab.down(spec.name)

@@ -19,7 +19,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.truth import Cell, cells, labs_up
+from benchmarks.campaign import labs_up
+from benchmarks.truth import Cell, cells
 from intop.domain.multi_arm import Contest, Contestant
 from intop.stages.contest import contest
 from intop.store import opened
@@ -42,7 +43,7 @@ def main() -> int:
     for scenario in arguments.scenario:
         with opened(str(arguments.store / f"{scenario}.db")) as store:
             for cell in cells(scenario, store, replicas=arguments.replicas):
-                with labs_up(cell):
+                with labs_up(cell.study):
                     found = contest(cell.task("published"), rounds=arguments.rounds)
                 write(arguments.out / f"{cell.name}.csv", cell, found)
     (arguments.out / "README.md").write_text(summary(arguments.out))

@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import truth_table
-from benchmarks.truth import Cell, cells, labs_up
+from benchmarks.campaign import labs_up
+from benchmarks.truth import Cell, cells
 from intop.run.prospect import designed
 from intop.stages.screen import screen
 from intop.store import opened
@@ -105,7 +106,7 @@ def main() -> int:
                 path = given.truth / f"{cell.name}.csv.gz"
                 if not path.is_file():
                     sys.exit(f"{path} is not there: python -m benchmarks.truth {scenario}")
-                with labs_up(cell):
+                with labs_up(cell.study):
                     chosen = [
                         chosen_by(cell, seed, given.replicas)
                         for seed in range(given.start, given.start + given.seeds)
