@@ -1,6 +1,7 @@
 """Does a screening choose the keys that act? Held against the truth tables of benchmarks/truth.
 
-    python -m benchmarks.screening_truth static-wan --seeds 10 --replicas 2
+    python -m benchmarks.screening_truth static-wan --seeds 10 --replicas 4
+    python -m benchmarks.screening_truth static-wan --seeds 3 --start 11 --varied 200
 
 SCENARIO is a file of configs/scenarios without its suffix, whose truth is measured.
 Each seed is a campaign of its own, in which the product's screening (`intop screen`) measures at
@@ -11,7 +12,9 @@ unknown   a key with an arm that stood out and was not tested for want of time; 
 false     any other key
 
 The claim: each true key is chosen in nine of ten seeds, and of all that is chosen in all seeds at
-most a tenth is false. Prints Markdown; progress is on stderr. A run that was interrupted goes on.
+most a tenth is false. `--varied` is how many parameters vary in a configuration (as the product has
+it); it is for comparing designs, with other seeds. Prints Markdown; progress is on stderr. A run
+that was interrupted goes on.
 """
 
 import argparse
@@ -20,13 +23,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from benchmarks import truth_table
 from benchmarks.campaign import labs_up
 from benchmarks.truth import Cell, cells
+from intop.domain.ranking import Screening
+from intop.learn.design import VARIED, screening_design
 from intop.run.prospect import designed
-from intop.stages.screen import screen
+from intop.stages import screen as stage
 from intop.store import opened
 
 TRIALS, SECONDS = 100, 2
@@ -57,8 +64,8 @@ def most_configurations(every: int, replicas: int) -> int:
     return max(n for n in range(1, TRIALS + 1) if designed(n, every, replicas) <= TRIALS)
 
 
-def chosen_by(cell: Cell, seed: int, replicas: int) -> tuple[str, ...]:
-    """What one seed's screening chooses."""
+def screened(cell: Cell, seed: int, replicas: int, varied: int) -> Screening:
+    """What one seed's screening comes to."""
     (workload,) = cell.study.workloads.values()
     budget = cell.study.budget
     count = most_configurations(budget.sentinel_every, replicas)
@@ -68,7 +75,19 @@ def chosen_by(cell: Cell, seed: int, replicas: int) -> tuple[str, ...]:
         workloads={workload.name: replace(workload, duration_s=SECONDS)},
         budget=replace(budget, screen_trials=count, screen_stable=0),
     )
-    return screen(replace(cell, study=study).task(f"screening-{seed}")).chosen
+    words = "screening" if varied == VARIED else f"screening-of-{varied}"
+    task = replace(cell, study=study).task(f"{words}-{seed}")
+    with mock.patch.object(stage, "screening_design", partial(screening_design, varied=varied)):
+        found = stage.screen(task).screening
+    assert found is not None
+    return found
+
+
+def detectable(found: Sequence[Screening]) -> str:
+    """What effects the screenings would have found, in words."""
+    sizes = [one.detectable for one in found]
+    told = ", ".join("none" if size is None else f"{size:.3g}" for size in sizes)
+    return f"Effects that would have been found with {found[0].power:.0%}, times: {told}."
 
 
 def table(name: str, truth: Truth, chosen: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -107,12 +126,14 @@ def main() -> int:
                 if not path.is_file():
                     sys.exit(f"{path} is not there: python -m benchmarks.truth {scenario}")
                 with labs_up(cell.study):
-                    chosen = [
-                        chosen_by(cell, seed, given.replicas)
+                    found = [
+                        screened(cell, seed, given.replicas, given.varied)
                         for seed in range(given.start, given.start + given.seeds)
                     ]
+                chosen = [one.keys("chosen") for one in found]
                 for line in table(cell.name, truth_of(truth_table.read(path)), chosen):
                     print(line, flush=True)
+                print(detectable(found), flush=True)
     return 0
 
 
@@ -124,6 +145,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=10, help="(10)")
     parser.add_argument("--start", type=int, default=101, help="the first seed (101)")
     parser.add_argument("--replicas", type=int, choices=range(1, 5), default=1, help="labs (1)")
+    parser.add_argument("--varied", type=int, default=VARIED, help=f"at a time ({VARIED})")
     parser.add_argument("--truth", type=Path, default=Path("benchmarks/truth"), help="a folder")
     parser.add_argument("--store", type=Path, default=Path("build/screening"), help="a folder")
     return parser.parse_args()
