@@ -367,11 +367,13 @@ local function count_answer(i, due, text, a)
       local one = fetched[next_path]
       one.status, one.length, one.check, one.us = a.status, a.length, a.check, now - since
    end
+   -- Answers that are under way at the end are as many as those of the warm-up at the beginning, so the
+   -- rate is that of all that come in between.
+   if not kind and now >= counted_from and now <= finish then on_time = on_time + 1 end
    if kind then
       count_failure(due, kind, now)
    elseif due >= counted_from then
       answered = answered + 1
-      if now <= finish then on_time = on_time + 1 end
       count(latencies, now - due)
       if now - due > LATE_US then late = late + 1 end
    end

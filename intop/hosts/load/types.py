@@ -87,8 +87,9 @@ class LoadResult:
     were due: answered ones at the time that their answer took, failed ones at the timeout or at the
     time that they waited if that is longer, and pending ones (unanswered at the end) at the time
     that they waited. wrk2 doesn't count pending requests: `uncounted` says how many are missing.
-    `errors` are the failed and pending ones by kind. `achieved_rps` is the rate at which requests
-    were answered well within `duration_s`.
+    `errors` are the failed and pending ones by kind. `achieved_rps` is the rate of right answers
+    in the counted time. Those to requests of the warm-up are among them, since as many are under
+    way at its end.
 
     `run_s` is the time of the whole run, `bytes` what was received in it, and `cpu_s` the CPU time
     that it took, None where that is not known. `stopped_after_s` is after how many counted seconds

@@ -175,6 +175,16 @@ def test_a_warm_up_is_sent_on_the_same_connections_and_not_counted(
     assert pytest.approx(2, abs=0.5) == result.run_s
 
 
+@pytest.mark.parametrize(("warmup_s", "reached"), [(1, 200), (0, 140)])
+def test_answers_under_way_at_the_end_miss_no_rate_where_a_warm_up_has_as_many(
+    warmup_s: int, reached: int, server: CrookedServer, directory: Path
+) -> None:
+    its_load = load(server, "/ok?ms=300", connections=100, warmup_s=warmup_s)
+    result = run(its_load, directory)
+    assert (200, {}) == (result.requests, result.errors)
+    assert pytest.approx(reached, abs=20) == result.achieved_rps
+
+
 def test_slt_asks_for_all_paths_alike(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok\n/chunked\n/nothing\n/ok?x=1\n")
     result = run(load(server, script="slt", rate_rps=400), directory)
