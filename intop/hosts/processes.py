@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from intop.hosts.answers import count, whole
 
@@ -72,30 +73,47 @@ def foreign_ticks(
 ) -> tuple[int, str]:
     """The ticks of user processes whose name is none of `ours`, and which name had most of them.
 
+    Nor is it this process, which a lab's hosts see, since it is on their machine: that measures
+    them all alike.
+
     A short-lived process is in neither reading: its time is in that of the parent that waited for
     it, and counts as the parent's. What the parent gets so of a process that was there before is
     taken off again. Not seen is what a short-lived process uses whose parent is one of ours, or
     does not wait.
     """
     ours = {name[:NAME_LENGTH] for name in ours}
+    controller = _controller()
+
+    def is_ours(identity: Identity, process: Process) -> bool:
+        return process.name in ours or identity == controller
+
     by_name: Counter[str] = Counter()
     own = children = 0
     for identity, process in after.items():
-        if process.name in ours:
+        if is_ours(identity, process):
             continue
         then = before.get(identity, _UNBORN)
         by_name[process.name] += process.own - then.own + process.children - then.children
         own += process.own - then.own
         children += process.children - then.children
     ended = {i[0]: process for i, process in before.items() if i not in after}
-    names = {i[0]: process.name for i, process in after.items()}
+    heirs = {i[0] for i, process in after.items() if is_ours(i, process)}
     for process in ended.values():
         heir = process.parent
         for _ in ended:  # a bound: the list is not of one moment, and might have a circle
             if heir not in ended:
                 break
             heir = ended[heir].parent
-        if names.get(heir) not in ours:
+        if heir not in heirs:
             children -= process.own + process.children
     ticks = max(own + max(children, 0), 0)
     return ticks, max(by_name, key=lambda name: by_name[name]) if ticks else ""
+
+
+def _controller() -> Identity | None:
+    """This process; None where there is no /proc."""
+    try:
+        found = parse_process(Path("/proc/self/stat").read_text())
+    except OSError:
+        return None
+    return found[0] if found else None

@@ -1,5 +1,8 @@
 """Whose CPU time it was, from the kernel's lists of processes."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from intop.hosts.processes import Identity, Process, foreign_ticks, parse_process
@@ -103,6 +106,16 @@ def test_one_that_nobody_waits_for_hides_no_other() -> None:
     before = MAKE | {(41, 7): Process("left", 30, 9000, 0), (40, 7): Process("hog", 1, 100, 0)}
     after = MAKE | {(40, 7): Process("hog", 1, 180, 0)}
     assert (80, "hog") == foreign(before, after)
+
+
+def test_this_process_is_no_foreign_one_and_another_of_its_name_is() -> None:
+    made = parse_process(Path("/proc/self/stat").read_text())
+    assert made is not None
+    (own, started), process = made
+    busy = replace(process, own=process.own + 500, children=process.children + 60)
+    assert (0, "") == foreign(INIT | {(own, started): process}, INIT | {(own, started): busy})
+    later = (own, started + 1)
+    assert (560, process.name) == foreign(INIT | {later: process}, INIT | {later: busy})
 
 
 def test_a_long_name_is_known_by_what_the_kernel_keeps_of_it() -> None:
