@@ -15,6 +15,8 @@ LEVEL_WIDTH = 0.1
 
 VARIED = 40
 """Parameters that vary in a configuration of a screening."""
+FEW_CHOICES = 3
+"""A parameter with more choices than that varies the more often."""
 
 
 def stratified_genes(columns: int, count: int, rng: np.random.Generator) -> Matrix:
@@ -70,21 +72,24 @@ def screening_design(
 ) -> list[Configuration]:
     """`count` different, feasible configurations that tell most of each parameter's effect.
 
-    About `varied` parameters vary in a configuration, each of them equally often, and the others
-    keep their defaults: what those would do is noise to a test, and more so where they do it
-    together. Where a number varies it is near the low end, the middle or the high end of its range,
-    and a choice is any but the default (in a small space, in which all parameters vary, it is any).
-    In each `batch` of configurations all of these come about equally often, and in an order of each
-    column's own. A slope shows in the ends half as much again as in values from all over the range,
-    a bow in the middle. As `latin_hypercube` for equal rows and small spaces.
+    About `varied` parameters vary in a configuration, each of them equally often (one with many
+    choices more often), and the others keep their defaults: what those would do is noise to a test,
+    and more so where they do it together. Where a number varies it is near the low end, the middle
+    or the high end of its range, and a choice is any but the default (in a small space, in which
+    all parameters vary, it is any). In each `batch` of configurations all of these come about
+    equally often, and in an order of each column's own. A slope shows in the ends half as much
+    again as in values from all over the range, a bow in the middle. As `latin_hypercube` for equal
+    rows and small spaces.
     """
     rng = np.random.default_rng(seed)
     keys = [p.key for p in space.parameters]
     share = min(1.0, varied / max(1, len(keys)))
+    # Of many choices each would be in a trial or two.
+    shares = [min(1.0, share * max(1.0, len(p.choices) / FEW_CHOICES)) for p in space.parameters]
 
     def drawn(slices: int, size: int) -> list[Configuration]:
         genes = _levels(space, sliced_genes(len(space.columns), slices, size, rng), share < 1)
-        varies = sliced_genes(len(keys), slices, size, rng) < share
+        varies = sliced_genes(len(keys), slices, size, rng) < shares
         whole = space.configurations(space.decode(genes))
         return [
             _without(space, c, {k for k, is_varied in zip(keys, row, strict=True) if not is_varied})

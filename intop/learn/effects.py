@@ -41,9 +41,10 @@ POWER = 0.9
 ORDERS = 5_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told."""
 
-ENTERS = 0.002
-"""The p-value of Student's t below which a shape is taken to explain part of the response. More of
-them explain more of it, and hide more of what is left."""
+ENTERS = 0.0005
+"""The p-value of Student's t below which a shape is taken to explain part of the response. With
+hundreds of shapes the best of those that explain nothing has a low one, too: they would stand in
+for the parameter that is tested, and hide what it does."""
 
 FREEZES = 30
 """Configurations from which on a parameter may be frozen. Of fewer, a few of all those shapes fit
