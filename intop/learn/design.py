@@ -130,13 +130,13 @@ def _different(
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
     chosen: dict[str, Configuration] = {}
-    drawn, fruitless = first(), 0
+    fruitless = 0
     while len(chosen) < count and fruitless < FRUITLESS_ROUNDS:
         before = len(chosen)
+        drawn = further(max(count - before, SMALLEST_ROUND)) if chosen else first()
         for configuration in drawn:
             chosen.setdefault(configuration.digest, configuration)
         fruitless = fruitless + 1 if len(chosen) == before else 0
-        drawn = further(max(count - len(chosen), SMALLEST_ROUND))
     # The first ones stand first in the dict, so cutting the surplus leaves them whole.
     return list(chosen.values())[:count]
 

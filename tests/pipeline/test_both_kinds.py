@@ -29,7 +29,8 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
     few = ["net.core.somaxconn", "nginx:main.worker_processes", "nginx:listen.*"]
     path.write_text(path.read_text().replace(json.dumps(KEYS), json.dumps(few)))
     found = study.json("collect", "--workload", "slt", "--samples", "8")["x86 slt"]
-    assert {"ok"} == {t["status"] for t in found["trials"]}
+    # Beside other tests one may be so slow that it is pruned.
+    assert {t["status"] for t in found["trials"]} <= {"ok", "pruned"}
     varied = {key for *_, values in study.trials("collect") for key in json.loads(values)}
     assert {"net.core.somaxconn", "nginx:main.worker_processes", "nginx:listen.backlog"} < varied
     assert varied < set(offered)
