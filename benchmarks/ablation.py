@@ -31,8 +31,8 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.campaign import judged, short_buffer
-from benchmarks.datasets import DUMMIES, PARAMETERS, context_of
+from benchmarks.campaign import context_of, judged, short_buffer
+from benchmarks.datasets import DUMMIES, PARAMETERS
 from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.campaign import short_buffer
+from benchmarks.campaign import context_of, short_buffer
 from benchmarks.contenders import Arm, Picked, Shared
-from benchmarks.datasets import context_of, write
+from benchmarks.datasets import write
 from benchmarks.recorded import Offer, Shot, offer, recorded_study
 from benchmarks.screening import as_samples, read
 from intop.config.catalogue import Catalogue, load_catalogue

@@ -16,7 +16,7 @@ from intop.lab import cluster as lab
 from intop.report.progress import LineProgress
 from intop.resources import shipped
 from intop.run import registry
-from intop.run.campaigns import new
+from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
 from intop.run.executor import execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
@@ -41,7 +41,7 @@ MAIN = "lab"
 
 
 def scenario(name: str) -> Study:
-    """A study of configs/scenarios, or that of `make run`."""
+    """A study of configs/scenarios, or the study of `make run`."""
     configs = shipped("configs")
     return load_study((configs if name == MAIN else configs / "scenarios") / f"{name}.toml")
 
@@ -114,6 +114,19 @@ def altered(alter: Callable[[Any], Testbed]) -> Testbeds:
             yield tuple(map(alter, ready))
 
     return opened
+
+
+def context_of(store: Store, study: Study) -> Context:
+    """The latest campaign of a study, or its first one, with all that the study has."""
+    return Context(
+        study=study,
+        store=store,
+        campaign=latest_or_new(store, study),
+        connect=ssh.connect,
+        progress=LineProgress(),
+        archs=tuple(study.clusters),
+        workloads=tuple(study.workloads.values()),
+    )
 
 
 @contextmanager

@@ -32,8 +32,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.campaign import measured, short_buffer
-from intop.config.study import Study
+from benchmarks.campaign import context_of, measured, short_buffer
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
@@ -41,19 +40,16 @@ from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
 from intop.domain.space import Column, Space
 from intop.domain.trial import PlannedTrial, Trial
-from intop.hosts import ssh
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
-from intop.report.progress import LineProgress
-from intop.run.campaigns import latest_or_new
-from intop.run.context import Context, Task
+from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
 from intop.run.testbed import Testbed
 from intop.stages.blocks import Arms, blocks
 from intop.stages.collected import required_space
 from intop.stages.screen import screen
 from intop.stages.sentinels import with_sentinels
-from intop.store import Store, opened
+from intop.store import opened
 
 DUMMIES = (
     "net.ipv4.tcp_keepalive_time",
@@ -148,18 +144,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--store", type=Path, default=Path("datasets.db"), help="(datasets.db)")
     parser.add_argument("--out", type=Path, default=Path("datasets"), help="a folder (datasets)")
     return parser.parse_args()
-
-
-def context_of(store: Store, study: Study) -> Context:
-    return Context(
-        study=study,
-        store=store,
-        campaign=latest_or_new(store, study),
-        connect=ssh.connect,
-        progress=LineProgress(),
-        archs=tuple(study.clusters),
-        workloads=tuple(study.workloads.values()),
-    )
 
 
 def parts_of(task: Task, arguments: argparse.Namespace) -> dict[str, list[Trial]]:

@@ -6,8 +6,8 @@ configs/paper.toml with embedded labs in place of its hosts (each has a load gen
 balancer and three backends, too), at a rate that the machine carries. 512 connections, all
 parameters, the number of trials and all that models are given are the file's own. Prints, as
 Markdown, what each stage took and measured, the most memory that this process and its children
-had, and the size of the store. A run that was interrupted goes on, and its times are those of the
-last part of it. Needs root.
+had, and the size of the store. An interrupted run goes on; its table then has the times of the last
+part only. Needs root.
 """
 
 import argparse
@@ -18,15 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-from benchmarks.campaign import labs_up
+from benchmarks.campaign import context_of, labs_up
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
-from intop.hosts import ssh
-from intop.report.progress import LineProgress
 from intop.report.verdict import sentence
 from intop.resources import shipped
-from intop.run.campaigns import latest_or_new
-from intop.run.context import Context, Task
+from intop.run.context import Task
 from intop.stages.tune import Tuned, tune
 from intop.store import opened
 
@@ -83,20 +80,11 @@ def table(found: Tuned, stages: Stages, trials: dict[str, int], store: Path) -> 
 
 def main() -> None:
     arguments = parsed()
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # the labs are taken down all the same
+    # The labs are taken down all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     study, stages = on_the_lab(arguments), Stages([])
     with opened(str(arguments.store)) as store, labs_up(study):
-        context = Context(
-            study=study,
-            store=store,
-            campaign=latest_or_new(store, study),
-            connect=ssh.connect,
-            progress=LineProgress(),
-            archs=tuple(study.clusters),
-            workloads=tuple(study.workloads.values()),
-        )
+        context = context_of(store, study)
         (found,) = tune(context, lambda _: None, stages.begins)
         (task,) = context.subjects()
         trials = {name: len(task.trials(name)) for name in stages.took()}

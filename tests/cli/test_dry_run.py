@@ -241,6 +241,8 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
     found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
     stages = {s["name"]: s for s in found["intended"][0]["stages"]}
     likely = {name: stages[name]["left_s"] for name in took}
-    # Ten trials of a refinement are three steps on four replicas, the last of which is half empty.
-    assert took == pytest.approx(likely, rel=0.4)
+    # Ten trials of a refinement are three steps on four replicas, the last of which is half empty:
+    # that is not reckoned with.
+    assert took.pop("refine") == pytest.approx(likely.pop("refine"), rel=0.4)
+    assert took == pytest.approx(likely, rel=0.25)
     assert all(stage["left_s"] <= stage["most_s"] for stage in stages.values())

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -100,6 +101,18 @@ def test_of_a_large_space_some_vary_each_time_and_all_of_them_equally_often() ->
         count = [sum(key in c.values for c in design[n : n + 8]) for n in range(0, 40, 8)]
         assert set(count) <= {1, 2, 3}
         assert 10 == sum(count)
+
+
+def test_each_of_many_choices_comes_about_as_often_as_each_of_few(space: Space) -> None:
+    few = next(p for p in space.parameters if len(p.choices) == 3)
+    many = replace(few, key="many", choices=tuple("abcdefghijkl"))
+    others = [replace(few, key=f"few {n}") for n in range(39)]
+    keys = {p.key: p.choices[0] for p in (many, *others)}
+    design = screening_design(Space((many, *others), (), keys), 66, seed=1, batch=11, varied=10)
+    counts = Counter(c.values["many"] for c in design if "many" in c.values)
+    assert set("bcdefghijkl") == set(counts)
+    assert 66 == pytest.approx(sum(counts.values()))
+    assert 2 * 66 / 4 > max(sum(p.key in c.values for c in design) for p in others)
 
 
 def test_what_only_changes_with_another_varies_with_it(
