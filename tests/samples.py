@@ -127,7 +127,7 @@ class Told:
     asked: list[str] = field(default_factory=list)
 
     def ask(self, request: str, end: str, timeout_s: float) -> str:
-        self.asked.append(request.splitlines()[-1])
+        self.asked.append(request.splitlines()[-1].removesuffix(";"))
         return f"{end} host\n{self.answer()}{end}\n"
 
     def heard(self) -> str:

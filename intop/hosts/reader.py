@@ -91,7 +91,7 @@ class Wanted:
         page = urlsplit(self.stub_status)
         at = f" {page.hostname} {page.port or 80} {page.path}" if self.stub_status else ""
         what += "n" if at else ""
-        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}{at}\n"
+        return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}{at};\n"
 
 
 @cache

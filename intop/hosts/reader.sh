@@ -3,7 +3,10 @@
 #
 # The first line of input is a mark that nobody else knows. Each other line is a request:
 #
-#   WHAT POINTS STEP STATUS
+#   WHAT POINTS STEP STATUS;
+#
+# It is whole with its semicolon: bash's `read` may run out of time when it has a part of a line, or
+# all of it, and doesn't tell which.
 #
 # The answer is a whole reading of now; then POINTS samples follow, one every STEP microseconds. They
 # are sent at once, so that nobody waits for them after a load. WHAT are letters: p for all
@@ -98,6 +101,7 @@ read -r mark || exit 0
 machine="$(</proc/sys/kernel/random/boot_id) $(readlink /proc/self/ns/pid)"
 points=0
 listed=0
+request=
 while :; do
     if [ "$points" -gt 0 ]; then
         left=$((due - ${EPOCHREALTIME/./}))
@@ -109,16 +113,18 @@ while :; do
             continue
         fi
         printf -v left %d.%06d $((left / 1000000)) $((left % 1000000))
-        read -r -t "$left" asked points_asked step_asked page_asked
+        IFS= read -r -t "$left" part
         code=$?
-        [ "$code" -gt 128 ] && continue
-        [ "$code" -eq 0 ] || exit 0
+        [ "$code" -eq 0 ] || [ "$code" -gt 128 ] || exit 0
     else
-        read -r asked points_asked step_asked page_asked || exit 0
+        IFS= read -r part || exit 0
     fi
-    what=$asked
-    read -r -a status <<<"$page_asked"
+    request+=$part
+    [[ $request == *';' ]] || continue
+    read -r what points_asked step page <<<"${request%;}"
+    request=
+    read -r -a status <<<"$page"
     answer
-    points=$points_asked step=$step_asked
+    points=$points_asked
     due=$((${EPOCHREALTIME/./} + step))
 done

@@ -42,7 +42,7 @@ def test_the_load_is_killed(place: Site) -> None:
     assert lost.detail == f"{place.name}-lg: engine was ended by signal 9 while it sent the load"
     assert 1 == err.count(f"trial 0 disturbed: {lost.detail}\n")
     # The machine's other work may disturb one of them; its load was whole.
-    assert all(trial.histogram is not None for trial in others)
+    assert [] == [trial.detail for trial in others if trial.histogram is None]
     # It is made again.
     place.assert_goes_on()
     assert (0, 1) in {(trial.planned.index, trial.attempt) for trial in place.trials()}

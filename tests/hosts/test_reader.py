@@ -4,6 +4,7 @@ import math
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,9 +22,10 @@ from intop.domain.cluster import HostAddress
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
-from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, series
+from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, script, series
 from namespace_host import NamespaceHost
 from samples import LocalConversation, LocalHost, Told
+from studies import wait_for
 
 MARK = "0123456789abcdef" * 2
 CAPTURED = Path(__file__).parents[1] / "data" / "hosts"
@@ -55,6 +57,16 @@ def kept() -> Iterator[tuple[Kept, Reader]]:
     reader = Reader(host)
     yield host, reader
     reader.close()
+
+
+def follow_until(reader: Reader, samples: int) -> None:
+    """Follow it until so many samples have arrived."""
+
+    def arrived() -> bool:
+        reader.follow()
+        return len(reader._samples) >= samples
+
+    wait_for(arrived, f"{samples} samples")
 
 
 # The process --------------------------------------------------------------------------------------
@@ -89,9 +101,7 @@ def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> 
 def test_samples_are_understood_as_they_arrive(kept: tuple[Kept, Reader]) -> None:
     host, reader = kept
     before = reader.read(Wanted(points=4, step_s=0.05))
-    while len(reader._samples) < 2:
-        reader.follow()
-        time.sleep(0.02)
+    follow_until(reader, 2)
     time.sleep(0.3)  # the others are left to the answer
     seen = list(reader._samples)
     after = reader.read(Wanted())
@@ -131,6 +141,26 @@ def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader])
     assert () == reader.read(Wanted()).samples
 
 
+def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
+    """bash's `read` may run out of time in the middle of a line, and says so as without any."""
+    with subprocess.Popen(
+        ["bash", "-c", script()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{MARK}\n- 1000 300000;\n".encode())
+        said = b""
+        for piece in ("p", " 0", " 0;\n"):
+            while f"\n{MARK} sample\n".encode() not in said:
+                said += os.read(process.stdout.fileno(), 1 << 16)
+            said = b""
+            process.stdin.write(piece.encode())
+        while f"\n{MARK}\n".encode() not in said:
+            said += os.read(process.stdout.fileno(), 1 << 16)
+        assert f"\n{MARK} processes\n".encode() in said
+        process.stdin.close()
+
+
 def test_a_reader_that_was_killed_is_named_and_the_next_request_starts_another(
     kept: tuple[Kept, Reader],
 ) -> None:
@@ -161,7 +191,7 @@ def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept,
 
     reader.read(Wanted(processes=True, points=2, step_s=0.01))
     before = faults_of_children()
-    time.sleep(0.1)
+    follow_until(reader, 2)
     assert 2 == len(reader.read(Wanted(processes=True)).samples)
     assert before == faults_of_children()
     reader.read(Wanted(port=80))
@@ -342,7 +372,7 @@ def test_nginx_says_what_it_counts_and_is_asked_once_a_second_at_most(
     assert (5, 1, 9) == tuple(
         found.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
     )
-    time.sleep(0.5)
+    follow_until(reader, 8)
     after = reader.read(replace(wanted, points=0))
     assert ["/nginx_status"] * 2 == StatusPage.asked
     assert 8 == len(after.samples)

@@ -61,19 +61,21 @@ class SshConversation:
 
     def ask(self, request: str, end: str, timeout_s: float) -> str:
         """See `intop.hosts.host.Conversation`."""
-        last = f"{end}\n".encode()
-        self._out.clear()
         self._send(request.encode())
-        self._wait(lambda: self._out == last or self._out.endswith(b"\n" + last), timeout_s)
-        return self._out.decode(errors="replace")
+        last = f"\n{end}\n".encode()
+        # What comes after it, while nobody listened, is for `heard`, or for the next answer.
+        self._wait(lambda: last in b"\n" + self._out, timeout_s)
+        answer = self._out[: (b"\n" + self._out).index(last) + len(last) - 1]
+        del self._out[: len(answer)]
+        return answer.decode(errors="replace")
 
     def heard(self) -> str:
         """See `intop.hosts.host.Conversation`."""
-        self._out.clear()
         while self._channel.recv_ready():
             self._read()
+        heard, self._out = self._out, bytearray()
         # A sample has no characters of several bytes, of which only some could have arrived.
-        return self._out.decode(errors="replace")
+        return heard.decode(errors="replace")
 
     def close(self) -> None:
         """See `intop.hosts.host.Conversation`."""

@@ -20,6 +20,7 @@ from intop.errors import CommandError, UnreachableError
 from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect, connection
 from intop.lab import cluster as lab
+from studies import wait_for
 
 NAME = f"t-s{os.getpid() % 10_000}"
 
@@ -69,6 +70,21 @@ def test_a_conversation_goes_on_until_it_is_closed(balancer: SshHost) -> None:
     assert 0 == balancer.run(f"kill -0 {pid}").exit_code
     conversation.close()
     assert 0 == balancer.run(GONE.format(pid)).exit_code
+
+
+def test_what_is_said_after_an_answer_is_kept(balancer: SshHost) -> None:
+    """A reader's samples follow its answer: whoever listens late finds both."""
+    answered = "sleep 0.3; printf '%s\\n' one end late; sleep 0.3; printf '%s\\n' later"
+    conversation = balancer.converse(f"while read -r word; do {answered}; done")
+    conversation._send(b"one\n")
+    wait_for(lambda: len(conversation._channel.in_buffer) == len("one\nend\nlate\nlater\n"), "all")
+    assert "one\nend\n" == conversation.ask("", "end", 10)
+    assert "late\nlater\n" == conversation.heard()
+    conversation._send(b"two\n")
+    wait_for(lambda: len(conversation._channel.in_buffer) == len("one\nend\nlate\nlater\n"), "all")
+    assert "one\nend\n" == conversation.ask("", "end", 10)
+    assert "late\nlater\none\nend\n" == conversation.ask("three\n", "end", 10)
+    conversation.close()
 
 
 def test_a_conversation_that_ends_or_does_not_answer_is_named(balancer: SshHost) -> None:
