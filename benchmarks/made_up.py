@@ -27,11 +27,15 @@ choices by their index."""
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Parameters, and what a trial of them comes to. `matter` are the keys that act."""
+    """Parameters, and what a trial of them comes to. `matter` are the keys that act.
+
+    `truth` is what log P99 is without noise, up to a constant.
+    """
 
     offer: Offer
     matter: frozenset[str]
     answer: Answer
+    truth: Callable[[Configuration], float]
 
 
 # The issue's terms --------------------------------------------------------------------------------
@@ -59,7 +63,7 @@ def issue(seed: int, *, noise: float = 0.1, flat: bool = False) -> MadeUp:
 
     def log_p99(configuration: Configuration) -> float:
         of = places(offered, configuration)
-        return float(
+        return (not flat) * float(
             0.5 * (of["n0"] > steps[0])
             + 0.3 * (of["n1"] > steps[1])
             + 1.2 * (of["n2"] - bows[0]) ** 2
@@ -71,11 +75,10 @@ def issue(seed: int, *, noise: float = 0.1, flat: bool = False) -> MadeUp:
 
     def answer(planned: PlannedTrial, stage: str) -> Shot:
         drawn = drawn_for(seed, planned, stage)
-        truth = 0.0 if flat else log_p99(planned.configuration)
-        p99_ms = BASE_MS * math.exp(truth + drawn.normal(0, noise))
+        p99_ms = BASE_MS * math.exp(log_p99(planned.configuration) + drawn.normal(0, noise))
         return Shot(planned.configuration, p99_ms=p99_ms, tail_ms=0.8 * p99_ms)
 
-    return MadeUp(offered, frozenset() if flat else MATTER, answer)
+    return MadeUp(offered, frozenset() if flat else MATTER, answer, log_p99)
 
 
 # The lab's shape ----------------------------------------------------------------------------------
@@ -129,10 +132,13 @@ def like_lab(seed: int) -> MadeUp:
     }
     offered = offered_by([made[key] for key in order], defaults, seed)
 
+    def log_p99(configuration: Configuration) -> float:
+        of = places(offered, configuration)
+        return sum(signs[k] * sizes[k] * float(effect(of[k])) for k, effect in effects.items())
+
     def answer(planned: PlannedTrial, stage: str) -> Shot:
         drawn = drawn_for(seed, planned, stage)
-        of = places(offered, planned.configuration)
-        log = sum(signs[k] * sizes[k] * float(effect(of[k])) for k, effect in effects.items())
+        log = log_p99(planned.configuration)
         own, shared = drawn.standard_t(3, 2)
         overloaded = planned.role == "design" and drawn.random() < OVERLOADED
         more = math.log(drawn.uniform(5, 20)) if overloaded else 0.0
@@ -145,7 +151,7 @@ def like_lab(seed: int) -> MadeUp:
             status="overloaded" if overloaded else "ok",
         )
 
-    return MadeUp(offered, frozenset(effects), answer)
+    return MadeUp(offered, frozenset(effects), answer, log_p99)
 
 
 def _level(which: int) -> Effect:

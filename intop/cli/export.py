@@ -47,7 +47,7 @@ TABLES = (CSV, PARQUET)
     "intop export --format json | jq .values",
     "intop export --format csv --output trials.csv.gz          all trials, a row each",
     "intop export --format csv --counters --output trials.csv   with the kernel's counters",
-    "intop export --format parquet --stage collect --stage refine --output sds.parquet",
+    "intop export --format parquet --stage collect --output collected.parquet",
 )
 @config_option
 @arch_option

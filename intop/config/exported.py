@@ -19,7 +19,8 @@ from intop.errors import ConfigurationError
 _RECIPES = TypeAdapter(tuple[Recipe, ...])
 _PLACE = ("study", "campaign", "arch", "workload", "stage", "index", "attempt", "status")
 _NAME = "configuration"
-_TAUGHT = ("collect", "refine")
+_TAUGHT, _LENT = ("collect", "refine"), ("screen",)
+_ROLE, _DRAWN = "role", "design"
 
 
 def read_recipes(path: Path) -> tuple[Recipe, ...]:
@@ -56,6 +57,7 @@ def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
     names = dict.fromkeys((*_PLACE, _NAME))
     for recipe in recipes:
         names |= dict.fromkeys((recipe.column, *(v.name for v in recipe.variables)))
+        names |= {_ROLE: None} if recipe.is_lent else {}
     indexes = {name: file.index(name, "its schema") for name in names}
     columns = file.columns(list(indexes.values()))
     by_name = {name: columns[index] for name, index in indexes.items()}
@@ -63,43 +65,71 @@ def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
 
 
 def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
-    told, target = columns["status"], columns[recipe.column]
-    rows = _last_attempts(columns, recipe)
-    usable = [n for n in rows if told.text(n) in USABLE and target.text(n)]
-    by_name: dict[str, list[int]] = defaultdict(list)
-    for row in usable:
-        by_name[columns[_NAME].text(row)].append(row)
+    target, goals = columns[recipe.column], _numbers(columns[recipe.column])
+    rows = _last_attempts(columns, recipe, _TAUGHT)
+    usable = _usable(columns, recipe, rows)
+    by_name = _by_name(columns, usable)
     if not by_name:
         raise ConfigurationError(
             [f"{target.path}: has no usable trials of collect and refine for {recipe.title}"]
         )
-    goals = _numbers(target)
-    if wrong := [n for n in usable if not (np.isfinite(goals[n]) and goals[n] > 0)]:
-        raise target.wrong(int(target.codes[wrong[0]]), "must be a positive number")
-    firsts = [found[0] for found in by_name.values()]
-    values = [_encoded(columns[v.name], v, firsts) for v in recipe.variables]
-    measured = tuple(tuple(float(goals[n]) for n in found) for found in by_name.values())
+    lent: list[list[int]] = []
+    if recipe.is_lent:
+        drawn = [
+            n for n in _last_attempts(columns, recipe, _LENT) if columns[_ROLE].text(n) == _DRAWN
+        ]
+        lent = list(_by_name(columns, _usable(columns, recipe, drawn)).values())
+        if not lent:
+            told = (
+                f"{target.path}: has no usable trials of screen, from which the models of "
+                f"{recipe.title} learn, too: export them (--stage screen)"
+            )
+            raise ConfigurationError([told])
+    together = [*by_name.values(), *lent]
+    values = [
+        _encoded(columns[v.name], v, [found[0] for found in together]) for v in recipe.variables
+    ]
+    measured = tuple(tuple(float(goals[n]) for n in found) for found in together)
     return Table(
         variables=recipe.variables,
         values=np.column_stack(values),
         measured=measured,
+        lent=len(lent),
         inventory=Inventory(
             path=str(target.path),
             target=recipe.target,
             rows=len(rows),
             failed=len(rows) - len(usable),
             trials=len(usable),
-            configurations=len(measured),
-            replicated=sum(len(found) > 1 for found in measured),
-            copies=sum(len(found) - len(set(found)) for found in measured),
+            configurations=len(by_name),
+            replicated=sum(len(found) > 1 for found in by_name.values()),
+            copies=sum(len(found) - len(set(found)) for found in measured[: len(by_name)]),
             lost=len({columns[_NAME].text(n) for n in rows} - by_name.keys()),
             left_out={},
         ),
     )
 
 
-def _last_attempts(columns: dict[str, Column], recipe: Recipe) -> list[int]:
-    """The rows of a recipe's trials, one for each place of its plans, in their order."""
+def _usable(columns: dict[str, Column], recipe: Recipe, rows: Sequence[int]) -> list[int]:
+    """Those of the rows that models learn from. Raises ConfigurationError for a wrong target."""
+    target, told = columns[recipe.column], columns["status"]
+    goals = _numbers(target)
+    usable = [n for n in rows if told.text(n) in USABLE and target.text(n)]
+    if wrong := [n for n in usable if not (np.isfinite(goals[n]) and goals[n] > 0)]:
+        raise target.wrong(int(target.codes[wrong[0]]), "must be a positive number")
+    return usable
+
+
+def _by_name(columns: dict[str, Column], rows: Sequence[int]) -> dict[str, list[int]]:
+    """The rows of each configuration, by its name."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        found[columns[_NAME].text(row)].append(row)
+    return found
+
+
+def _last_attempts(columns: dict[str, Column], recipe: Recipe, stages: Sequence[str]) -> list[int]:
+    """The rows of a recipe's trials of some stages, one for each place of their plans, in order."""
     attempts, index = _numbers(columns["attempt"]), _numbers(columns["index"])
     campaign = _numbers(columns["campaign"])
     for name, numbers in (("attempt", attempts), ("index", index), ("campaign", campaign)):
@@ -110,13 +140,13 @@ def _last_attempts(columns: dict[str, Column], recipe: Recipe) -> list[int]:
     for row in range(len(index)):
         stage = columns["stage"].text(row)
         here = (columns[name].text(row) for name in ("study", "arch", "workload"))
-        if stage in _TAUGHT and (*here, campaign[row]) == (
+        if stage in stages and (*here, campaign[row]) == (
             recipe.study,
             recipe.arch,
             recipe.workload,
             recipe.campaign,
         ):
-            place = (_TAUGHT.index(stage), float(index[row]))
+            place = (stages.index(stage), float(index[row]))
             if place not in last or attempts[row] >= attempts[last[place]]:
                 last[place] = row
     return [last[place] for place in sorted(last)]

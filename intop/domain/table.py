@@ -30,7 +30,8 @@ class Field:
 class Recipe:
     """All that `intop train` goes by, apart from the trials: the same recipe makes the same models.
 
-    It is for the trials of one architecture and workload of a campaign. `column` has what the
+    It is for the trials of one architecture and workload of a campaign. With `is_lent` those of its
+    screening are lent to the models (see `learn.samples.Samples`). `column` has what the
     models learn, which people know as `target`. A search that `timeout_s` ends is the exception:
     how far it came depends on the machine. Raises ValueError for numbers that no study has.
     """
@@ -49,6 +50,7 @@ class Recipe:
     timeout_s: float | None
     seed: int
     level: float
+    is_lent: bool = False
 
     def __post_init__(self) -> None:
         if not self.variables:
@@ -94,9 +96,11 @@ class Table:
 
     `values` (configurations, variables): numbers with a unit are in bytes, seconds, per cent or Hz,
     a choice is its index. `measured` has the target of each configuration's trials, all positive.
+    The last `lent` rows are as in `learn.samples.Samples`, and not in the inventory.
     """
 
     variables: tuple[Variable, ...]
     values: Matrix
     measured: tuple[tuple[float, ...], ...]
     inventory: Inventory
+    lent: int = 0

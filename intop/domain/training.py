@@ -138,8 +138,9 @@ class Components:
 class Training:
     """What training found: hyper-parameters and held-out errors by family.
 
-    `keys` are the parameters that the models know, `trials` how many they were trained on. Those
-    of one of the `configurations` were put together. `ceiling` is None where nothing was measured
+    `keys` are the parameters that the models know, `trials` how many they are judged by. Those of
+    one of the `configurations` were put together. `lent` is from how many configurations of the
+    screening they learned, too. `ceiling` is None where nothing was measured
     twice. The `target` is in `unit`, which may be empty. `components` are those of the trials'
     performance metrics, None for a table; `objective` is what the models learned.
     """
@@ -154,6 +155,7 @@ class Training:
     unit: str = "ms"
     components: Components | None = None
     objective: Objective = "p99"
+    lent: int = 0
 
     @property
     def best(self) -> str:

@@ -16,7 +16,7 @@ from intop.errors import IntopError, ResultMissingError
 from intop.frame import MODELLED, Part, fields_of, frame
 from intop.resources import shipped
 from intop.run.context import Context, Task
-from intop.stages.collected import collected_samples, equivalents
+from intop.stages.collected import equivalents, learned_samples
 from intop.stages.models import UNIT, target_of
 from intop.store import Store, Subject, opened_to_read
 
@@ -98,7 +98,7 @@ def export(context: Context, stages: Collection[str] = (), *, counters: bool = F
 def _recipe(task: Task) -> Recipe:
     """What `train` goes by. Raises ResultMissingError and IntopError, as it does."""
     study, budget = task.context.study, task.context.study.budget
-    _, samples, _ = collected_samples(task)
+    _, samples, _ = learned_samples(task)
     return Recipe(
         study=study.name,
         campaign=task.subject.campaign.id,
@@ -114,6 +114,7 @@ def _recipe(task: Task) -> Recipe:
         timeout_s=budget.tuning_timeout_s,
         seed=task.seed("train"),
         level=budget.level,
+        is_lent=samples.lent > 0,
     )
 
 

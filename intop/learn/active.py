@@ -90,15 +90,16 @@ def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: 
     rng = np.random.default_rng(seed)
     scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
     model, forest = _model(samples if tails is None else tails, seed), _forest(samples, seed)
-    mean, _ = model(samples.values)
+    own = samples.own
+    mean, _ = model(own.values)
     best = float(mean.min())
     found = [
         scattered,
-        _descendants(space, samples, mean, scattered, lambda v: -log_gain(best, *model(v)), rng),
-        _descendants(space, samples, forest(samples.values), scattered, forest, rng),
+        _descendants(space, own, mean, scattered, lambda v: -log_gain(best, *model(v)), rng),
+        _descendants(space, own, forest(own.values), scattered, forest, rng),
     ]
     values, first = np.unique(np.vstack(found), axis=0, return_index=True)
-    return Pool(values=values, scattered=first < SCATTERED).without(samples.values)
+    return Pool(values=values, scattered=first < SCATTERED).without(own.values)
 
 
 def propose(
@@ -115,13 +116,13 @@ def propose(
     Each row is proposed once. The process goes by `tails`, which are the same rows with another
     target that falls where that of the samples does, and before it: what it says of improvement is
     said of that. Without `replicates` every measurement is exact: no row is measured again, and the
-    process alone decides. A function of its arguments alone. Raises ValueError for tails of other
-    rows.
+    process alone decides. Lent rows are learned from, and not measured again. A function of its
+    arguments alone. Raises ValueError for tails of other rows.
     """
     tails = samples if tails is None else tails
     if not np.array_equal(tails.values, samples.values):
         raise ValueError("the tails are of other rows than the samples")
-    outlook = _Outlook(_model(tails, seed), tails, pool, replicates=replicates)
+    outlook = _Outlook(_model(tails, seed), tails.own, pool, replicates=replicates)
     explored = (count + 1) // EXPLORED if replicates else 0
     by_forest = (count - explored) // FORESTS if replicates else 0
     improvement = outlook.improvement
@@ -136,7 +137,7 @@ def propose(
 
 def best_known(samples: Samples, *, seed: int) -> int:
     """The row of the configuration that is believed to be best, given how noisy trials are."""
-    mean, _ = _model(samples, seed)(samples.values)
+    mean, _ = _model(samples, seed)(samples.own.values)
     return int(np.argmin(mean))
 
 
@@ -159,7 +160,7 @@ class _Outlook:
         self.mean, spread = model(self.rows)
         self.variance = spread**2
         self.noise = np.full(len(self.rows), model.noise)
-        self.noise[: self.known] = model.noises * self.counts
+        self.noise[: self.known] = model.noises[: self.known] * self.counts
         self.allowed = np.full(len(self.rows), fill_value=True)
         self.allowed[: self.known] = replicates
         self.believed = np.arange(len(self.rows)) < self.known
@@ -208,7 +209,7 @@ class _Outlook:
             return [self.take(best)]
         limit = self.mean[best] + PROMISING * np.sqrt(self.model.noise)
         low = np.minimum(self.mean[: self.known], self.measured) < limit
-        surprise = np.abs(self.model.misses) * (low & (self.counts < TOLD))
+        surprise = np.abs(self.model.misses[: self.known]) * (low & (self.counts < TOLD))
         row = int(np.argmax(surprise))
         return [self.take(row)] if surprise[row] > CONTRADICTORY else []
 

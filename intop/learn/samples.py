@@ -21,13 +21,16 @@ class Samples:
     """Configurations with what was measured of them.
 
     `values` (n, variables) in units of the kernel or of a foreign table; `measured` has the
-    positive values of the target (P99 in ms, or what a table has) of each row's trials. Raises
-    ValueError for different lengths, a row without a trial, and a target that has no logarithm.
+    positive values of the target (P99 in ms, or what a table has) of each row's trials. The last
+    `lent` rows are another stage's, whose configurations changed parameters that are no variables
+    here. Models learn from them, too, and are not judged by them. Raises ValueError for different
+    lengths, a row without a trial, and a target that has no logarithm.
     """
 
     variables: tuple[Variable, ...]
     values: Matrix
     measured: tuple[tuple[float, ...], ...]
+    lent: int = 0
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.measured), len(self.variables)):
@@ -43,6 +46,22 @@ class Samples:
     def __len__(self) -> int:
         return len(self.measured)
 
+    @property
+    def own(self) -> "Samples":
+        """The rows that are not lent."""
+        return self.rows(range(len(self) - self.lent)) if self.lent else self
+
+    def lending(self, other: "Samples") -> "Samples":
+        """These rows, and those of other samples of the same variables as lent ones."""
+        if not len(other):
+            return self
+        return Samples(
+            variables=self.variables,
+            values=np.vstack([self.values, other.values]),
+            measured=self.measured + other.measured,
+            lent=self.lent + len(other),
+        )
+
     @cached_property
     def log_target(self) -> Vector:
         """The median of the logarithms of each row's trials (n,): what models learn.
@@ -55,7 +74,7 @@ class Samples:
     @cached_property
     def digest(self) -> str:
         """A name that tells these samples from all others."""
-        known = hashlib.sha256(repr((self.variables, self.measured)).encode())
+        known = hashlib.sha256(repr((self.variables, self.measured, self.lent)).encode())
         known.update(np.ascontiguousarray(self.values).tobytes())
         return known.hexdigest()
 
@@ -63,15 +82,18 @@ class Samples:
         """`most` of the rows, drawn at random, or all where there are fewer."""
         if len(self) <= most:
             return self
-        return self.rows(np.random.default_rng(seed).choice(len(self), most, replace=False))
+        return self.rows(
+            np.sort(np.random.default_rng(seed).choice(len(self), most, replace=False))
+        )
 
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
-        """These rows alone, in this order."""
+        """These rows alone, in this order, in which the lent ones have to be the last."""
         chosen = np.asarray(which, dtype=np.intp)
         part = Samples(
             variables=self.variables,
             values=self.values[chosen],
             measured=tuple(self.measured[n] for n in which),
+            lent=int(np.sum(chosen >= len(self) - self.lent)),
         )
         # A search takes parts hundreds of times: their medians are known already.
         part.__dict__["log_target"] = self.log_target[chosen]

@@ -127,7 +127,8 @@ def train_all(
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Each family tuned on all rows, with its error over the held-out rows of all folds.
 
-    The rows are divided anew into `folds` for each of `repeats`. Every fold of every family is a
+    The rows are divided anew into `folds` for each of `repeats`; lent rows are in no fold, and all
+    models learn from them. Every fold of every family is a
     search of its own, `timeout_s` at most, for `jobs` processes (None: as many as processors).
     `keep` gets all that have ended after each one; `kept` is what it got last, in a training that
     was killed. Searches of other samples, settings or models are not used. `progress` is called
@@ -135,7 +136,7 @@ def train_all(
     Raises ValueError for too few rows.
     """
     parts = [
-        *(fold for n in range(repeats) for fold in _outer_folds(len(samples), folds, seed + n)),
+        *(fold for n in range(repeats) for fold in _outer_folds(samples, folds, seed + n)),
         everything(len(samples)),
     ]
     effort = _Effort(trials, timeout_s, seed, level)
@@ -219,7 +220,7 @@ def _both(
     """
     *judged, whole = searches
     order = np.concatenate([part.held_out for part in parts])
-    measured = samples.log_target[order].reshape(-1, len(samples))
+    measured = samples.log_target[order].reshape(-1, len(samples.own))
     guesses, low, high = (
         np.array([v for one in judged for v in getattr(one, name)]).reshape(measured.shape)
         for name in ("predicted", "low", "high")
@@ -235,7 +236,7 @@ def _both(
         mape=mean(accuracy.mape),
         r2=mean(accuracy.r_squared),
         spearman=mean(accuracy.rank_correlation),
-        trials=sum(len(trials) for trials in samples.measured),
+        trials=sum(len(trials) for trials in samples.own.measured),
         seconds=sum(one.seconds for one in searches),
         coverage=float(np.mean((low <= measured) & (measured <= high))),
         level=level,
@@ -248,8 +249,9 @@ def _both(
     return whole.fitted, error
 
 
-def _outer_folds(count: int, folds: int, seed: int) -> list[Fold]:
+def _outer_folds(samples: Samples, folds: int, seed: int) -> list[Fold]:
     """At most `folds` of them, each with enough rows left to tune a model on."""
+    count = len(samples.own)
     if folds < 2:
         raise ValueError(f"an error needs at least 2 folds, got {folds}")
     if count < (fewest := fewest_rows(folds)):
@@ -257,7 +259,11 @@ def _outer_folds(count: int, folds: int, seed: int) -> list[Fold]:
             f"{count} configurations are too few to evaluate a model in {folds} folds;"
             f" at least {fewest}"
         )
-    return split(count, folds, seed)
+    lent = np.arange(count, len(samples))
+    return [
+        Fold(np.concatenate([fold.training, lent]), fold.held_out)
+        for fold in split(count, folds, seed)
+    ]
 
 
 def fewest_rows(folds: int) -> int:

@@ -176,6 +176,8 @@ def _ranked_sentence(found: Ranking) -> str:
 def errors(title: str, training: Training) -> Section:
     """Held-out error by family, and what a perfect model would reach."""
     trials = f"{training.trials} trials of {training.configurations} configurations"
+    if training.lent:
+        trials += f", learned with {training.lent} of the screening"
     title += ": error of the models on configurations they have not seen"
     return Section(
         title=f"{title} ({trials}, {len(training.keys)} parameters)",

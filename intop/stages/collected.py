@@ -7,13 +7,14 @@ from intop.domain.performance import performance
 from intop.domain.probing import Probed
 from intop.domain.replicates import Measured, by_configuration
 from intop.domain.space import Space
-from intop.domain.trial import Trial
+from intop.domain.trial import Conditions, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn.active import best_known
 from intop.learn.components import p99_equivalent
 from intop.learn.samples import Samples
 from intop.run import prerequisites
 from intop.run.available_space import stored_probed
+from intop.run.comparability import COMMON
 from intop.run.context import Task
 
 
@@ -82,7 +83,9 @@ def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
     ]
     if not measured:
         return None
-    tails = samples_of(collected_space(task), [tail for _, tail in measured])
+    space, screened = collected_space(task), screened_trials(task, trials[-1].conditions)
+    tails = samples_of(space, [tail for _, tail in measured])
+    tails = tails.lending(samples_of(space, tails_of(screened)))
     best, _ = measured[best_known(tails, seed=task.seed("best"))]
     return best
 
@@ -144,6 +147,32 @@ def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
         told = equivalents(task)
         measured = by_configuration(trials, lambda t: told[t.stage, t.planned.index])
     return space, samples_of(space, measured), trials
+
+
+def learned_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
+    """What models learn from: what was collected and refined, and as lent rows the screening.
+
+    A screening's trials show what each parameter does on average over all others, of which those
+    that were not chosen vary besides. They are left out where they were made under other
+    conditions, and where the objective is a component. Raises what `collected_samples` does.
+    """
+    space, samples, trials = collected_samples(task)
+    if task.context.study.objective == "p99":
+        screened = screened_trials(task, trials[-1].conditions)
+        samples = samples.lending(samples_of(space, by_configuration(screened)))
+    return space, samples, trials
+
+
+def screened_trials(task: Task, now: Conditions) -> list[Trial]:
+    """The screening's trials that models of later stages learn from, under the conditions of now.
+
+    Those of the default are none of them: later stages have their own.
+    """
+    return [
+        t
+        for t in task.trials("screen")
+        if t.usable and t.planned.role == "design" and not t.conditions.differences(now, COMMON)
+    ]
 
 
 def equivalents(task: Task) -> dict[tuple[str, int], float]:

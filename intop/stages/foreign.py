@@ -69,7 +69,9 @@ def train_table(
     Nothing is stored.
     """
     found = table.inventory
-    samples = Samples(variables=table.variables, values=table.values, measured=table.measured)
+    samples = Samples(
+        variables=table.variables, values=table.values, measured=table.measured, lent=table.lent
+    )
     for line in limits(families, len(samples)):
         progress.say(f"{found.path}: {line}")
     progress.begin(f"{found.path}: train", len(families))
@@ -83,7 +85,8 @@ def train_table(
         errors=tuple(error for _, error in outcome),
         trials=found.trials,
         configurations=found.configurations,
-        ceiling=ceiling(samples),
+        lent=samples.lent,
+        ceiling=ceiling(samples.own),
         target=found.target,
         unit=unit,
     )

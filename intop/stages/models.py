@@ -94,7 +94,7 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         defaults=dict(space.defaults),
         conditions=trials[-1].conditions,
         replicas=tuple(sorted({t.replica for t in trials})),
-        configurations=len(samples),
-        trials=sum(len(trials) for trials in samples.measured),
+        configurations=len(samples.own),
+        trials=sum(len(trials) for trials in samples.own.measured),
         samples=samples.digest,
     )

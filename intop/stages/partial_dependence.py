@@ -14,7 +14,7 @@ from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit_trees
 from intop.run.context import Task
-from intop.stages.collected import collected_samples
+from intop.stages.collected import learned_samples
 
 PLACES = 60
 """Points of a line, evenly spaced on the parameter's scale."""
@@ -37,7 +37,7 @@ def curves(
             f'objective = "p99", then {train}'
         )
     try:
-        space, samples, _ = collected_samples(task)
+        space, samples, _ = learned_samples(task)
     except ResultMissingError as error:
         return (), f"no curves of dependence: {error}"
     (at,) = space.values([found.winner])
@@ -67,7 +67,7 @@ def curves(
                 scale=column.parameter.scale if column.component else "choice",
                 predicted=tuple(predicted),
                 measured=_measured(space, index, found, trials),
-                elsewhere=_elsewhere(samples, index, column),
+                elsewhere=_elsewhere(samples.own, index, column),
             )
         )
     return tuple(made), ""

@@ -32,6 +32,7 @@ from intop.stages.collected import (
     best_measured,
     collected_space,
     samples_of,
+    screened_trials,
     stage_trials,
     tails_of,
 )
@@ -166,6 +167,10 @@ class Refine(Stage[Refined]):
     def _warm_start(self) -> WarmStart:
         return warm_start(self.task, self.space, self.design[-1])
 
+    @cached_property
+    def _screened(self) -> list[Trial]:
+        return screened_trials(self.task, self.design[-1].conditions)
+
     def _chosen(
         self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
     ) -> list[PlannedTrial]:
@@ -206,8 +211,12 @@ class Refine(Stage[Refined]):
             [m for m in measured if m.configuration.is_default or not m.failures]
             for measured in (by_configuration(everything), tails_of(everything))
         )
-        samples = samples_of(self.space, sound)
-        tails = samples_of(self.space, theirs)
+        samples = samples_of(self.space, sound).lending(
+            samples_of(self.space, by_configuration(self._screened))
+        )
+        tails = samples_of(self.space, theirs).lending(
+            samples_of(self.space, tails_of(self._screened))
+        )
         failed = [t.configuration for t in everything if t.status == "failed"]
         seed = self.task.seed("refine", number)
         left = pool(self.space, samples, tails=tails, seed=seed)
@@ -215,7 +224,7 @@ class Refine(Stage[Refined]):
         step = propose(samples, left, tails=tails, count=count, seed=seed)
         names = {
             row.tobytes(): m.configuration
-            for row, m in zip(samples.values + 0.0, sound, strict=True)
+            for row, m in zip(samples.own.values + 0.0, sound, strict=True)
         }
 
         def place(proposal: Proposal) -> PlannedTrial:

@@ -19,7 +19,7 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected, Stage
-from intop.stages.collected import collected_samples
+from intop.stages.collected import learned_samples
 from intop.stages.models import path_of, usable_trees
 from intop.stages.train import required_training
 
@@ -57,13 +57,14 @@ class GlobalSearch(Stage[Search]):
             required_training(task) if models is None else artefacts.read(path_of(models, task))
         )
         budget = task.context.study.budget
-        space, samples, _ = collected_samples(task)
+        space, samples, _ = learned_samples(task)
         if isinstance(source, Training):
             predictor = fit_trees(source.fitted, samples, task.seed("search"))
         else:
             predictor = usable_trees(source, task, space, samples)
         names = [*predictor.models, "ensemble"]
-        start = space.genes(samples.values[np.argsort(samples.log_target)[:10]])
+        own = samples.own
+        start = space.genes(own.values[np.argsort(own.log_target)[:10]])
         progress = task.context.progress
         progress.begin(f"{task.title}: search", len(names))
         convergences: list[Convergence] = []
@@ -103,5 +104,5 @@ class GlobalSearch(Stage[Search]):
 
 
 def search(task: Task, models: Path | None = None, algorithm: str = "genetic") -> Search:
-    """Search the models. Raises what `required_training` and `collected_samples` do."""
+    """Search the models. Raises what `required_training` and `learned_samples` do."""
     return execute(GlobalSearch(task, models, algorithm))

@@ -21,16 +21,17 @@ from intop.run.effort import Span
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected, Stage
-from intop.stages.collected import collected_samples, usable
+from intop.stages.collected import learned_samples, usable
 from intop.stages.models import save_models, target_of
 
 
 class Train(Stage[Training]):
-    """All six families, tuned on the collected configurations, with their held-out errors.
+    """All six families, tuned on the measured configurations, with their held-out errors.
 
-    A configuration counts once, with all of its trials: its replicates are never on both sides of
-    a fold. They have no weights, since not all six families know any. Every search is stored as
-    soon as it ends, so that a training that is killed goes on with the others.
+    They learn from the screening, too, and are judged by what was collected and refined. A
+    configuration counts once, with all of its trials: its replicates are never on both sides of a
+    fold. They have no weights, since not all six families know any. Every search is stored as soon
+    as it ends, so that a training that is killed goes on with the others.
     """
 
     name = "train"
@@ -46,7 +47,7 @@ class Train(Stage[Training]):
     def result(self, trials: Sequence[Trial]) -> Training:
         task = self.task
         budget, objective = task.context.study.budget, task.context.study.objective
-        space, samples, trials = collected_samples(task)
+        space, samples, trials = learned_samples(task)
         progress = task.context.progress
         for line in limits(self.families, len(samples)):
             progress.say(f"{task.title}: {line}")
@@ -71,9 +72,10 @@ class Train(Stage[Training]):
             keys=tuple(p.key for p in space.parameters),
             fitted=tuple(fitted for fitted, _ in outcome),
             errors=tuple(error for _, error in outcome),
-            trials=sum(len(trials) for trials in samples.measured),
-            configurations=len(samples),
-            ceiling=ceiling(samples),
+            trials=sum(len(trials) for trials in samples.own.measured),
+            configurations=len(samples.own),
+            lent=samples.lent,
+            ceiling=ceiling(samples.own),
             components=components(performance(usable(trials, task))),
             objective=objective,
             target=target_of(task.context.study),
@@ -84,7 +86,7 @@ class Train(Stage[Training]):
         """As long as before, where that is known."""
         budget, before = prospect.budget, prospect.training
         if before is None:
-            rows = budget.collect_trials + budget.refine_trials
+            rows = budget.screen_trials + budget.collect_trials + budget.refine_trials
             return Expected(time=effort.training(rows, budget, processes()))
         seconds = sum(error.seconds for error in before.errors) / processes()
         return Expected(time=Span(likely_s=seconds, most_s=1.5 * seconds))
@@ -93,11 +95,11 @@ class Train(Stage[Training]):
 def train(task: Task, models: Path | None = None) -> Training:
     """Train the models, and save them in the folder `models`, fitted to all configurations.
 
-    Raises what `collected_samples` does.
+    Raises what `learned_samples` does.
     """
     if models is None:
         return execute(Train(task))
-    space, samples, _ = collected_samples(task)
+    space, samples, _ = learned_samples(task)
     artefacts.prepare(models)
     training = execute(Train(task))
     save_models(models, task, space, samples, training)

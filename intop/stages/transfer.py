@@ -50,7 +50,7 @@ from intop.stages.blocks import (
     planned_arms,
     planned_rounds,
 )
-from intop.stages.collected import collected_samples
+from intop.stages.collected import collected_samples, learned_samples
 from intop.stages.contest import judged
 from intop.stages.pilot import timed
 from intop.store import Subject
@@ -280,7 +280,7 @@ def _compromise(tasks: Sequence[Task]) -> tuple[Compromise | None, list[str]]:
                 f"{task.subject.arch} --workload {task.workload.name}"
             )
             continue
-        space, samples, _ = collected_samples(task)
+        space, samples, _ = learned_samples(task)
         seen.append((task, space, samples, training))
     if missing:
         return None, missing

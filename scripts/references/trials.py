@@ -23,7 +23,7 @@ HEAD = """\
 
 ```
 intop export --format csv --output trials.csv.gz      all trials
-intop export --format csv --stage collect --stage refine --output sds.csv    for training
+intop export --format csv --stage screen --stage collect --stage refine --output sds.csv    for training
 intop export --format parquet --output trials.parquet
 intop export --format csv --counters --output trials.csv                  with the kernel's counters
 intop train --data trials.csv                             the errors of intop train

@@ -7,6 +7,7 @@ import pytest
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.active import Pool, best_known, pool, propose
+from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
 from samples import table
 
@@ -69,6 +70,37 @@ def test_what_is_known_offers_little() -> None:
     assert (
         propose(samples, whole(left), count=1, seed=1, replicates=False).improvement < 0.01 < much
     )
+
+
+def test_lent_rows_teach_and_are_no_configurations() -> None:
+    own, left = start(4)
+    lent, _ = start(60, seed=2)
+    # Another stage's are a little higher all over.
+    lent = replace(lent, measured=tuple((1.1 * p99,) for (p99,) in lent.measured))
+    both = own.lending(lent)
+    lowest = bowl(own.values).min()
+    steps = {
+        name: propose(samples, whole(left), count=3, seed=1, replicates=False)
+        for name, samples in {"alone": own, "lent": both}.items()
+    }
+    first = {name: bowl(step.proposals[0].values[None])[0] for name, step in steps.items()}
+    assert first["lent"] < 0.2 * min(lowest, first["alone"])
+    assert best_known(own, seed=1) == best_known(both, seed=1) == int(np.argmin(bowl(own.values)))
+    # Where replicates are allowed they are of its own rows, and a lent row may be measured itself.
+    rows = {row.tobytes() for row in own.values}
+    for seed in range(5):
+        step = propose(both, whole(left), count=4, seed=seed)
+        assert all(p.values.tobytes() in rows for p in step.proposals if p.reason == "replicate")
+
+
+def test_a_pool_has_what_is_lent(space: Space) -> None:
+    values = space.values(latin_hypercube(space, 12, seed=3))
+    measured = tuple((float(n),) for n in range(1, 13))
+    everything = Samples(variables=space.variables, values=values, measured=measured)
+    own = everything.rows(range(6))
+    found = pool(space, own.lending(everything.rows(range(6, 12))), seed=1)
+    assert not any((found.values == row).all(axis=1).any() for row in own.values)
+    assert len(found.values) > 1_000
 
 
 def test_a_short_pool_is_proposed_as_a_whole_and_an_empty_one_not() -> None:

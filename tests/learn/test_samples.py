@@ -47,6 +47,23 @@ def test_a_digest_tells_samples_apart() -> None:
     assert 6 == len({SAMPLES.digest, *(other.digest for other in others)})
 
 
+def test_lent_rows_are_the_last_ones_and_stay_lent() -> None:
+    other = Samples(variables=X, values=np.array([[0.4], [0.5]]), measured=((3.0,), (5.0,)))
+    both = SAMPLES.lending(other)
+    assert (5, 2, 0) == (len(both), both.lent, SAMPLES.lent)
+    assert both.own.digest == SAMPLES.digest == SAMPLES.own.digest
+    part = both.rows([2, 0, 4])
+    assert (1, [[0.3], [0.1], [0.5]]) == (part.lent, part.values.tolist())
+    assert [[0.3], [0.1]] == part.own.values.tolist()
+    assert [math.log(3), math.log(5)] == pytest.approx(both.log_target[3:].tolist())
+    # A part that is drawn has them last, too, and the same rows as its own are other samples.
+    assert all(
+        both.part(3, seed).lent == (both.part(3, seed).values > 0.3).sum() for seed in range(20)
+    )
+    owned = Samples(variables=X, values=both.values, measured=both.measured)
+    assert both.digest != owned.digest
+
+
 @pytest.mark.parametrize(
     ("shape", "measured", "message"),
     [

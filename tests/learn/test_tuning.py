@@ -61,6 +61,15 @@ def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
 # The error ----------------------------------------------------------------------------------------
 
 
+def test_models_learn_from_lent_rows_and_are_not_judged_by_them(samples: Samples) -> None:
+    own, other = samples.rows(range(20)), samples.rows(range(20, 80))
+    alone, lent = (error_of("CatBoost", one) for one in (own, own.lending(other)))
+    assert (20, 20) == (len(alone.held_out), len(lent.held_out))
+    assert alone.trials == lent.trials == 25
+    assert [one.measured for one in alone.held_out] == [one.measured for one in lent.held_out]
+    assert lent.mape < 0.8 * alone.mape
+
+
 @pytest.mark.parametrize("family", ["SVR", "LightGBM"])
 def test_noise_can_not_be_predicted(family: str) -> None:
     assert error_of(family, random_table(40, 15, seed=5)).r2 <= 0.2
