@@ -93,8 +93,9 @@ class Study:
     left alone, and so are those that none of the patterns `wanted` matches. `tunes` says whose
     parameters there are: of the kernel, of nginx, or of both. `baselines` by name.
     `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
-    `warm_start` a refinement learns from earlier campaigns, too. With `hints` a collection begins
-    with what takes away the mechanisms that the default shows. `load_tool` sends the load.
+    `warm_start` a refinement learns from earlier campaigns, too. With `hints` a screening
+    expects parameters to act that take away the mechanisms which the default shows, and a
+    collection begins with them. `load_tool` sends the load.
     """
 
     name: str

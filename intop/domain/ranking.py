@@ -58,7 +58,8 @@ class Screening:
     Of the chosen ones a share of `discovery_rate` at most is expected to do nothing. Frozen is what
     changes P99 by less than `matters` times, with a confidence of `level` for each. An effect of
     `detectable` times would have been found with the probability `power` (None: of no size).
-    `responses` names what was looked at.
+    `responses` names what was looked at. The `hinted` parameters were expected to act, and held to
+    a lower bar than all others.
     """
 
     effects: tuple[Effect, ...]
@@ -69,6 +70,7 @@ class Screening:
     level: float
     power: float
     detectable: float | None
+    hinted: tuple[str, ...] = ()
 
     @property
     def is_sharp(self) -> bool:

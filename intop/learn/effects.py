@@ -10,7 +10,7 @@ any number of parameters and configurations. docs/method.md describes the method
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -32,14 +32,20 @@ LEAST_LEFT = 8
 DISCOVERY_RATE = 0.05
 """The share of the chosen parameters that is expected to have no effect, at most."""
 
+HINTED_SHARE = 0.5
+"""Of the discoveries without effect that DISCOVERY_RATE allows, the part that is reserved for
+parameters that are expected to act. Half: if all of these do nothing, others have half the chance
+they had."""
+
 LEVEL = 0.95
 """Of the upper limit of an effect."""
 
 POWER = 0.9
 """How likely an effect of the size that is told as detectable is found."""
 
-ORDERS = 5_000
-"""Other orders of a parameter's values. Of 250 parameters one that acts can still be told."""
+ORDERS = 10_000
+"""Other orders of a parameter's values. Of 250 parameters one that acts can still be told, also
+where others are expected to act."""
 
 ENTERS = 0.0005
 """The p-value of Student's t below which a shape is taken to explain part of the response. With
@@ -75,7 +81,12 @@ KNOTS = (0.25, 0.75)
 
 
 def screening(
-    variables: Sequence[Variable], values: Matrix, responses: Mapping[str, Vector], *, seed: int
+    variables: Sequence[Variable],
+    values: Matrix,
+    responses: Mapping[str, Vector],
+    *,
+    seed: int,
+    hinted: Collection[str] = (),
 ) -> Screening:
     """Which parameters act on the responses, by configurations that were drawn at random.
 
@@ -83,7 +94,10 @@ def screening(
     parameter's p-value is that of the strongest correlation of any of its shapes (slope, bow,
     steps, choices) with what the other parameters leave of any response. Chosen are those that
     pass Benjamini's and Hochberg's procedure at DISCOVERY_RATE (Journal of the Royal Statistical
-    Society B 57, 1995, 289-300). Of the others those are frozen whose effect is below MATTERS with
+    Society B 57, 1995, 289-300). The keys that are `hinted` were expected to act before anybody
+    looked at these responses. So they get HINTED_SHARE of what that allows: it is carried out on
+    p-values divided by weights whose mean is 1 (Genovese, Roeder and Wasserman, Biometrika 93,
+    2006, 509-524). Of the others those are frozen whose effect is below MATTERS with
     a confidence of LEVEL, whatever shape it has, by every response, given FREEZES configurations;
     the rest stays open, and at least LEAST_LEFT parameters are chosen or open.
 
@@ -99,7 +113,8 @@ def screening(
     fits = [_explained(shapes, response) for response in responses.values()]
     rng, measured = np.random.default_rng(seed), list(responses.values())
     tested = _tested(shapes, measured, fits, rng)
-    chosen = _discoveries(tested.p_values)
+    weights = _weights(shapes.keys, hinted)
+    chosen = _discoveries(tested.p_values / weights)
     others = [n for n in range(len(shapes.keys)) if n not in chosen]
     limits = _Limits.of(shapes, fits)
     # As strict as the least of the discoveries, or as the first would have to be.
@@ -126,7 +141,8 @@ def screening(
         matters=MATTERS,
         level=LEVEL,
         power=POWER,
-        detectable=_detectable(shapes, measured, others, tested.thresholds(cut), rng),
+        detectable=_detectable(shapes, measured, others, tested.thresholds(cut * weights), rng),
+        hinted=tuple(key for key in shapes.keys if key in hinted),
     )
 
 
@@ -278,9 +294,10 @@ class _Tested:
     p_values: Vector
     by_chance: Matrix
 
-    def thresholds(self, level: float) -> Vector:
-        """What a correlation has to be above for so small a p-value (parameters,)."""
-        return np.asarray(np.quantile(self.by_chance, 1 - level, axis=0))
+    def thresholds(self, levels: Vector) -> Vector:
+        """What a correlation has to be above for p-values (parameters,) as small as these."""
+        columns = zip(self.by_chance.T, levels.tolist(), strict=True)
+        return np.array([np.quantile(column, 1 - min(level, 1.0)) for column, level in columns])
 
 
 def _tested(
@@ -315,6 +332,18 @@ def _tested(
     for key in picked:
         test([key], [_explained(shapes, response, without=key).rest for response in responses])
     return _Tested(p_values, by_chance)
+
+
+def _weights(keys: Sequence[str], hinted: Collection[str]) -> Vector:
+    """What a p-value of each parameter is divided by (parameters,), with mean 1.
+
+    All alike where HINTED_SHARE of them or more are hinted: that says next to nothing.
+    """
+    is_hinted = np.array([key in hinted for key in keys])
+    share = float(np.mean(is_hinted))
+    if not 0 < share < HINTED_SHARE:
+        return np.ones(len(keys))
+    return np.where(is_hinted, HINTED_SHARE / share, (1 - HINTED_SHARE) / (1 - share))
 
 
 def _discoveries(p_values: Vector) -> frozenset[int]:

@@ -131,11 +131,16 @@ def _chosen_sentence(found: Screening) -> str:
 def power_sentences(found: Screening) -> list[str]:
     """What the choice may miss, and what becomes of all others."""
     power = f"{found.power:.0%}"
+    hinted = (
+        f"Expected to act, since they take away what the default shows (hints): "
+        f"{', '.join(found.hinted)}. They are held to a lower bar, and all others to a higher one."
+    )
     lines = [
+        *([hinted] if found.hinted else []),
         f"Effects above {found.detectable:.3g} times would have been found with {power}."
         if found.detectable is not None
         else f"No effect, however strong, would have been found with {power}: measure more trials "
-        "(screen_trials) or longer ones (duration_s)."
+        "(screen_trials) or longer ones (duration_s).",
     ]
     if frozen := len(found.keys("frozen")):
         lines.append(

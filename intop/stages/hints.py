@@ -1,7 +1,8 @@
-"""Hints: configurations that take away what the kernel counts while the default makes clients wait.
+"""Hints: what takes away that which the kernel counts while the default makes clients wait.
 
-A hint is a place to begin with, and no more than that: it is measured as any other configuration.
-So a wrong one costs its trial, and the models learn from it.
+Parameters that do so are expected to act before a screening has looked, and configurations of them
+are a place to begin with. A hint is no more than that: it is tested and measured as any other one.
+So a wrong one costs little, and the models learn from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,26 @@ OF_REQUESTS = 0.01
 """What happens to fewer requests than these makes no P99."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
+
+
+def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]:
+    """The parameters of a space that take away what the default shows in these trials.
+
+    Empty where the study wants no hints.
+    """
+    if not task.context.study.hints:
+        return ()
+    catalogue = load_counters(shipped("configs") / "counters.toml")
+    default = [t for t in trials if t.usable and t.configuration.is_default]
+    shown = _shown(default, catalogue)
+    wanted = {
+        key
+        for mechanism, blocks in catalogue.blocks.items()
+        for values in blocks
+        for key in values
+        if mechanism in shown
+    }
+    return tuple(p.key for p in space.parameters if p.key in wanted)
 
 
 def hints(task: Task, space: Space, count: int) -> list[Configuration]:

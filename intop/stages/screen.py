@@ -21,6 +21,7 @@ from intop.run.prospect import Prospect, designed
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.collected import check_samples, required_space, samples_of, usable
+from intop.stages.hints import hinted
 from intop.stages.pilot import timed
 from intop.stages.sentinels import with_sentinels
 from intop.store import Subject
@@ -128,7 +129,8 @@ def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
 def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
     """What the trials so far say of all parameters. Raises ResultMissingError for too few.
 
-    The default's trials are no part of it: nobody drew their values.
+    The default's trials are no part of it, since nobody drew their values. They say which
+    parameters are expected to act.
     """
     space = required_space(task)
     drawn = [t for t in usable(trials, task) if not t.configuration.is_default]
@@ -140,6 +142,7 @@ def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
             samples.values,
             {"P99": samples.log_target, "tail": tails.log_target},
             seed=task.seed("screening"),
+            hinted=hinted(task, trials, space),
         )
 
 

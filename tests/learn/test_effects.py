@@ -1,7 +1,7 @@
 """Which parameters act: what is found, what is frozen, and what is told of the power."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -63,12 +63,17 @@ def nothing(values: Matrix) -> Vector:
 
 
 def screened(
-    truth: Callable[[Matrix], Vector], *, count: int = 80, noise: float = 0.1, seed: int = 1
+    truth: Callable[[Matrix], Vector],
+    *,
+    count: int = 80,
+    noise: float = 0.1,
+    seed: int = 1,
+    hinted: Sequence[str] = (),
 ) -> Screening:
     rng = np.random.default_rng(seed)
     values = drawn(count, rng)
     log = 4 + truth(values) + rng.normal(0, noise, count)
-    return screening(VARIABLES, values, {"P99": log}, seed=seed)
+    return screening(VARIABLES, values, {"P99": log}, seed=seed, hinted=hinted)
 
 
 def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
@@ -124,6 +129,38 @@ def test_where_noise_hides_it_nothing_that_acts_is_frozen() -> None:
 def test_where_nothing_acts_hardly_anything_is_chosen() -> None:
     wrong = [bool(screened(nothing, count=40, seed=seed).keys("chosen")) for seed in range(8)]
     assert sum(wrong) <= 2
+
+
+def test_hints_don_t_make_more_errors_where_nothing_acts() -> None:
+    wrong = [
+        bool(screened(nothing, count=40, seed=seed, hinted=["s5", "n3"]).keys("chosen"))
+        for seed in range(8)
+    ]
+    assert sum(wrong) <= 2
+
+
+def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
+    def weak(values: Matrix) -> Vector:
+        return np.asarray(0.075 * of(values, "s5"))
+
+    found: dict[str, list[Screening]] = {
+        name: [screened(weak, seed=seed, hinted=hinted) for seed in range(8)]
+        for name, hinted in {"none": (), "right": ("s5",), "wrong": ("s4",)}.items()
+    }
+    times = {
+        name: sum("s5" in one.keys("chosen") for one in several) for name, several in found.items()
+    }
+    assert times["wrong"] <= times["none"] < times["right"]
+    # The test itself is the same.
+    assert all(
+        {e.key: e.p_value for e in a.effects} == {e.key: e.p_value for e in b.effects}
+        for a, b in zip(found["none"], found["right"], strict=True)
+    )
+    assert {("s5",)} == {one.hinted for one in found["right"]}
+
+
+def test_where_half_are_expected_to_act_no_bar_is_lower() -> None:
+    assert screened(six, hinted=NAMES).effects == screened(six).effects
 
 
 def test_stalls_hide_nothing() -> None:

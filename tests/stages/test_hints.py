@@ -12,7 +12,7 @@ from intop.domain.counters import HostCounters
 from intop.domain.trial import PlannedTrial
 from intop.stages.collect import collect
 from intop.stages.collected import required_space
-from intop.stages.hints import hints
+from intop.stages.hints import hinted, hints
 from samples import ranking, screening, trial
 
 IDLE, RTO = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rto_min_us"
@@ -47,10 +47,19 @@ def found(testbed: FakeTestbed, count: int = 16) -> list[dict[str, str]]:
     return [dict(c.values) for c in hints(testbed.task, required_space(testbed.task), count)]
 
 
+def expected(testbed: FakeTestbed) -> tuple[str, ...]:
+    """What a screening expects to act, in a fixed order."""
+    task = testbed.task
+    order = [IDLE, RTO, WMEM, "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"]
+    found = hinted(task, task.trials("screen"), required_space(task))
+    return tuple(sorted(found, key=order.index))
+
+
 def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
     shows(testbed, TIMEOUTS | IDLED)
     both = {RTO: "20000", IDLE: "0"}
     assert [both, {RTO: "20000"}, {IDLE: "0"}] == found(testbed)
+    assert (IDLE, RTO) == expected(testbed)
     assert [both] == found(testbed, 4)
     assert [] == found(testbed, 3)
     assert "the default shows rto, slow-start-after-idle" in testbed.told.getvalue()
@@ -68,9 +77,11 @@ def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeT
     shows(testbed, TIMEOUTS | IDLED | {"clients.sndbuf_limited_ms": 900.0})
     task = testbed.task
     task.store.put(task.subject, probe_of({**OWN, IDLE: "0"}))
+    assert (IDLE, RTO, WMEM) == expected(testbed)
     assert all(IDLE not in one for one in found(testbed))
     frozen = required_space(task).restricted(["net.ipv4.tcp_fin_timeout"])
     assert [] == hints(task, frozen, 16)
+    assert () == hinted(task, task.trials("screen"), frozen)
 
 
 def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
@@ -79,6 +90,7 @@ def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
     context = replace(testbed.task.context, study=study)
     testbed.task = replace(testbed.task, context=context)
     assert [] == found(testbed)
+    assert () == expected(testbed)
 
 
 def test_a_collection_begins_with_them_and_is_no_longer_for_it(testbed: FakeTestbed) -> None:

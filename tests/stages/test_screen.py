@@ -1,6 +1,6 @@
 """Screening: looks, an early end and what a kill does to them, with effects that are made up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -31,8 +31,15 @@ LOOKED_AT = [12, 16, 20, 24, 28, 32, 36]
 def made_up(acting: Callable[[int], str]) -> Callable[..., Screening]:
     """A screening that finds the parameters of these letters, by the number of configurations."""
 
-    def screened(variables: object, values: Matrix, responses: object, *, seed: int) -> Screening:
-        del variables, responses, seed
+    def screened(
+        variables: object,
+        values: Matrix,
+        responses: object,
+        *,
+        seed: int,
+        hinted: Sequence[str],
+    ) -> Screening:
+        del variables, responses, seed, hinted
         found = acting(len(values))
         return screening(found, still=sorted(set("abc") - set(found)))
 
