@@ -23,7 +23,7 @@ HEAD = """\
 
 ```
 intop export --format csv --output trials.csv.gz      all trials
-intop export --format csv --stage screen --stage collect --stage refine --output sds.csv    for training
+intop export --format csv --stage collect --output collected.csv    of some stages
 intop export --format parquet --output trials.parquet
 intop export --format csv --counters --output trials.csv                  with the kernel's counters
 intop train --data trials.csv                             the errors of intop train
@@ -48,7 +48,7 @@ contains the trials whatever the verdict was, and is written completely or not a
 Frictionless Data). It also has the settings of `intop train` for each architecture and workload,
 from the current study: parameters with ranges, folds, repeats, tries, time-out and seed.
 `intop train --data FILE` therefore needs no other option and prints exactly the errors of
-`intop train`. There is one exception: if `tuning_timeout_s` ends a tuning search, the result
+`intop train`. The file needs the stages that models learn from: screen, collect and refine. There is one exception: if `tuning_timeout_s` ends a tuning search, the result
 depends on the speed of the machine. If you change a table in a notebook and save it under another
 name, copy the schema to that name as well.
 

@@ -233,16 +233,16 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
 def test_the_lab_is_reckoned_to_take_what_it_took(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By stage in seconds, with its beginning, on two cores, at ad9cbee on 24 November 2026."""
-    took = {"replicas": 12, "screen": 105, "collect": 19, "refine": 21, "train": 38, "judge": 21}
+    """By stage in seconds, with its beginning, on two cores, at e0c5bdd on 24 November 2026."""
+    took = {"replicas": 12, "screen": 103, "collect": 19, "refine": 24, "train": 51, "judge": 19}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "processes", lambda: 2)
     asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "slt")
     found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
     stages = {s["name"]: s for s in found["intended"][0]["stages"]}
     likely = {name: stages[name]["left_s"] for name in took}
-    # Ten trials of a refinement are three steps on four replicas, the last of which is half empty:
-    # that is not reckoned with.
-    assert took.pop("refine") == pytest.approx(likely.pop("refine"), rel=0.4)
+    # Ten trials of a refinement are three steps on four replicas, the last of which is half empty,
+    # and each step is chosen in one to two seconds: that is not reckoned with.
+    assert took.pop("refine") == pytest.approx(likely.pop("refine"), rel=0.6)
     assert took == pytest.approx(likely, rel=0.25)
     assert all(stage["left_s"] <= stage["most_s"] for stage in stages.values())
