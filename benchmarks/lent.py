@@ -94,7 +94,10 @@ def went_on(made: MadeUp, task: Task) -> Came:
     )
     keys = tuple(p.key for p in space.parameters)
     task.store.put(
-        task.subject, Training(keys=keys, fitted=fitted, errors=(), trials=0, configurations=0)
+        task.subject,
+        Training(
+            keys=keys, fitted=fitted, errors=(), trials=0, configurations=0, lent=samples.lent
+        ),
     )
     values = space.values(latin_hypercube(space, HELD_OUT, seed=task.seed("held out")))
     truth = np.array([made.truth(one) for one in space.configurations(values)])

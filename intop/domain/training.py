@@ -140,9 +140,9 @@ class Training:
 
     `keys` are the parameters that the models know, `trials` how many they are judged by. Those of
     one of the `configurations` were put together. `lent` is from how many configurations of the
-    screening they learned, too. `ceiling` is None where nothing was measured
-    twice. The `target` is in `unit`, which may be empty. `components` are those of the trials'
-    performance metrics, None for a table; `objective` is what the models learned.
+    screening they learned, too. `ceiling` is None where nothing was measured twice. The `target` is
+    in `unit`, which may be empty. `components` are those of the trials' performance metrics, None
+    for a table; `objective` is what the models learned.
     """
 
     keys: tuple[str, ...]

@@ -97,9 +97,9 @@ def screening(
     Society B 57, 1995, 289-300). The keys that are `hinted` were expected to act before anybody
     looked at these responses. So they get HINTED_SHARE of what that allows: it is carried out on
     p-values divided by weights whose mean is 1 (Genovese, Roeder and Wasserman, Biometrika 93,
-    2006, 509-524). Of the others those are frozen whose effect is below MATTERS with
-    a confidence of LEVEL, whatever shape it has, by every response, given FREEZES configurations;
-    the rest stays open, and at least LEAST_LEFT parameters are chosen or open.
+    2006, 509-524). Of the others those are frozen whose effect is below MATTERS with a confidence
+    of LEVEL, whatever shape it has, by every response, given FREEZES configurations; the rest stays
+    open, and at least LEAST_LEFT parameters are chosen or open.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """

@@ -127,12 +127,12 @@ def train_all(
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Each family tuned on all rows, with its error over the held-out rows of all folds.
 
-    The rows are divided anew into `folds` for each of `repeats`; lent rows are in no fold, and all
-    models learn from them. Every fold of every family is a
-    search of its own, `timeout_s` at most, for `jobs` processes (None: as many as processors).
-    `keep` gets all that have ended after each one; `kept` is what it got last, in a training that
-    was killed. Searches of other samples, settings or models are not used. `progress` is called
-    with the name of each family that is finished. Both are called here, in the calling process.
+    The rows are divided anew into `folds` for each of `repeats`; lent rows are held out in none,
+    and all models learn from them. Every fold of every family is a search of its own, `timeout_s`
+    at most, for `jobs` processes (None: as many as processors). `keep` gets all that have ended
+    after each one; `kept` is what it got last, in a training that was killed. Searches of other
+    samples, settings or models are not used. `progress` is called with the name of each family that
+    is finished. Both are called here, in the calling process.
     Raises ValueError for too few rows.
     """
     parts = [

@@ -7,6 +7,7 @@ from intop.domain.performance import performance
 from intop.domain.probing import Probed
 from intop.domain.replicates import Measured, by_configuration
 from intop.domain.space import Space
+from intop.domain.training import Training
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn.active import best_known
@@ -149,15 +150,19 @@ def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
     return space, samples_of(space, measured), trials
 
 
-def learned_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
+def learned_samples(
+    task: Task, training: Training | None = None
+) -> tuple[Space, Samples, list[Trial]]:
     """What models learn from: what was collected and refined, and as lent rows the screening.
+
+    Models are fitted again to what their `training` had: that of an earlier intop has no screening.
 
     A screening's trials show what each parameter does on average over all others, of which those
     that were not chosen vary besides. They are left out where they were made under other
     conditions, and where the objective is a component. Raises what `collected_samples` does.
     """
     space, samples, trials = collected_samples(task)
-    if task.context.study.objective == "p99":
+    if task.context.study.objective == "p99" and (training is None or training.lent):
         screened = screened_trials(task, trials[-1].conditions)
         samples = samples.lending(samples_of(space, by_configuration(screened)))
     return space, samples, trials

@@ -37,7 +37,7 @@ def curves(
             f'objective = "p99", then {train}'
         )
     try:
-        space, samples, _ = learned_samples(task)
+        space, samples, _ = learned_samples(task, training)
     except ResultMissingError as error:
         return (), f"no curves of dependence: {error}"
     (at,) = space.values([found.winner])

@@ -57,7 +57,8 @@ class GlobalSearch(Stage[Search]):
             required_training(task) if models is None else artefacts.read(path_of(models, task))
         )
         budget = task.context.study.budget
-        space, samples, _ = learned_samples(task)
+        trained = source if isinstance(source, Training) else None
+        space, samples, _ = learned_samples(task, trained)
         if isinstance(source, Training):
             predictor = fit_trees(source.fitted, samples, task.seed("search"))
         else:

@@ -280,7 +280,7 @@ def _compromise(tasks: Sequence[Task]) -> tuple[Compromise | None, list[str]]:
                 f"{task.subject.arch} --workload {task.workload.name}"
             )
             continue
-        space, samples, _ = learned_samples(task)
+        space, samples, _ = learned_samples(task, training)
         seen.append((task, space, samples, training))
     if missing:
         return None, missing

@@ -33,10 +33,11 @@ folds = 2
 repeats = 2
 tuning_trials = 1
 """
-RMEM, CONTROL, WINDOW = (
+RMEM, CONTROL, WINDOW, SACK = (
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_sack",
 )
 DEFAULTS = {
     RMEM: "4096 131072 6291456",
@@ -65,11 +66,21 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             made = [DEFAULT, *(configuration(rng) for _ in range(14))]
             # What it has by default, written: the same values under another name.
             made.append(Configuration({"net.ipv4.tcp_fin_timeout": "60"}))
-            refined = [*made[3:6], DEFAULT]
-            for stage, planned in (("collect", [*made, made[1], DEFAULT]), ("refine", refined)):
+            # Another key was varied in it, too, which is none of the tuned ones by now.
+            drawn = [configuration(rng) for _ in range(12)]
+            drawn = [Configuration({**c.values, SACK: "0"}) for c in drawn]
+            stages = {
+                "screen": [*drawn, DEFAULT, drawn[0]],
+                "collect": [*made, made[1], DEFAULT],
+                "refine": [*made[3:6], DEFAULT],
+            }
+            for stage, planned in stages.items():
                 trials = [
                     trial(c, latency(c, rng), stage=stage, index=n) for n, c in enumerate(planned)
                 ]
+                if stage == "screen":
+                    default = replace(trials[12].planned, role="sentinel")
+                    trials[12] = replace(trials[12], planned=default)
                 store.write_plan(subject, stage, [t.planned for t in trials])
                 for n, one in enumerate(trials):
                     if stage == "collect" and n == 4:
@@ -114,7 +125,9 @@ def run(study: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 def test_an_export_prints_the_errors_of_the_store(study: Path, run: Run) -> None:
     stored = run("train", "-c", study)
     assert 2 == stored.count("error of the models on configurations they have not seen")
-    assert 2 == stored.count("(21 trials of 15 configurations, 4 parameters)")
+    assert 2 == stored.count(
+        "(21 trials of 15 configurations, learned with 12 of the screening, 4 parameters)"
+    )
     path = study.parent / "sds.csv"
     run("export", "-c", study, "--format", "csv", "--output", path)
     assert errors(stored) == errors(run("train", "--data", path, *OPTIONS))
@@ -132,8 +145,9 @@ def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, obje
     again = json.loads(run("train", "--data", path, *OPTIONS, "--json"))
     assert ["x86 slt", "x86 dlt"] == list(stored) == list(again)
     for title, training in stored.items():
-        for key in ("keys", "fitted", "trials", "configurations", "ceiling", "target", "unit"):
-            assert training[key] == again[title][key]
+        told = ("keys", "fitted", "trials", "configurations", "lent", "ceiling", "target", "unit")
+        assert [training[key] for key in told] == [again[title][key] for key in told]
+        assert (12 if objective == "p99" else 0) == training["lent"]
         for one, other in zip(training["errors"], again[title]["errors"], strict=True):
             assert one | {"seconds": 0} == other | {"seconds": 0}
 
@@ -230,6 +244,14 @@ def test_a_broken_schema_is_told(study: Path, run: Run, old: str, new: str, told
     run("export", "-c", study, "--format", "csv", "--output", path)
     edited(schema_of(path), old, new)
     with pytest.raises(ConfigurationError, match=re.escape(told)):
+        run("train", "--data", path)
+
+
+def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    stages = ("--stage", "collect", "--stage", "refine")
+    run("export", "-c", study, "--format", "csv", *stages, "--output", path)
+    with pytest.raises(ConfigurationError, match=r"no usable trials of screen.*--stage screen"):
         run("train", "--data", path)
 
 

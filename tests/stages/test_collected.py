@@ -10,6 +10,7 @@ from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.stages.collected import collected_samples, learned_samples
+from samples import training
 
 OTHER_KEY = "net.ipv4.tcp_sack"
 
@@ -42,6 +43,13 @@ def test_a_screening_is_lent_to_the_models(testbed: FakeTestbed) -> None:
     assert (2, [[30], [20]]) == (samples.lent, samples.values[3:].tolist())
     assert [0.2, 0.3] == pytest.approx([p99 for (p99,) in samples.measured[3:]], rel=1e-3)
     check(collected_samples(testbed.task)[1])
+
+
+def test_models_that_had_no_screening_are_fitted_without_it(testbed: FakeTestbed) -> None:
+    screen(testbed)
+    collect(testbed)
+    check(learned_samples(testbed.task, training())[1])
+    assert 2 == learned_samples(testbed.task, training(lent=2))[1].lent
 
 
 def test_without_a_screening_nothing_is_lent(testbed: FakeTestbed) -> None:
