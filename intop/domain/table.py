@@ -30,10 +30,10 @@ class Field:
 class Recipe:
     """All that `intop train` goes by, apart from the trials: the same recipe makes the same models.
 
-    It is for the trials of one architecture and workload of a campaign. With `is_lent` those of its
-    screening are lent to the models (see `learn.samples.Samples`). `column` has what the models
-    learn, which people know as `target`. A search that `timeout_s` ends is the exception: how far
-    it came depends on the machine. Raises ValueError for numbers that no study has.
+    It is for the trials of one architecture and workload of a campaign. With `is_lent`, models also
+    learn from the screening, as from lent rows (see `learn.samples.Samples`). `column` has what the
+    models learn, which people know as `target`. A search that `timeout_s` ends is the exception:
+    how far it came depends on the machine. Raises ValueError for numbers that no study has.
     """
 
     study: str

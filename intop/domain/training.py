@@ -138,11 +138,11 @@ class Components:
 class Training:
     """What training found: hyper-parameters and held-out errors by family.
 
-    `keys` are the parameters that the models know, `trials` how many they are judged by. Those of
-    one of the `configurations` were put together. `lent` is from how many configurations of the
-    screening they learned, too. `ceiling` is None where nothing was measured twice. The `target` is
-    in `unit`, which may be empty. `components` are those of the trials' performance metrics, None
-    for a table; `objective` is what the models learned.
+    The models know the parameters `keys`. They are judged by `trials` trials; those of one of the
+    `configurations` were put together. They also learned from `lent` configurations of the
+    screening. `ceiling` is None where nothing was measured twice. The `target` is in `unit`, which
+    may be empty. `components` are the principal components of the trials' performance metrics; a
+    table has None. `objective` says what the models learned.
     """
 
     keys: tuple[str, ...]

@@ -131,9 +131,9 @@ class Reader:
         if self._conversation is None:
             return
         self._heard += self._conversation.heard()
-        # With its time a sample is whole, if none of the next one has come. Else it waits.
-        *_, name, _, rest = ("", "", *self._heard.split("\n"))
-        if name == f"{self._mark} time" and not rest:
+        # With its time a sample is whole, unless a part of the next one has come. Else it waits.
+        is_last = self._heard.split("\n")[-3:-2] == [f"{self._mark} time"]
+        if is_last and self._heard.endswith("\n"):
             with self._understanding():
                 arrived = _split(f"{self._heard}{self._mark}\n", self._mark)
                 self._samples += [_sample(sections, self._port) for sections in arrived]

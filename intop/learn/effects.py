@@ -119,7 +119,8 @@ def screening(
     limits = _Limits.of(shapes, fits)
     # As strict as the least of the discoveries, or as the first would have to be.
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
-    prior = (len(chosen) + 1) / (len(shapes.keys) + 1)
+    # Laplace's rule of succession, which also holds where all are chosen.
+    odds = (len(chosen) + 1) / (len(others) + 1) * weights
     states = _states(chosen, limits.high if len(values) >= FREEZES else limits.high + math.inf)
     effects = [
         Effect(
@@ -127,7 +128,7 @@ def screening(
             ratio=math.exp(min(float(limits.estimate[n]), math.log(NO_LIMIT))),
             high=_ratio(float(limits.high[n])),
             p_value=float(tested.p_values[n]),
-            probability=_probability(float(tested.p_values[n]), prior),
+            probability=_probability(float(tested.p_values[n]), float(odds[n])),
             state=states[n],
         )
         for n, key in enumerate(shapes.keys)
@@ -142,7 +143,7 @@ def screening(
         level=LEVEL,
         power=POWER,
         detectable=_detectable(shapes, measured, others, tested.thresholds(cut * weights), rng),
-        hinted=tuple(key for key in shapes.keys if key in hinted),
+        hinted=tuple(key for key, w in zip(shapes.keys, weights, strict=True) if w > 1),
     )
 
 
@@ -369,15 +370,14 @@ def _states(chosen: frozenset[int], high: Vector) -> list[State]:
     ]
 
 
-def _probability(p_value: float, prior: float) -> float:
-    """How likely the parameter acts, at most.
+def _probability(p_value: float, odds: float) -> float:
+    """How likely the parameter acts, at most, given the odds of that before it was tested.
 
     By the bound of Sellke, Bayarri and Berger (The American Statistician 55, 2001, 62-71) on what
     a p-value says for an effect.
     """
-    if p_value >= 1 / math.e:
-        return prior
-    odds = prior / (1 - prior) / (-math.e * p_value * math.log(p_value))
+    if p_value < 1 / math.e:
+        odds /= -math.e * p_value * math.log(p_value)
     return odds / (1 + odds)
 
 

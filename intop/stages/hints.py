@@ -33,8 +33,7 @@ def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]
     if not task.context.study.hints:
         return ()
     catalogue = load_counters(shipped("configs") / "counters.toml")
-    default = [t for t in trials if t.usable and t.configuration.is_default]
-    shown = _shown(default, catalogue)
+    shown = _shown(trials, catalogue)
     wanted = {
         key
         for mechanism, blocks in catalogue.blocks.items()
@@ -54,8 +53,7 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
     if not task.context.study.hints or not most:
         return []
     catalogue = load_counters(shipped("configs") / "counters.toml")
-    default = [t for t in task.trials("screen") if t.usable and t.configuration.is_default]
-    shown = _shown(default, catalogue)
+    shown = _shown(task.trials("screen"), catalogue)
     found: dict[str, Mapping[str, str]] = {}
     for mechanism, blocks in catalogue.blocks.items():
         possible = [values for values in blocks if _is_in(space, values)]
@@ -72,12 +70,12 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
     return [Configuration(dict(values)) for values in every[:most]]
 
 
-def _shown(default: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
-    """The mechanisms of which the default's trials have a sign, on the load balancers' counters."""
+def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
+    """The mechanisms that the default shows in these trials, by the load balancers' counters."""
     counted = [
         (trial.histogram.total if trial.histogram else 0, trial.counters[trial.replica])
-        for trial in default
-        if trial.replica in trial.counters
+        for trial in trials
+        if trial.usable and trial.configuration.is_default and trial.replica in trial.counters
     ]
     shown: set[str] = set()
     for name in {name for _, one in counted for name in one.totals}:

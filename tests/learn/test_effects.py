@@ -157,10 +157,16 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
         for a, b in zip(found["none"], found["right"], strict=True)
     )
     assert {("s5",)} == {one.hinted for one in found["right"]}
+    # What was expected is likelier.
+    likely = {
+        name: [e.probability for one in several for e in one.effects if e.key == "s5"]
+        for name, several in found.items()
+    }
+    assert all(a < b for a, b in zip(likely["none"], likely["right"], strict=True))
 
 
 def test_where_half_are_expected_to_act_no_bar_is_lower() -> None:
-    assert screened(six, hinted=NAMES).effects == screened(six).effects
+    assert screened(six, hinted=NAMES) == screened(six)
 
 
 def test_stalls_hide_nothing() -> None:
