@@ -77,6 +77,9 @@ BASES_EVERY = 10
 """In the scan the base is measured once for so many arms."""
 TEST_BASES = 3
 """Trials of the base in each round of a test."""
+SCAN_ROUNDS = 2
+TEST_ROUNDS = 8
+"""Unless the command says otherwise."""
 ENDS = (0.0, 1.0)
 THREE = (0.0, 0.5, 1.0)
 """Places in a number's range, on its own scale."""
@@ -338,6 +341,21 @@ def _effect(arm: str, differences: Sequence[float], p: float, level: float) -> E
     half = float(stats.t.ppf((1 + level) / 2, count - 1)) * error
     low, high = math.exp(mean - half), math.exp(mean + half)
     return Effect(arm=arm, rounds=count, ratio=math.exp(mean), p=p, low=low, high=high)
+
+
+def least_found(scatter: float, *, bases: int, arms: int, rounds: int = TEST_ROUNDS) -> float:
+    """The smallest ratio that is found with 90 %: let through by the scan, and called by the test.
+
+    `scatter` is the standard deviation of a trial's log P99. In the scan an arm is held against
+    `bases` trials; the test has so many `arms` and `rounds`, and nothing else in it acts.
+    """
+    from scipy import stats
+
+    chance = math.sqrt(0.9)  # of each step, and of both together 0.9
+    scan = (SUSPICION + stats.norm.ppf(chance)) * math.sqrt(1 / SCAN_ROUNDS + 1 / bases)
+    wanted = stats.t.ppf(1 - RATE / (2 * arms), rounds - 1) + stats.t.ppf(chance, rounds - 1)
+    test = wanted * math.sqrt((1 + 1 / TEST_BASES) / rounds)
+    return math.exp(scatter * float(max(scan, test)))
 
 
 # -- pairs ---------------------------------------------------------------------------------------

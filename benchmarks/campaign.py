@@ -13,7 +13,7 @@ from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.lab import cluster as lab
-from intop.report.progress import LineProgress
+from intop.report.progress import LineProgress, Progress
 from intop.resources import shipped
 from intop.run import registry
 from intop.run.campaigns import latest_or_new, new
@@ -22,7 +22,7 @@ from intop.run.executor import execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.stages.verify import Judge, Picked
-from intop.store import Store
+from intop.store import Campaign, Store
 
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]
 """Trials, or what makes them once there is a testbed to ask."""
@@ -53,16 +53,8 @@ def begun(
     testbeds: Testbeds | None = None,
 ) -> Task:
     """A campaign of its own, of a study with one architecture and one workload."""
-    context = Context(
-        study=study,
-        store=store,
-        campaign=new(store, study),
-        connect=connect,
-        progress=LineProgress(),
-        archs=tuple(study.clusters),
-        workloads=tuple(study.workloads.values()),
-        testbeds=testbeds,
-    )
+    campaign = new(store, study)
+    context = context_of(store, study, campaign=campaign, connect=connect, testbeds=testbeds)
     (task,) = context.subjects()
     return task
 
@@ -116,16 +108,28 @@ def altered(alter: Callable[[Any], Testbed]) -> Testbeds:
     return opened
 
 
-def context_of(store: Store, study: Study) -> Context:
-    """The latest campaign of a study, or its first one, with all that the study has."""
+def context_of(
+    store: Store,
+    study: Study,
+    *,
+    campaign: Campaign | None = None,
+    connect: Connect = ssh.connect,
+    progress: Progress | None = None,
+    testbeds: Testbeds | None = None,
+) -> Context:
+    """A campaign with all that its study has: the study's latest or first one, unless it is told.
+
+    Progress is told in lines on stderr unless it is said where.
+    """
     return Context(
         study=study,
         store=store,
-        campaign=latest_or_new(store, study),
-        connect=ssh.connect,
-        progress=LineProgress(),
+        campaign=campaign or latest_or_new(store, study),
+        connect=connect,
+        progress=progress or LineProgress(),
         archs=tuple(study.clusters),
         workloads=tuple(study.workloads.values()),
+        testbeds=testbeds,
     )
 
 

@@ -28,19 +28,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.campaign import begun, judged
+from benchmarks.campaign import begun, context_of, judged
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Explanation
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.verdict import Verdict
-from intop.hosts import ssh
 from intop.lab import cluster as lab
-from intop.report.progress import LineProgress
 from intop.run.campaigns import latest_or_new
 from intop.run.cluster_testbed import cluster_testbed
-from intop.run.context import Context
 from intop.stages.tune import tune
 from intop.store import Store, opened
 
@@ -182,16 +179,7 @@ def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | No
 
 def _tune(known: Known, seed: int, store: Store) -> None:
     with on_its_lab(known, seed=seed) as study:
-        context = Context(
-            study=study,
-            store=store,
-            campaign=latest_or_new(store, study),
-            connect=ssh.connect,
-            progress=LineProgress(),
-            archs=(native_arch(),),
-            workloads=tuple(study.workloads.values()),
-        )
-        tune(context, lambda _: None)
+        tune(context_of(store, study), lambda _: None)
 
 
 def row(known: Known, seed: int, one: Run) -> str:

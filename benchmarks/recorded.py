@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import intop
-from benchmarks.campaign import short_buffer
+from benchmarks.campaign import context_of, short_buffer
 from intop.config.catalogue import Catalogue
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec, native_arch
@@ -33,13 +33,11 @@ from intop.domain.training import TREE_MODELS
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
-from intop.hosts import ssh
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.samples import Samples
 from intop.report.progress import LineProgress
 from intop.run.available_space import probed_of
-from intop.run.campaigns import latest_or_new
-from intop.run.context import Context, Task
+from intop.run.context import Task
 from intop.run.testbed import Testbed
 from intop.stages.refine import Refine
 from intop.stages.train import Train
@@ -247,16 +245,8 @@ def campaign(offered: Offer, answer: Answer, url: str = "sqlite://") -> Iterator
         yield (RecordedTestbed(task, probed_of(offered.study, offered.probe), answer),)
 
     with opened(url) as store:
-        context = Context(
-            study=offered.study,
-            store=store,
-            campaign=latest_or_new(store, offered.study),
-            connect=ssh.connect,
-            progress=LineProgress(StringIO()),
-            archs=tuple(offered.study.clusters),
-            workloads=tuple(offered.study.workloads.values()),
-            testbeds=testbeds,
-        )
+        silent = LineProgress(StringIO())
+        context = context_of(store, offered.study, progress=silent, testbeds=testbeds)
         (task,) = context.subjects()
         if store.get(task.subject, Probe) is None:
             store.put(task.subject, offered.probe)

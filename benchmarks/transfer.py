@@ -346,14 +346,13 @@ def draw(
 
 def of_store(arguments: argparse.Namespace) -> str | None:
     """What x86 and arm are worth to each other, by the trials of a store. Measures nothing."""
+    from benchmarks.campaign import context_of
     from intop.config.location import default_path
     from intop.config.study import load_study
     from intop.errors import IntopError
     from intop.report.document.text import show
     from intop.report.machine import to_json
-    from intop.report.progress import LineProgress
     from intop.report.transfer import warm_starts as text
-    from intop.run.context import Context, chosen_workloads
     from intop.stages.transfer import warm_starts
     from intop.store import opened
 
@@ -368,15 +367,7 @@ def of_store(arguments: argparse.Namespace) -> str | None:
             campaign = store.latest(study.name)
             if campaign is None:
                 return f"{arguments.store} has no campaign of {study.name}"
-            context = Context(
-                study=study,
-                store=store,
-                campaign=campaign,
-                connect=connect,
-                progress=LineProgress(),
-                archs=tuple(study.clusters),
-                workloads=chosen_workloads(study, None),
-            )
+            context = context_of(store, study, campaign=campaign, connect=connect)
             found = {
                 workload.name: warm_starts(context, ("x86", "arm"), workload)
                 for workload in context.workloads

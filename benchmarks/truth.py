@@ -18,7 +18,8 @@ Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its 
 README.md, the summary of all tables there.
 
 With `--replicas N` so many labs of the scenario are measured on at once, as replicas of a cluster:
-the product compares them first, and leaves one out that does not agree.
+the product compares them first, and leaves one out that does not agree. With `--duration-s S` the
+trials take so long, whatever the scenario says, and the tables are named SCENARIO-Ss.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from statistics import fmean, median, stdev
 
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
-from benchmarks.campaign import Testbeds, labs_up, measured
+from benchmarks.campaign import Testbeds, context_of, labs_up, measured
 from benchmarks.campaign import scenario as load_scenario
 from benchmarks.datasets import alone
 from benchmarks.truth_table import p99_of
@@ -48,10 +49,8 @@ from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.errors import IntopError
-from intop.hosts import ssh
-from intop.report.progress import LineProgress
-from intop.run.campaigns import latest_or_new, new
-from intop.run.context import Context, Task
+from intop.run.campaigns import new
+from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
 from intop.run.testbed import Testbed
 from intop.stages.blocks import blocks
@@ -59,9 +58,6 @@ from intop.stages.collected import required_space
 from intop.store import Store, opened
 
 STAGE = "contest"
-SCAN_ROUNDS = 2
-TEST_ROUNDS = 8
-"""Unless --rounds says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +80,8 @@ class Cell:
     def task(self, part: str, *, anew: bool = False) -> Task:
         """A part of it, which is a campaign of its own."""
         study = replace(self.study, name=f"{self.name}-{part}")
-        context = Context(
-            study=study,
-            store=self.store,
-            campaign=(new if anew else latest_or_new)(self.store, study),
-            connect=ssh.connect,
-            progress=LineProgress(),
-            archs=tuple(study.clusters),
-            workloads=tuple(study.workloads.values()),
-            testbeds=self.testbeds,
-        )
+        campaign = new(self.store, study) if anew else None
+        context = context_of(self.store, study, campaign=campaign, testbeds=self.testbeds)
         (task,) = context.subjects()
         return task
 
@@ -130,7 +118,9 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
 
     task = cell.task("scan")
     seed = task.seed("groups")
-    trials = in_rounds(task, cell.base, lambda s: scan_arms(s, seed)[0], SCAN_ROUNDS, is_scan=True)
+    trials = in_rounds(
+        task, cell.base, lambda s: scan_arms(s, seed)[0], acting.SCAN_ROUNDS, is_scan=True
+    )
     space = required_space(task)
     arms, groups = scan_arms(space, seed)
     found = Found(singles=singles_of(space, cell.base), groups=groups)
@@ -143,7 +133,7 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
     if members:
         those = {name: found.singles[name] for name in members}
         trials = in_rounds(
-            cell.task("split"), cell.base, lambda _: those, SCAN_ROUNDS, is_scan=True
+            cell.task("split"), cell.base, lambda _: those, acting.SCAN_ROUNDS, is_scan=True
         )
         found.trials["split"] = trials
         found.effects["split"] = acting.scanned(p99_of(trials))
@@ -338,6 +328,7 @@ def main() -> int:
                 archs=arguments.arch,
                 workloads=arguments.workload,
                 replicas=arguments.replicas,
+                duration_s=arguments.duration_s,
                 is_look=bool(arguments.only),
             )
             for cell in wanted:
@@ -381,15 +372,20 @@ def cells(
     archs: Container[str] = ("x86", "arm"),
     workloads: Container[str] = ("slt", "dlt"),
     replicas: int = 1,
+    duration_s: float | None = None,
     is_look: bool = False,
 ) -> Iterator[Cell]:
     """The cells of a scenario that are asked for, on so many labs each; nothing is pruned."""
     study = load_scenario(scenario)
+    if duration_s is not None:
+        scenario = f"{scenario}-{duration_s:g}s"
     for arch, (spec, *_) in study.clusters.items():
         if not isinstance(spec, LabSpec):
             raise IntopError(f"{study.path}: a scenario has a lab")
         more = [replace(spec, name=f"{spec.name}{n}") for n in range(2, replicas + 1)]
         for name, workload in study.workloads.items():
+            if duration_s is not None:
+                workload = replace(workload, duration_s=duration_s)
             if arch in archs and name in workloads:
                 one = replace(
                     study,
@@ -422,11 +418,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
     for option, choices in (("--arch", ["x86", "arm"]), ("--workload", ["slt", "dlt"])):
         parser.add_argument(option, nargs=1, choices=choices, default=choices, help="only this one")
-    parser.add_argument("--rounds", type=int, default=TEST_ROUNDS, help="of a test (8)")
+    parser.add_argument("--rounds", type=int, default=acting.TEST_ROUNDS, help="of a test (8)")
     parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
     parser.add_argument(
         "--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)"
     )
+    parser.add_argument("--duration-s", type=float, metavar="S", help="of a trial's load")
     parser.add_argument("--from-good", action="store_true", help="from a good configuration")
     parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
     parser.add_argument("--summary", action="store_true", help="measure nothing")

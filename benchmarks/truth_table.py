@@ -24,7 +24,9 @@ HEAD = """\
 Measured by `python -m benchmarks.truth`, which says how; rules and error control:
 `benchmarks/acting.py`. A ratio is the default's P99 / the arm's, with the interval of its test. It
 acts where that excludes 1. In a scenario that gains, some key has an interval above 1. The sd tells
-how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once.
+how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once. A
+gain as large as *finds* is found with a chance of 90 %, if it is the only one (by the sd, as far as
+logarithms are normal): what is smaller may well be there.
 """
 
 
@@ -123,8 +125,10 @@ def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Ro
 def summary(folder: Path) -> str:
     """The Markdown text for all tables of a folder."""
     tables = [read(path) for path in sorted(folder.glob("*.csv.gz")) if "-trials." not in path.name]
-    heads = "scenario | from | default's P99 | gains | worse | arms | best together | measured"
-    lines = [HEAD, f"| {heads} |", "|---|---|---|---|---|---|---|---|"]
+    heads = (
+        "scenario | from | default's P99 | finds | gains | worse | arms | best together | measured"
+    )
+    lines = [HEAD, f"| {heads} |", "|---" * 9 + "|"]
     lines += [_line(table) for table in tables]
     for table in tables:
         lines += ["", *_section(table)]
@@ -155,6 +159,7 @@ def _line(table: Sequence[Mapping[str, str]]) -> str:
         _title(table),
         table[0]["base"],
         _base(table[0]),
+        _finds(table[0], tested),
         _keys(keys["gain"]),
         _keys(keys["worse"]),
         f"{len(tested)} of {sum(r['part'] == 'scan' for r in table)} tested",
@@ -167,6 +172,21 @@ def _line(table: Sequence[Mapping[str, str]]) -> str:
 def _base(row: Mapping[str, str]) -> str:
     scatter = f", sd {float(row['sd_log_p99']):.0%}" if row.get("sd_log_p99") else ""
     return f"{float(row['p99_ms']):.0f} ms{scatter}"
+
+
+def _finds(base: Mapping[str, str], tested: Sequence[Mapping[str, str]]) -> str:
+    """The ratio that would have been found with a chance of 90 %."""
+    if not base.get("sd_log_p99") or not tested:
+        return "-"
+    # Where labs have rounds of their own, an arm meets only those bases.
+    shares = max(1, int(base["labs"] or 1) // acting.SCAN_ROUNDS)
+    found = acting.least_found(
+        float(base["sd_log_p99"]),
+        bases=max(1, int(base["rounds"]) // shares),
+        arms=len(tested),
+        rounds=max(int(row["rounds"]) for row in tested),
+    )
+    return f"{found:.2f}"
 
 
 def _keys(keys: Sequence[str]) -> str:

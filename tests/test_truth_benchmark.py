@@ -241,6 +241,20 @@ def test_intervals_of_what_is_called_hold_the_truth_and_effects_are_found() -> N
     assert missed / called <= 0.08
 
 
+def test_the_least_effect_that_is_found_is_found_nine_times_of_ten() -> None:
+    found = 0
+    name = next(iter(SINGLES))
+    for seed in range(200):
+        effects = dict.fromkeys(SINGLES, 0.0)
+        bases = acting.SCAN_ROUNDS * acting.bases_of_scan(len(SINGLES))
+        effects[name] = log(acting.least_found(SD, bases=bases, arms=20))
+        ahead, _ = scan(effects, seed, is_grouped=False)
+        those = {arm: effects[arm] for arm in ahead}
+        p99 = measured(those, acting.TEST_ROUNDS, acting.TEST_BASES, random.Random(seed + 1000))
+        found += any(e.arm == name and e.acts > 0 for e in acting.tested(p99)[0])
+    assert 0.85 <= found / 200 <= 0.97
+
+
 def test_an_interval_excludes_one_exactly_where_the_procedure_calls() -> None:
     truth = {f"arm {n}": n * 0.01 for n in range(20)}
     effects, level = acting.tested(measured(truth, 6, 3, random.Random(3)))
@@ -287,7 +301,7 @@ def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
     )
     text = truth_table.summary(tmp_path)
     assert (
-        "| s x86 slt | default | 90 ms | `tcp_sack` | - | 1 of 1 tested | 1.50 (1.40 to 1.60)"
+        "| s x86 slt | default | 90 ms | - | `tcp_sack` | - | 1 of 1 tested | 1.50 (1.40 to 1.60)"
         in text
     )
     assert "| test | `net.ipv4.tcp_sack: 0` | 1.50 (1.40 to 1.60) |  |" in text
@@ -371,7 +385,8 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
     assert pair["beyond"]
     text = truth_table.summary(tmp_path)
     assert "| made-up x86 slt | default | " in text
-    assert " ms, sd 1% | `tcp_slow_start_after_idle` | `tcp_sack` | " in text
+    assert " ms, sd 1% | 1.0" in text
+    assert " | `tcp_slow_start_after_idle` | `tcp_sack` | " in text
     assert " | abc123, 20" in text
 
 

@@ -19,12 +19,16 @@ from intop.run.comparability import COMMON
 from intop.run.context import Task
 
 
-def samples_of(space: Space, measured: Sequence[Measured]) -> Samples:
-    """Measured configurations as models learn from them."""
+def samples_of(
+    space: Space, measured: Sequence[Measured], *, lent: Sequence[Measured] = ()
+) -> Samples:
+    """Measured configurations as models learn from them, and behind them those that are lent."""
+    rows = [*measured, *lent]
     return Samples(
         variables=space.variables,
-        values=space.values([m.configuration for m in measured]),
-        measured=tuple(m.p99_ms for m in measured),
+        values=space.values([m.configuration for m in rows]),
+        measured=tuple(m.p99_ms for m in rows),
+        lent=len(lent),
     )
 
 
@@ -85,8 +89,7 @@ def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
     if not measured:
         return None
     space, screened = collected_space(task), screened_trials(task, trials[-1].conditions)
-    tails = samples_of(space, [tail for _, tail in measured])
-    tails = tails.lending(samples_of(space, tails_of(screened)))
+    tails = samples_of(space, [tail for _, tail in measured], lent=tails_of(screened))
     best, _ = measured[best_known(tails, seed=task.seed("best"))]
     return best
 

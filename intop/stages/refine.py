@@ -211,12 +211,8 @@ class Refine(Stage[Refined]):
             [m for m in measured if m.configuration.is_default or not m.failures]
             for measured in (by_configuration(everything), tails_of(everything))
         )
-        samples = samples_of(self.space, sound).lending(
-            samples_of(self.space, by_configuration(self._screened))
-        )
-        tails = samples_of(self.space, theirs).lending(
-            samples_of(self.space, tails_of(self._screened))
-        )
+        samples = samples_of(self.space, sound, lent=by_configuration(self._screened))
+        tails = samples_of(self.space, theirs, lent=tails_of(self._screened))
         failed = [t.configuration for t in everything if t.status == "failed"]
         seed = self.task.seed("refine", number)
         left = pool(self.space, samples, tails=tails, seed=seed)
