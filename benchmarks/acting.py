@@ -5,26 +5,27 @@ is the logarithm of base's P99 / arm's P99, so above 0 is better.
 
 scan    All arms in a few rounds. Keys that hardly ever matter (UNLIKELY) are changed together, in
         groups of up to GROUP arms, GROUPINGS times by chance, so that two which cancel each other
-        in one group are hardly together again. An arm goes on if its mean is more than SUSPICION
-        standard errors from the base's; by chance one inert arm of five is. A group goes on if its
-        mean is more than GROUP_SUSPICION away; by chance one of twenty is. What failed goes on,
+        in one group are hardly together again. An arm or group goes on if the mean of its log P99
+        or of its log tail (the slowest tenth, which scatters much less) is more than SUSPICION
+        standard errors from the base's; by chance one inert arm of some 25 is. What failed goes on,
         too. The scatter is that of the base's own trials, which are about a tenth of all.
 split   The arms of the groups that went on, one by one, by the same rule.
-test    What went on, in fresh rounds with several trials of the base in each. Only these rounds
-        count, so that nobody's luck in the scan is part of an effect, and m below is the number of
-        arms tested: those dropped before are never called. Student's t on the rounds' log
-        ratios, and Benjamini and Hochberg's procedure over all m arms with a false discovery rate
-        of RATE (JRSS B 57, 1995). Where R arms are called, every interval has the level
-        1 - max(R, 1) RATE / m, with which it excludes 1 exactly for those (Benjamini and
-        Yekutieli, JASA 100, 2005).
+test    The MOST_TESTED that stand out most, of each key one to the better and one to the worse, in
+        fresh rounds with several trials of the base in each: the fewer arms, the more rounds, up to
+        MOST_ROUNDS. Here P99 alone is judged. Only these rounds count, so that nobody's luck in the
+        scan is part of an effect, and m below is the number of arms tested: the others are never
+        called. Student's t on the rounds' log ratios, and Benjamini and Hochberg's procedure over
+        all m arms with a false discovery rate of RATE (JRSS B 57, 1995). Where R arms are called,
+        every interval has the level 1 - max(R, 1) RATE / m, with which it excludes 1 exactly for
+        those (Benjamini and Yekutieli, JASA 100, 2005).
 pairs   The strongest arms of PAIRED keys, gains first, two by two, and all gains together; again in
         fresh rounds. Here Bonferroni's correction keeps all intervals together.
 """
 
 import math
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
 from statistics import fmean, variance
@@ -68,18 +69,19 @@ UNLIKELY = (
 
 GROUP = 8
 GROUPINGS = 2
-SUSPICION = 1.28
-GROUP_SUSPICION = 2.0
-"""Of a group: each one that goes on costs as many arms as it has."""
+SUSPICION = 2.3
+MOST_TESTED = 10
 RATE = 0.05
 PAIRED = 4
-BASES_EVERY = 10
-"""In the scan the base is measured once for so many arms."""
+BASES_EVERY, FEWEST_BASES = 10, 5
+"""In a round of a scan the base is measured once for so many arms, and at least so often: the
+scatter of a few trials is itself a guess."""
 TEST_BASES = 3
 """Trials of the base in each round of a test."""
 SCAN_ROUNDS = 2
 TEST_ROUNDS = 8
-"""Unless the command says otherwise."""
+"""Or more, where there is time."""
+MOST_ROUNDS = 32
 ENDS = (0.0, 1.0)
 THREE = (0.0, 0.5, 1.0)
 """Places in a number's range, on its own scale."""
@@ -88,7 +90,7 @@ NEAR = 0.1
 
 Arms = dict[str, Configuration]
 Rounds = Mapping[str, Mapping[int, Sequence[float]]]
-"""P99 (ms) of an arm's usable trials, by arm and in it by round."""
+"""P99 or tail (ms) of an arm's usable trials, by arm and in it by round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,18 +198,26 @@ def is_base(arm: str) -> bool:
 
 def bases_of_scan(arms: int) -> int:
     """How many trials of the base a round of a scan has."""
-    return max(TEST_BASES, math.ceil(arms / BASES_EVERY))
+    return max(FEWEST_BASES, math.ceil(arms / BASES_EVERY))
 
 
 # -- scan ----------------------------------------------------------------------------------------
 
 
-def scanned(p99: Rounds) -> list[Effect]:
-    """The effects by a scan, without intervals. Raises ValueError without trials of the base."""
-    base = _base_logs(p99)
+def scanned(p99: Rounds, tails: Rounds) -> list[Effect]:
+    """The effects by a scan, without intervals: P99's ratio, and the `z` of what is further off.
+
+    Raises ValueError without trials of the base.
+    """
+    by_tail = {e.arm: e.z or 0.0 for e in _scanned(tails)}
+    return [replace(e, z=max(e.z or 0.0, by_tail[e.arm], key=abs)) for e in _scanned(p99)]
+
+
+def _scanned(measured: Rounds) -> list[Effect]:
+    base = _base_logs(measured)
     scatter = _scatter(base)
     found = []
-    for arm, rounds in p99.items():
+    for arm, rounds in measured.items():
         if is_base(arm):
             continue
         differences = _differences(base, rounds)
@@ -221,23 +231,30 @@ def scanned(p99: Rounds) -> list[Effect]:
     return found
 
 
-def goes_on(
-    arms: Iterable[str], effects: Sequence[Effect], groups: Collection[str] = ()
-) -> list[str]:
+def goes_on(arms: Iterable[str], effects: Sequence[Effect]) -> list[str]:
     """The arms that could still be something: the strongest first, before them those that failed.
 
-    An arm without any usable trial has no effect in `effects`. `groups` are arms of several keys.
+    An arm without any usable trial has no effect in `effects`.
     """
     by_arm = {e.arm: e for e in effects}
     failed = [a for a in arms if not is_base(a) and a not in by_arm]
-    suspicious = [e for e in effects if abs(e.z or 0) > limit(e.arm, groups)]
-    suspicious.sort(key=lambda e: -abs(e.z or 0))
+    suspicious = sorted(filter(is_suspicious, effects), key=lambda e: -abs(e.z or 0))
     return [*failed, *(e.arm for e in suspicious)]
 
 
-def limit(arm: str, groups: Collection[str]) -> float:
-    """How many standard errors from the base make an arm or group suspicious."""
-    return GROUP_SUSPICION if arm in groups else SUSPICION
+def to_test(arms: Iterable[str], effects: Sequence[Effect]) -> list[str]:
+    """What goes on, of each key only the arm that stands out most to either side."""
+    z = {e.arm: e.z or 0.0 for e in effects}
+    chosen: dict[tuple[str, float], str] = {}
+    for arm in goes_on(arms, effects):
+        side = math.copysign(1.0, z[arm]) if arm in z else 0.0
+        chosen.setdefault((key_of(arm), side), arm)
+    return list(chosen.values())
+
+
+def is_suspicious(effect: Effect) -> bool:
+    """Whether a scan finds it far enough from the base to go on."""
+    return abs(effect.z or 0) > SUSPICION
 
 
 def _base_logs(p99: Rounds) -> dict[int, list[float]]:
@@ -343,19 +360,15 @@ def _effect(arm: str, differences: Sequence[float], p: float, level: float) -> E
     return Effect(arm=arm, rounds=count, ratio=math.exp(mean), p=p, low=low, high=high)
 
 
-def least_found(scatter: float, *, bases: int, arms: int, rounds: int = TEST_ROUNDS) -> float:
-    """The smallest ratio that is found with 90 %: let through by the scan, and called by the test.
+def least_called(scatter: float, *, arms: int, rounds: int) -> float:
+    """The smallest ratio that a test calls with a chance of 90 %, if no other arm in it acts.
 
-    `scatter` is the standard deviation of a trial's log P99. In the scan an arm is held against
-    `bases` trials; the test has so many `arms` and `rounds`, and nothing else in it acts.
+    `scatter` is the standard deviation of a trial's log P99.
     """
     from scipy import stats
 
-    chance = math.sqrt(0.9)  # of each step, and of both together 0.9
-    scan = (SUSPICION + stats.norm.ppf(chance)) * math.sqrt(1 / SCAN_ROUNDS + 1 / bases)
-    wanted = stats.t.ppf(1 - RATE / (2 * arms), rounds - 1) + stats.t.ppf(chance, rounds - 1)
-    test = wanted * math.sqrt((1 + 1 / TEST_BASES) / rounds)
-    return math.exp(scatter * float(max(scan, test)))
+    wanted = stats.t.ppf(1 - RATE / (2 * arms), rounds - 1) + stats.t.ppf(0.9, rounds - 1)
+    return math.exp(scatter * float(wanted) * math.sqrt((1 + 1 / TEST_BASES) / rounds))
 
 
 # -- pairs ---------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ SCENARIO is a file of configs/scenarios without its suffix, or `lab`, the study 
 each architecture and workload of it the lab is brought up, measured by the product's own testbed,
 and taken down. How arms are
 chosen and judged, and how errors are controlled over all of them, says benchmarks/acting.py: scan,
-split, test, pairs. With `--minutes` the test has as many arms, the most suspicious first, as fit
-in that time; the others are in the table as "not followed".
+split, test, pairs. With `--minutes` the test has as many arms, the most suspicious first, and
+rounds as fit in that time; other suspicious arms are in the table as "not followed".
 
 All trials are in `--store` (a file for each scenario), and a killed run goes on where it was.
 Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its effect
@@ -18,8 +18,7 @@ Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its 
 README.md, the summary of all tables there.
 
 With `--replicas N` so many labs of the scenario are measured on at once, as replicas of a cluster:
-the product compares them first, and leaves one out that does not agree. With `--duration-s S` the
-trials take so long, whatever the scenario says, and the tables are named SCENARIO-Ss.
+the product compares them first, and leaves one out that does not agree.
 """
 
 import argparse
@@ -38,10 +37,10 @@ from statistics import fmean, median, stdev
 
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
-from benchmarks.campaign import Testbeds, context_of, labs_up, measured
+from benchmarks.campaign import Opened, context_of, labs_up, measured
 from benchmarks.campaign import scenario as load_scenario
 from benchmarks.datasets import alone
-from benchmarks.truth_table import p99_of
+from benchmarks.truth_table import p99_of, tails_of
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
@@ -69,7 +68,7 @@ class Cell:
     store: Store
     base: Configuration = DEFAULT
     words: str = ""
-    testbeds: Testbeds | None = None
+    testbeds: Opened | None = None
 
     @property
     def name(self) -> str:
@@ -96,7 +95,7 @@ class Found:
     effects: dict[str, list[Effect]] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
-    """Arms that went on, and for which there was no time."""
+    """Arms that stood out in the scan, and were not tested."""
 
 
 # -- parts ---------------------------------------------------------------------------------------
@@ -125,30 +124,34 @@ def measure_cell(cell: Cell, rounds: int, minutes: float | None) -> Found:
     arms, groups = scan_arms(space, seed)
     found = Found(singles=singles_of(space, cell.base), groups=groups)
     found.trials["scan"] = trials
-    found.effects["scan"] = acting.scanned(p99_of(trials))
-    ahead = acting.goes_on(arms, found.effects["scan"], groups)
+    found.effects["scan"] = acting.scanned(p99_of(trials), tails_of(trials))
+    told = {e.arm: e for e in found.effects["scan"] if e.arm not in groups}
 
-    members = dict.fromkeys(m for name in ahead for m in groups.get(name, ()))
-    ahead = [name for name in ahead if name not in groups]
+    suspicious = acting.goes_on(arms, found.effects["scan"])
+    members = dict.fromkeys(m for name in suspicious for m in groups.get(name, ()))
     if members:
         those = {name: found.singles[name] for name in members}
         trials = in_rounds(
             cell.task("split"), cell.base, lambda _: those, acting.SCAN_ROUNDS, is_scan=True
         )
         found.trials["split"] = trials
-        found.effects["split"] = acting.scanned(p99_of(trials))
-        ahead += acting.goes_on(those, found.effects["split"])
+        found.effects["split"] = acting.scanned(p99_of(trials), tails_of(trials))
+        told |= {e.arm: e for e in found.effects["split"]}
+    singles = {*arms, *members} - groups.keys()
+    ahead = acting.to_test(sorted(singles), list(told.values()))
 
-    at_once = replicas_in_use(task)
-    kept = ahead[: affordable(found.trials, rounds, None if minutes is None else at_once * minutes)]
+    seconds = None if minutes is None else 60 * minutes * replicas_in_use(task)
+    kept, many = affordable(ahead[: acting.MOST_TESTED], found.trials, rounds, seconds)
     if kept:
         those = {name: found.singles[name] for name in kept}
-        trials = in_rounds(cell.task("test"), cell.base, lambda _: those, rounds)
+        trials = in_rounds(cell.task("test"), cell.base, lambda _: those, many)
         found.trials["test"] = trials
         found.effects["test"], found.levels["test"] = acting.tested(p99_of(trials))
     # By the plan that is stored: a resumed run may have been told of another time.
     planned = {t.planned.arm for t in found.trials.get("test", ())}
-    found.dropped = tuple(name for name in ahead if name not in planned)
+    found.dropped = tuple(
+        name for name in acting.goes_on(singles, list(told.values())) if name not in planned
+    )
 
     both = acting.pairs(space, cell.base, found.singles, found.effects.get("test", []))
     if both:
@@ -200,14 +203,22 @@ def scan_plan(
 
 
 def affordable(
-    trials: Mapping[str, Sequence[Trial]], rounds: int, minutes: float | None
-) -> int | None:
-    """How many arms of a test fit in what is left of the trials' time; None: all."""
-    if minutes is None:
-        return None
-    seconds = [t.seconds for part in trials.values() for t in part]
-    left_s = 60 * minutes - sum(seconds)
-    return max(1, int(left_s / (rounds * fmean(seconds))) - acting.TEST_BASES)
+    arms: Sequence[str],
+    trials: Mapping[str, Sequence[Trial]],
+    rounds: int,
+    seconds: float | None,
+) -> tuple[Sequence[str], int]:
+    """The arms of a test that fit in what is left of the trials' time, and its rounds.
+
+    As many arms as fit with `rounds`, then as many rounds as fit with these. None: all of them.
+    """
+    if seconds is None:
+        return arms, rounds
+    took = [t.seconds for part in trials.values() for t in part]
+    fit = (seconds - sum(took)) / fmean(took)
+    arms = arms[: max(1, int(fit / rounds) - acting.TEST_BASES)]
+    more = int(fit / (len(arms) + acting.TEST_BASES))
+    return arms, max(rounds, min(more, acting.MOST_ROUNDS))
 
 
 def good_configuration(cell: Cell) -> Configuration:
@@ -240,7 +251,7 @@ def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
     print(described(cell, [t for t in trials if acting.is_base(t.planned.arm)]))
     effects, level = acting.tested(p99_of(trials))
     by_arm = {e.arm: e for e in effects}
-    distances = {e.arm: e.z or 0.0 for e in acting.scanned(p99_of(trials))}
+    distances = {e.arm: e.z or 0.0 for e in acting.scanned(p99_of(trials), tails_of(trials))}
     print(f"intervals: {100 * level:.1f} %")
     for arm in arms:
         own = [t for t in trials if t.planned.arm == arm and t.usable]
@@ -292,6 +303,7 @@ def write_trials(path: Path, found: Found) -> None:
             "status": trial.status,
             **(
                 {f"p{q}_ms": f"{trial.percentile_ms(q):.3f}" for q in (50, 90, 99)}
+                | {"tail_ms": f"{trial.tail_ms:.3f}"}
                 | {"rps": f"{trial.achieved_rps:.1f}", "errors": sum(trial.errors.values())}
                 if trial.usable
                 else {}
@@ -328,7 +340,6 @@ def main() -> int:
                 archs=arguments.arch,
                 workloads=arguments.workload,
                 replicas=arguments.replicas,
-                duration_s=arguments.duration_s,
                 is_look=bool(arguments.only),
             )
             for cell in wanted:
@@ -372,20 +383,15 @@ def cells(
     archs: Container[str] = ("x86", "arm"),
     workloads: Container[str] = ("slt", "dlt"),
     replicas: int = 1,
-    duration_s: float | None = None,
     is_look: bool = False,
 ) -> Iterator[Cell]:
     """The cells of a scenario that are asked for, on so many labs each; nothing is pruned."""
     study = load_scenario(scenario)
-    if duration_s is not None:
-        scenario = f"{scenario}-{duration_s:g}s"
     for arch, (spec, *_) in study.clusters.items():
         if not isinstance(spec, LabSpec):
             raise IntopError(f"{study.path}: a scenario has a lab")
         more = [replace(spec, name=f"{spec.name}{n}") for n in range(2, replicas + 1)]
         for name, workload in study.workloads.items():
-            if duration_s is not None:
-                workload = replace(workload, duration_s=duration_s)
             if arch in archs and name in workloads:
                 one = replace(
                     study,
@@ -418,12 +424,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
     for option, choices in (("--arch", ["x86", "arm"]), ("--workload", ["slt", "dlt"])):
         parser.add_argument(option, nargs=1, choices=choices, default=choices, help="only this one")
-    parser.add_argument("--rounds", type=int, default=acting.TEST_ROUNDS, help="of a test (8)")
+    parser.add_argument(
+        "--rounds", type=int, default=acting.TEST_ROUNDS, help="of a test, or more (8)"
+    )
     parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
     parser.add_argument(
         "--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)"
     )
-    parser.add_argument("--duration-s", type=float, metavar="S", help="of a trial's load")
     parser.add_argument("--from-good", action="store_true", help="from a good configuration")
     parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
     parser.add_argument("--summary", action="store_true", help="measure nothing")

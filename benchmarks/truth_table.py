@@ -4,7 +4,7 @@ import csv
 import gzip
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ HEAD = """\
 Measured by `python -m benchmarks.truth`, which says how; rules and error control:
 `benchmarks/acting.py`. A ratio is the default's P99 / the arm's, with the interval of its test. It
 acts where that excludes 1. In a scenario that gains, some key has an interval above 1. The sd tells
-how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once. A
-gain as large as *finds* is found with a chance of 90 %, if it is the only one (by the sd, as far as
-logarithms are normal): what is smaller may well be there.
+how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once. The
+test calls a gain as large as *calls* with a chance of 90 %, if it is the only one (by that sd, as
+far as logarithms are normal): what is smaller may well be there.
 """
 
 
@@ -67,12 +67,21 @@ def rows(cell: "Cell", found: "Found", *, commit: str = "") -> list[Row]:
     return table
 
 
-def p99_of(trials: Iterable[Trial]) -> dict[str, dict[int, list[float]]]:
+def p99_of(trials: Iterable[Trial]) -> acting.Rounds:
     """P99 (ms) of the usable trials, by arm and in it by round."""
+    return _by_round(trials, lambda trial: trial.p99_ms)
+
+
+def tails_of(trials: Iterable[Trial]) -> acting.Rounds:
+    """The same with their tails."""
+    return _by_round(trials, lambda trial: trial.tail_ms)
+
+
+def _by_round(trials: Iterable[Trial], of: Callable[[Trial], float]) -> acting.Rounds:
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         if trial.usable and trial.planned.round is not None:
-            found[trial.planned.arm][trial.planned.round].append(trial.p99_ms)
+            found[trial.planned.arm][trial.planned.round].append(of(trial))
     return {arm: dict(rounds) for arm, rounds in found.items()}
 
 
@@ -113,10 +122,8 @@ def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Ro
     row["z"] = f"{effect.z:.2f}"
     if effect.arm in found.dropped:
         return row | {"state": "not followed"}
-    is_on = abs(effect.z or 0) > acting.limit(effect.arm, found.groups)
-    return row | {
-        "state": ("split" if effect.arm in found.groups else "tested") if is_on else "dropped"
-    }
+    goes_on = "split" if effect.arm in found.groups else "tested"
+    return row | {"state": goes_on if acting.is_suspicious(effect) else "dropped"}
 
 
 # -- summary -------------------------------------------------------------------------------------
@@ -126,7 +133,7 @@ def summary(folder: Path) -> str:
     """The Markdown text for all tables of a folder."""
     tables = [read(path) for path in sorted(folder.glob("*.csv.gz")) if "-trials." not in path.name]
     heads = (
-        "scenario | from | default's P99 | finds | gains | worse | arms | best together | measured"
+        "scenario | from | default's P99 | calls | gains | worse | arms | best together | measured"
     )
     lines = [HEAD, f"| {heads} |", "|---" * 9 + "|"]
     lines += [_line(table) for table in tables]
@@ -159,7 +166,7 @@ def _line(table: Sequence[Mapping[str, str]]) -> str:
         _title(table),
         table[0]["base"],
         _base(table[0]),
-        _finds(table[0], tested),
+        _calls(table[0], tested),
         _keys(keys["gain"]),
         _keys(keys["worse"]),
         f"{len(tested)} of {sum(r['part'] == 'scan' for r in table)} tested",
@@ -174,19 +181,13 @@ def _base(row: Mapping[str, str]) -> str:
     return f"{float(row['p99_ms']):.0f} ms{scatter}"
 
 
-def _finds(base: Mapping[str, str], tested: Sequence[Mapping[str, str]]) -> str:
-    """The ratio that would have been found with a chance of 90 %."""
+def _calls(base: Mapping[str, str], tested: Sequence[Mapping[str, str]]) -> str:
+    """The ratio that the test would have called with a chance of 90 %."""
     if not base.get("sd_log_p99") or not tested:
         return "-"
-    # Where labs have rounds of their own, an arm meets only those bases.
-    shares = max(1, int(base["labs"] or 1) // acting.SCAN_ROUNDS)
-    found = acting.least_found(
-        float(base["sd_log_p99"]),
-        bases=max(1, int(base["rounds"]) // shares),
-        arms=len(tested),
-        rounds=max(int(row["rounds"]) for row in tested),
-    )
-    return f"{found:.2f}"
+    rounds = max(int(row["rounds"]) for row in tested)
+    scatter = float(base["sd_log_p99"])
+    return f"{acting.least_called(scatter, arms=len(tested), rounds=rounds):.2f}"
 
 
 def _keys(keys: Sequence[str]) -> str:
@@ -203,7 +204,7 @@ def _section(table: Sequence[Mapping[str, str]]) -> list[str]:
     lines = [f"## {_title(table)}, from {table[0]['base']}", ""]
     left = sum(r["state"] == "not followed" for r in table)
     if left:
-        lines += [f"For want of time {left} arms that went on were not tested.", ""]
+        lines += [f"{left} more arms stood out in the scan, and were not tested.", ""]
     if not shown:
         return [*lines, "Nothing acts."]
     lines += ["| part | arm | ratio | beyond both alone |", "|---|---|---|---|"]

@@ -153,19 +153,40 @@ def effect(arm: str, ratio: float, *, acts: bool = True) -> acting.Effect:
 # -- scan ------------------------------------------------------------------------------------------
 
 
-def test_one_inert_arm_of_five_goes_on_and_all_that_act_strongly() -> None:
+def test_few_inert_arms_go_on_and_all_that_act_strongly() -> None:
     rng = random.Random(1)
     effects = {f"inert {n}": 0.0 for n in range(400)} | {f"acts {n}": 0.25 for n in range(50)}
     p99 = measured(effects, 2, acting.bases_of_scan(len(effects)), rng)
-    ahead = acting.goes_on(p99, acting.scanned(p99))
-    assert 0.15 < sum(name.startswith("inert") for name in ahead) / 400 < 0.26
+    ahead = acting.goes_on(p99, acting.scanned(p99, p99))
+    assert sum(name.startswith("inert") for name in ahead) / 400 < 0.05
     assert 50 == sum(name.startswith("acts") for name in ahead)
 
 
 def test_what_failed_goes_on() -> None:
     p99 = measured({"inert": 0.0}, 2, 5, random.Random(2), sd=0.001)
-    found = acting.scanned(p99)
+    found = acting.scanned(p99, p99)
     assert "broken" == acting.goes_on(["base 1", "inert", "broken"], found)[0]
+
+
+def test_what_shows_in_the_tail_alone_goes_on() -> None:
+    p99 = measured({"inert": 0.0, "tail": 0.0}, 2, 10, random.Random(3), sd=0.3)
+    tails = measured({"inert": 0.0, "tail": 0.2}, 2, 10, random.Random(4), sd=0.02)
+    found = {e.arm: e for e in acting.scanned(p99, tails)}
+    assert ["tail"] == acting.goes_on(found, list(found.values()))
+    assert abs(found["tail"].ratio - 1) > 0.01  # P99's own, which has noise
+
+
+def test_of_a_key_the_best_arm_and_the_worst_are_tested() -> None:
+    distances = {
+        "net.a: 1": 3.0,
+        "net.a: 2": 5.0,
+        "net.a: 3": -4.0,
+        "net.b: 1": 9.0,
+        "net.c: 1": 1.0,
+    }
+    effects = [acting.Effect(arm=a, rounds=2, ratio=1.0, z=z) for a, z in distances.items()]
+    wanted = ["net.d: 1", "net.b: 1", "net.a: 2", "net.a: 3"]
+    assert wanted == acting.to_test([*distances, "net.d: 1"], effects)  # d has failed
 
 
 def scan(effects: Mapping[str, float], seed: int, *, is_grouped: bool) -> tuple[list[str], int]:
@@ -173,16 +194,16 @@ def scan(effects: Mapping[str, float], seed: int, *, is_grouped: bool) -> tuple[
     rng = random.Random(seed)
     if not is_grouped:
         alone = measured(effects, 2, acting.bases_of_scan(len(effects)), rng)
-        return acting.goes_on(effects, acting.scanned(alone)), len(effects)
+        return acting.goes_on(effects, acting.scanned(alone, alone)), len(effects)
     arms, groups = acting.grouped(SPACE, DEFAULT, SINGLES, seed=seed)
     sums = {name: sum(effects[m] for m in groups.get(name, (name,))) for name in arms}
     p99 = measured(sums, 2, acting.bases_of_scan(len(sums)), rng)
-    ahead = acting.goes_on(sums, acting.scanned(p99), groups)
+    ahead = acting.goes_on(sums, acting.scanned(p99, p99))
     members = {m: effects[m] for name in ahead for m in groups.get(name, ())}
     ahead = [name for name in ahead if name not in groups]
     if members:
-        p99 = measured(members, 2, acting.TEST_BASES, rng)
-        ahead += acting.goes_on(members, acting.scanned(p99))
+        p99 = measured(members, 2, acting.bases_of_scan(len(members)), rng)
+        ahead += acting.goes_on(members, acting.scanned(p99, p99))
     return ahead, len(sums) + len(members)
 
 
@@ -197,7 +218,7 @@ def test_groups_find_what_one_at_a_time_finds() -> None:
             ahead, _ = scan(effects, seed, is_grouped=is_grouped)
             found[is_grouped] += sum(acting.key_of(name) in acts for name in ahead)
     assert found[False] >= 0.97 * 120
-    assert found[True] >= 0.97 * found[False]
+    assert found[True] >= 0.92 * found[False]  # in a group two may hide each other
 
 
 def test_groups_save_arms_where_their_keys_do_not_act() -> None:
@@ -219,7 +240,7 @@ def test_nothing_is_called_where_nothing_acts() -> None:
         found, _ = acting.tested(p99)
         tested += len(found)
         wrong += any(e.acts for e in found)
-    assert tested > 600
+    assert tested > 120
     assert wrong <= 7  # 3 expected; 8 or more have a chance of 1 %
 
 
@@ -241,18 +262,15 @@ def test_intervals_of_what_is_called_hold_the_truth_and_effects_are_found() -> N
     assert missed / called <= 0.08
 
 
-def test_the_least_effect_that_is_found_is_found_nine_times_of_ten() -> None:
-    found = 0
-    name = next(iter(SINGLES))
+@pytest.mark.parametrize("rounds", [8, 32])
+def test_the_least_effect_that_is_called_is_called_nine_times_of_ten(rounds: int) -> None:
+    called = 0
+    effects = {f"inert {n}": 0.0 for n in range(9)}
+    effects["acts"] = log(acting.least_called(SD, arms=10, rounds=rounds))
     for seed in range(200):
-        effects = dict.fromkeys(SINGLES, 0.0)
-        bases = acting.SCAN_ROUNDS * acting.bases_of_scan(len(SINGLES))
-        effects[name] = log(acting.least_found(SD, bases=bases, arms=20))
-        ahead, _ = scan(effects, seed, is_grouped=False)
-        those = {arm: effects[arm] for arm in ahead}
-        p99 = measured(those, acting.TEST_ROUNDS, acting.TEST_BASES, random.Random(seed + 1000))
-        found += any(e.arm == name and e.acts > 0 for e in acting.tested(p99)[0])
-    assert 0.85 <= found / 200 <= 0.97
+        p99 = measured(effects, rounds, acting.TEST_BASES, random.Random(seed))
+        called += any(e.arm == "acts" and e.acts > 0 for e in acting.tested(p99)[0])
+    assert 0.85 <= called / 200 <= 0.96
 
 
 def test_an_interval_excludes_one_exactly_where_the_procedure_calls() -> None:
@@ -305,7 +323,7 @@ def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
         in text
     )
     assert "| test | `net.ipv4.tcp_sack: 0` | 1.50 (1.40 to 1.60) |  |" in text
-    assert "1 arms that went on were not tested" in text
+    assert "1 more arms stood out in the scan" in text
 
 
 def test_a_table_has_the_columns_of_all_rows(tmp_path: Path) -> None:
