@@ -13,6 +13,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.counters import CounterCatalogue
 from intop.domain.space import Space
 from intop.domain.trial import Trial
+from intop.domain.workload import Workload
 from intop.resources import shipped
 from intop.run.context import Task
 
@@ -23,6 +24,9 @@ OF_REQUESTS = 0.01
 """What happens to fewer requests than these makes no P99."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
+IDLE = "slow-start-after-idle"
+LEAST_RTO_S = 0.2
+"""Linux's own. A connection that was idle for its time-out begins with a small window again."""
 
 
 def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]
     if not task.context.study.hints:
         return ()
     catalogue = load_counters(shipped("configs") / "counters.toml")
-    shown = _shown(trials, catalogue)
+    shown = _shown(trials, catalogue, task.workload)
     wanted = {
         key
         for mechanism, blocks in catalogue.blocks.items()
@@ -53,7 +57,7 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
     if not task.context.study.hints or not most:
         return []
     catalogue = load_counters(shipped("configs") / "counters.toml")
-    shown = _shown(task.trials("screen"), catalogue)
+    shown = _shown(task.trials("screen"), catalogue, task.workload)
     found: dict[str, Mapping[str, str]] = {}
     for mechanism, blocks in catalogue.blocks.items():
         possible = [values for values in blocks if _is_in(space, values)]
@@ -70,18 +74,24 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
     return [Configuration(dict(values)) for values in every[:most]]
 
 
-def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
-    """The mechanisms that the default shows in these trials, by the load balancers' counters."""
+def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workload) -> set[str]:
+    """The mechanisms that the default shows in these trials, by the load balancers' counters.
+
+    Where sockets are not listed, as on an emulated machine, the load tells whether connections are
+    idle.
+    """
     counted = [
         (trial.histogram.total if trial.histogram else 0, trial.counters[trial.replica])
         for trial in trials
         if trial.usable and trial.configuration.is_default and trial.replica in trial.counters
     ]
     shown: set[str] = set()
+    counts_idle = False
     for name in {name for _, one in counted for name in one.totals}:
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism:
             continue
+        counts_idle = counts_idle or entry.mechanism == IDLE
         mean = fmean(one.totals.get(name, 0.0) for _, one in counted)
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
@@ -90,7 +100,15 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue) -> set[str]:
             is_sign = entry.direction == "worse" and mean >= least
         if is_sign:
             shown.add(entry.mechanism)
+    if counted and not counts_idle and _idles(workload):
+        shown.add(IDLE)
     return shown
+
+
+def _idles(workload: Workload) -> bool:
+    """Whether connections that are kept wait longer for a request than for a time-out."""
+    is_kept = any(one.requests_per_connection != 1 for one in workload.clients)
+    return is_kept and workload.connections / workload.rate_rps > LEAST_RTO_S
 
 
 def _is_in(space: Space, values: Mapping[str, str]) -> bool:

@@ -10,6 +10,8 @@ from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT
 from intop.domain.counters import HostCounters
 from intop.domain.trial import PlannedTrial
+from intop.domain.workload import Clients
+from intop.run.context import Task
 from intop.stages.collect import collect
 from intop.stages.collected import required_space
 from intop.stages.hints import hinted, hints
@@ -43,13 +45,19 @@ def shows(testbed: FakeTestbed, counted: Mapping[str, float]) -> None:
         task.store.add(task.subject, made)
 
 
+def busy(task: Task) -> Task:
+    """Under a load that leaves no connection idle."""
+    return replace(task, workload=replace(task.workload, rate_rps=1000.0, connections=32))
+
+
 def found(testbed: FakeTestbed, count: int = 16) -> list[dict[str, str]]:
-    return [dict(c.values) for c in hints(testbed.task, required_space(testbed.task), count)]
+    task = busy(testbed.task)
+    return [dict(c.values) for c in hints(task, required_space(task), count)]
 
 
 def expected(testbed: FakeTestbed) -> tuple[str, ...]:
     """What a screening expects to act, in a fixed order."""
-    task = testbed.task
+    task = busy(testbed.task)
     order = [IDLE, RTO, WMEM, "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"]
     found = hinted(task, task.trials("screen"), required_space(task))
     return tuple(sorted(found, key=order.index))
@@ -71,6 +79,31 @@ def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
 ) -> None:
     shows(testbed, counted)
     assert [] == found(testbed)
+
+
+@pytest.mark.parametrize(
+    ("counted", "rate", "lifetime", "hint"),
+    [
+        ({}, 80.0, None, True),
+        ({}, 80.0, 1.0, False),  # each request has a connection of its own
+        ({}, 1000.0, None, False),
+        ({"clients.cwnd.p10": 11.0}, 80.0, None, False),  # the sockets say that it is none
+    ],
+)
+def test_where_no_sockets_are_listed_the_load_says_whether_they_are_idle(
+    testbed: FakeTestbed,
+    counted: dict[str, float],
+    rate: float,
+    lifetime: float | None,
+    hint: bool,
+) -> None:
+    shows(testbed, {"TcpExt.TCPTimeouts": 0.4, **counted})
+    clients = (Clients(requests_per_connection=lifetime),)
+    task = busy(testbed.task)
+    task = replace(task, workload=replace(task.workload, rate_rps=rate, clients=clients))
+    space = required_space(task)
+    assert ([{IDLE: "0"}] if hint else []) == [dict(c.values) for c in hints(task, space, 16)]
+    assert ((IDLE,) if hint else ()) == hinted(task, task.trials("screen"), space)
 
 
 def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeTestbed) -> None:
@@ -95,7 +128,7 @@ def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
 
 def test_a_collection_begins_with_them_and_is_no_longer_for_it(testbed: FakeTestbed) -> None:
     shows(testbed, TIMEOUTS)
-    task = testbed.task
+    task = busy(testbed.task)
     task.store.put(task.subject, ranking(screening=screening(still=[IDLE, RTO, WMEM])))
     testbed.probed = SimpleNamespace(space=required_space(task))
     collect(task, 16)
