@@ -18,7 +18,7 @@ from intop.resources import shipped
 from intop.run import registry
 from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
-from intop.run.executor import execute, replicas
+from intop.run.executor import OpenTestbeds, execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.stages.verify import Judge, Picked
@@ -27,7 +27,7 @@ from intop.store import Campaign, Store
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]
 """Trials, or what makes them once there is a testbed to ask."""
 
-Testbeds = Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]]
+Opened = Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]]
 """What opens the testbeds of a task."""
 
 
@@ -50,7 +50,7 @@ def begun(
     store: Store,
     study: Study,
     connect: Connect = ssh.connect,
-    testbeds: Testbeds | None = None,
+    testbeds: Opened | None = None,
 ) -> Task:
     """A campaign of its own, of a study with one architecture and one workload."""
     campaign = new(store, study)
@@ -89,7 +89,8 @@ def measured(
     task: Task, name: str, plan: Plan, *, ends_by_failures: bool = True, on: Sequence[Testbed] = ()
 ) -> list[Trial]:
     """The last attempts at all trials of a plan, which are measured unless they are stored."""
-    return execute(FixedPlan(task, name, plan, ends_by_failures=ends_by_failures), on=on)
+    stage = FixedPlan(task, name, plan, ends_by_failures=ends_by_failures)
+    return execute(stage, on=OpenTestbeds(on) if on else None)
 
 
 def judged(task: Task, origin: str, configuration: Configuration) -> Verdict:
@@ -97,7 +98,7 @@ def judged(task: Task, origin: str, configuration: Configuration) -> Verdict:
     return execute(Judge(task, Picked(origin=origin, configuration=configuration, trials=())))
 
 
-def altered(alter: Callable[[Any], Testbed]) -> Testbeds:
+def altered(alter: Callable[[Any], Testbed]) -> Opened:
     """The replicas of a task's cluster (ClusterTestbed), each of them altered."""
 
     @contextmanager
@@ -115,7 +116,7 @@ def context_of(
     campaign: Campaign | None = None,
     connect: Connect = ssh.connect,
     progress: Progress | None = None,
-    testbeds: Testbeds | None = None,
+    testbeds: Opened | None = None,
 ) -> Context:
     """A campaign with all that its study has: the study's latest or first one, unless it is told.
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, Protocol
 
-from benchmarks.campaign import Testbeds, altered, begun, judged, scenario
+from benchmarks.campaign import Opened, altered, begun, judged, scenario
 from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
@@ -261,7 +261,7 @@ def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
 
 
 def one_verdict(
-    store: Store, study: Study, effect: Effect | None, testbeds: Testbeds | None
+    store: Store, study: Study, effect: Effect | None, testbeds: Opened | None
 ) -> Found:
     """A verdict on the host's own values against themselves."""
     began = time.monotonic()
@@ -282,7 +282,7 @@ def ratios_of_pairs(p99s: P99s) -> list[float]:
     return [one / two for one, two in zip(default, other, strict=True)]
 
 
-def one_sided(effect: Effect) -> Testbeds:
+def one_sided(effect: Effect) -> Opened:
     """The replicas of the cluster, each with the effect."""
     return altered(lambda ready: OneSided(**vars(ready), effect=effect))
 

@@ -20,7 +20,7 @@ from intop.errors import IntopError, UsageError
 from intop.report.verdict import sentence
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
-from intop.run.executor import execute
+from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.blocks import latest_series, planned_arms
 from intop.stages.pilot import timed
@@ -91,7 +91,7 @@ def _on_host(
         _check_as_planned(ready, plan, number)
         stage = RollOut(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
-        found = execute(stage, on=(ready,))
+        found = execute(stage, on=OpenTestbeds((ready,)))
         if not _is_enough(found, accept_no_loss, plan.accept_costs):
             ready.give_nginx_its_own()
             outcome = HostRollout(host=name, outcome="stopped", verdict=found)

@@ -18,72 +18,17 @@ from intop.store.kinds import KINDS
 R = TypeVar("R")
 
 
-def execute(stage: Stage[R], *, on: Sequence[Testbed] = ()) -> R:
-    """Measure what a stage asks for and is not in the store yet, and store what it finds.
+class OpenTestbeds:
+    """Where trials are measured: all replicas of a task that agree, or the context's own testbeds.
 
-    The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
-    before the stage's `start` are left alone. Trials are measured on the testbeds that are open
-    already (`on`), or on all replicas that agree, which are connected to when the first trial is
-    due. Raises BaselineError when the default can't be measured or does not carry the load,
-    IntopError when too many trials fail, and what connecting and the stage do.
+    They are connected to when the first trial is due, and held until the block ends, `close` is
+    called, or another task's are asked for. Those that are `ready` from the start are somebody
+    else's to close.
     """
-    task = stage.task
-    plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
-    # Read once and kept up to date: every stored trial costs some ms to decode.
-    made = {t.planned.index: t for t in task.trials(stage.name) if t.planned.index >= stage.start}
-    shown = 0
-    with _Testbeds(task, on) as testbeds:
-        try:
-            while batch := stage.ask(_so_far(stage, plan, made, testbeds)):
-                stored = {p.index for p in plan}
-                if new := [p for p in (*batch.trials, *batch.later) if p.index not in stored]:
-                    task.store.write_plan(task.subject, stage.name, new)
-                plan += new
-                due = [p for p in batch.trials if not is_settled(stage, made.get(p.index), made)]
-                if not due:
-                    raise RuntimeError(f"{stage.name} asks for what is measured already")
-                ready = testbeds.ready()
-                if shown != len(plan):
-                    shown = len(plan)
-                    done = len(_settled(stage, plan, made))
-                    task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
-                measure(ready, stage, due, made)
-        finally:
-            if shown:
-                task.context.progress.end()
-    # The hosts have been given back by now: models may take a while.
-    found = stage.result([made[p.index] for p in plan if p.index in made])
-    if isinstance(found, stage.result_type) and stage.result_type in KINDS:
-        task.store.put(task.subject, found)
-    return found
 
-
-def _so_far(
-    stage: Stage[Any],
-    plan: Sequence[PlannedTrial],
-    made: Mapping[int, Trial],
-    testbeds: "_Testbeds",
-) -> SoFar:
-    return SoFar(
-        plan=tuple(plan),
-        trials=_settled(stage, plan, made),
-        testbed=lambda: testbeds.ready()[0],
-    )
-
-
-def _settled(
-    stage: Stage[Any], plan: Sequence[PlannedTrial], made: Mapping[int, Trial]
-) -> list[Trial]:
-    trials = [made[p.index] for p in plan if p.index in made]
-    return [trial for trial in trials if is_settled(stage, trial, made)]
-
-
-class _Testbeds:
-    """The testbeds of a task, which are connected to when the first of them is needed."""
-
-    def __init__(self, task: Task, ready: Sequence[Testbed]) -> None:
-        self._task = task
+    def __init__(self, ready: Sequence[Testbed] = ()) -> None:
         self._ready = tuple(ready)
+        self._task: Task | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -92,11 +37,88 @@ class _Testbeds:
     def __exit__(self, *error: object) -> None:
         self._stack.__exit__(*error)  # type: ignore[arg-type]
 
-    def ready(self) -> tuple[Testbed, ...]:
+    def of(self, task: Task) -> tuple[Testbed, ...]:
+        """The testbeds of a task. Raises what `replicas` does."""
+        if self._task not in (None, task):  # such as one of a pilot, which tries durations
+            self.close()
         if not self._ready:
-            opened = self._task.context.testbeds or replicas
-            self._ready = self._stack.enter_context(opened(self._task))
+            opened = task.context.testbeds or replicas
+            self._ready = self._stack.enter_context(opened(task))
+            self._task = task
         return self._ready
+
+    def close(self) -> None:
+        """Give the hosts back. Whoever asks again connects anew."""
+        self._stack.close()
+        self._ready, self._task = (), None
+
+
+def execute(stage: Stage[R], *, on: OpenTestbeds | None = None) -> R:
+    """Measure what a stage asks for and is not in the store yet, and store what it finds.
+
+    The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
+    before the stage's `start` are left alone. OpenTestbeds that are told (`on`) stay open for the next
+    stage. Raises BaselineError when the default can't be measured or does not carry the load,
+    IntopError when too many trials fail, and what connecting and the stage do.
+    """
+    if on is None:
+        with OpenTestbeds() as testbeds:
+            made = _measured(stage, testbeds)
+    else:
+        made = _measured(stage, on)
+    # Hosts that nobody holds have been given back by now: models may take a while.
+    found = stage.result(made)
+    if isinstance(found, stage.result_type) and stage.result_type in KINDS:
+        stage.task.store.put(stage.task.subject, found)
+    return found
+
+
+def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
+    """The last attempts at all that a stage asked for."""
+    task = stage.task
+    plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
+    # Read once and kept up to date: every stored trial costs some ms to decode.
+    made = {t.planned.index: t for t in task.trials(stage.name) if t.planned.index >= stage.start}
+    shown = 0
+    try:
+        while batch := stage.ask(_so_far(stage, plan, made, testbeds)):
+            stored = {p.index for p in plan}
+            if new := [p for p in (*batch.trials, *batch.later) if p.index not in stored]:
+                task.store.write_plan(task.subject, stage.name, new)
+            plan += new
+            due = [p for p in batch.trials if not is_settled(stage, made.get(p.index), made)]
+            if not due:
+                raise RuntimeError(f"{stage.name} asks for what is measured already")
+            ready = testbeds.of(task)
+            if shown != len(plan):
+                shown = len(plan)
+                done = len(_settled(stage, plan, made))
+                task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
+            measure(ready, stage, due, made)
+    finally:
+        if shown:
+            task.context.progress.end()
+    return [made[p.index] for p in plan if p.index in made]
+
+
+def _so_far(
+    stage: Stage[Any],
+    plan: Sequence[PlannedTrial],
+    made: Mapping[int, Trial],
+    testbeds: OpenTestbeds,
+) -> SoFar:
+    return SoFar(
+        plan=tuple(plan),
+        trials=_settled(stage, plan, made),
+        testbed=lambda: testbeds.of(stage.task)[0],
+    )
+
+
+def _settled(
+    stage: Stage[Any], plan: Sequence[PlannedTrial], made: Mapping[int, Trial]
+) -> list[Trial]:
+    trials = [made[p.index] for p in plan if p.index in made]
+    return [trial for trial in trials if is_settled(stage, trial, made)]
 
 
 @contextmanager
@@ -121,6 +143,6 @@ def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
             check_alike(ready[0], other)
         ready = in_common(ready)
         if found is None and count > 1:
-            found = execute(Replicas(task, [one.name for one in ready]), on=ready)
+            found = execute(Replicas(task, [one.name for one in ready]), on=OpenTestbeds(ready))
             ready = [ready[n] for n in found.in_use]
         yield tuple(ready)

@@ -11,7 +11,7 @@ from intop.domain.search import Search
 from intop.domain.training import Training
 from intop.domain.verdict import Verdict
 from intop.run.context import Context, Task
-from intop.run.executor import execute
+from intop.run.executor import OpenTestbeds, execute
 from intop.run.prospect import Prospect
 from intop.run.registry import in_tune
 
@@ -56,10 +56,15 @@ def tune(
 
 def _tuned(task: Task, begins: Callable[[Task, str], None]) -> Tuned:
     study, store, subject = task.context.study, task.store, task.subject
-    for stage in in_tune():
-        if stage.is_left(Prospect.of(study, task.workload, subject, store)):
+    # Connecting, probing and taking the guard takes seconds: the next stage finds it done.
+    with OpenTestbeds() as held:
+        for stage in in_tune():
+            if not stage.is_left(Prospect.of(study, task.workload, subject, store)):
+                continue
             begins(task, stage.name)
-            execute(stage.begin(task))
+            if not stage.measures:
+                held.close()  # models take a while
+            execute(stage.begin(task), on=held)
     return Tuned(
         arch=subject.arch,
         workload=task.workload.name,

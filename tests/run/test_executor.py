@@ -12,7 +12,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError, UnreachableError
 from intop.run.context import Task
-from intop.run.executor import execute
+from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar
 from intop.stages.sentinels import with_sentinels
 
@@ -179,6 +179,31 @@ def test_testbeds_are_opened_once_and_only_for_trials(testbed: FakeTestbed) -> N
     assert 1 == len(opened)
     execute(Looked(task, (2, 3, 5)))
     assert 1 == len(opened)
+
+
+def test_testbeds_are_held_for_stages_of_one_task(testbed: FakeTestbed) -> None:
+    heard: list[str] = []
+
+    @contextmanager
+    def opened(task: Task) -> Iterator[tuple[FakeTestbed, ...]]:
+        heard.append(f"open {task.workload.duration_s}")
+        yield (testbed,)
+        heard.append("close")
+
+    task = replace(testbed.task, context=replace(testbed.task.context, testbeds=opened))
+    other = replace(task, workload=replace(task.workload, duration_s=99))
+    again = replace(task, workload=replace(other.workload, duration_s=task.workload.duration_s))
+    with OpenTestbeds() as held:
+        for name in ("collect", "refine"):
+            assert (testbed,) == held.of(task if name == "collect" else again)
+            execute(FixedPlan(task, name, plan(2), ends_by_failures=False), on=held)
+        held.of(other)
+        held.close()
+        held.of(other)
+    first = [f"open {task.workload.duration_s}", "close"]
+    assert [*first, "open 99", "close", "open 99", "close"] == heard
+    mine = OpenTestbeds((testbed,))
+    assert (testbed,) == mine.of(task) == mine.of(other)
 
 
 def test_places_before_the_start_are_left_alone(testbed: FakeTestbed) -> None:

@@ -1,10 +1,16 @@
 """All stages after one another: what is said between them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from intop.run.context import Task
+from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
 from intop.stages import tune
 from intop.stages.explain import Explain
@@ -21,7 +27,8 @@ def test_a_gain_is_told_before_it_is_explained(
         task.store.put(task.subject, result)
     heard: list[str] = []
 
-    def execute(stage: AnyStage) -> None:
+    def execute(stage: AnyStage, on: OpenTestbeds) -> None:
+        del on
         assert isinstance(stage, Explain)
         heard.append(testbed.told.getvalue())
 
@@ -31,3 +38,41 @@ def test_a_gain_is_told_before_it_is_explained(
     assert found.verdict == verdict
     assert [f"{task.title}: gain: {verdict.gain}" in said for said in heard] == [True] * told
     assert ["explain"] * told == begun
+
+
+def test_hosts_are_held_from_stage_to_stage_and_given_back_while_models_learn(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    @contextmanager
+    def opened(_: Task) -> Iterator[tuple[FakeTestbed, ...]]:
+        heard.append("open")
+        try:
+            yield (testbed,)
+        finally:
+            heard.append("close")
+
+    task = replace(testbed.task, context=replace(testbed.task.context, testbeds=opened))
+
+    def stub(name: str, measures: bool) -> AnyStage:
+        made = SimpleNamespace(
+            name=name, measures=measures, task=task, is_left=lambda _: True, begin=lambda _: made
+        )
+        return cast("AnyStage", made)
+
+    def execute(stage: AnyStage, on: OpenTestbeds) -> None:
+        if stage.measures:
+            on.of(stage.task)
+        heard.append(stage.name)
+        if stage.name == "judge":
+            raise KeyboardInterrupt
+
+    names = ("screen", "collect", "train", "pick", "judge")
+    stages = [stub(name, name != "train") for name in names]
+    monkeypatch.setattr(tune, "in_tune", lambda: stages)
+    monkeypatch.setattr(tune, "execute", execute)
+    with pytest.raises(KeyboardInterrupt):
+        tune.tune(task.context, lambda _: None)
+    screened = ["open", "screen", "collect", "close", "train"]
+    assert [*screened, "open", "pick", "judge", "close"] == heard
