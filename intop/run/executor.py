@@ -57,9 +57,9 @@ def execute(stage: Stage[R], *, on: OpenTestbeds | None = None) -> R:
     """Measure what a stage asks for and is not in the store yet, and store what it finds.
 
     The plan is stored as it is made, so that a resumed stage measures what it set out to. Places
-    before the stage's `start` are left alone. OpenTestbeds that are told (`on`) stay open for the next
-    stage. Raises BaselineError when the default can't be measured or does not carry the load,
-    IntopError when too many trials fail, and what connecting and the stage do.
+    before the stage's `start` are left alone. What trials are measured on (`on`), if it is told,
+    stays open for the next stage. Raises BaselineError when the default can't be measured or does
+    not carry the load, IntopError when too many trials fail, and what connecting and the stage do.
     """
     if on is None:
         with OpenTestbeds() as testbeds:
