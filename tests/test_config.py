@@ -183,6 +183,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
     assert "content" == slt.check
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
+        "judge_duration_s": None,
         "explain_pairs": 16, "pilot_trials": 5, "pilot_max_s": 60, "pilot_resolution": 1.25,
         "max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4, "max_load_cpu": 0.9,
         "max_lag": 0.2,

@@ -302,6 +302,7 @@ class _BudgetModel(Model):
     pick_rounds: Count = 3
     judge_pairs: Annotated[int, Field(ge=3)] = 10
     judge_looks: Annotated[int, Field(ge=1, le=10)] = 2
+    judge_duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     agree_rounds: Annotated[int, Field(ge=3)] = 6
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     settle_limit_s: Positive = 90.0

@@ -147,6 +147,7 @@ class RollOut(Stage[Verdict]):
             against=HOST,
             rounds=rounds,
             looks=task.context.study.budget.judge_looks,
+            duration_s=task.context.study.budget.judge_duration_s,
             series=self.series,
             start=self.start,
         )

@@ -87,8 +87,9 @@ class PlannedTrial:
 
     Where arms are measured in rounds, `arm` names what is measured in this `round` (from 1 on); a
     stage that is measured again has a further `series`. In a refinement `step` (from 1 on) is the
-    one that proposed the trial, and `reason` says why: promise, uncertainty or replicate. In a
-    pilot `duration_s` is how long the load lasts, and in a sweep over rates `rate_rps` is its rate.
+    one that proposed the trial, and `reason` says why: promise, uncertainty or replicate.
+    `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
+    verdict that has longer trials. In a sweep over rates `rate_rps` is its rate.
     """
 
     index: int

@@ -15,7 +15,6 @@ from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import fingerprint
 from intop.hosts.rig import ClusterFacts
 from intop.resources import shipped
-from intop.run import registry
 from intop.run.available_space import offered, probed_of
 from intop.run.context import Task
 
@@ -94,8 +93,8 @@ def differences(
     if not trials:
         return no_longer_tuned(task, probe)
     trials = [t for t in trials if t.planned.rate_rps is None] or trials
-    last = next((t for t in reversed(trials) if not registry.stage(t.stage).prepares), trials[-1])
-    if task.tries_durations or registry.stage(last.stage).prepares:
+    last = next((t for t in reversed(trials) if t.planned.duration_s is None), trials[-1])
+    if task.tries_durations or last.planned.duration_s is not None:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     found = last.conditions.differences(conditions, COMMON)
     found += nginx_changed(trials, conditions, replica)

@@ -26,11 +26,19 @@ Arms = Mapping[str, Configuration]
 
 
 def blocks(
-    task: Task, stage: str, arms: Arms, rounds: int, *, series: int = 1, start: int = 0
+    task: Task,
+    stage: str,
+    arms: Arms,
+    rounds: int,
+    *,
+    series: int = 1,
+    start: int = 0,
+    duration_s: int | None = None,
 ) -> list[PlannedTrial]:
     """Every arm once a round, in an order of its own; a round's arms get the same load.
 
     A stage that is measured anew has further `series`, whose places in the plan begin at `start`.
+    The load lasts for `duration_s`, or as the workload says.
     """
     words = ("order",) if series == 1 else ("order", series)
     rng = random.Random(task.seed(stage, *words))
@@ -46,6 +54,7 @@ def blocks(
                     arm=name,
                     round=number,
                     series=series,
+                    duration_s=duration_s,
                 )
             )
     return plan

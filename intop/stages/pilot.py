@@ -9,7 +9,6 @@ from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError, IntopError, UsageError
 from intop.report.pilot import sentence
-from intop.run import registry
 from intop.run.context import Task
 from intop.run.effort import Span
 from intop.run.executor import execute
@@ -184,7 +183,7 @@ def _warn_of_others(task: Task, found: Pilot) -> None:
 def _check_untimed(task: Task) -> None:
     """Raises IncomparableError where there are trials that no pilot chose a duration for."""
     stored = task.store.trials(task.subject)
-    made = {t.conditions.duration_s for t in stored if not registry.stage(t.stage).prepares}
+    made = {t.conditions.duration_s for t in stored if t.planned.duration_s is None}
     if made:
         before = ", ".join(map(str, sorted(made)))
         raise IncomparableError(

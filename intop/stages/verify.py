@@ -101,8 +101,8 @@ class Judgement:
     """A configuration against the default in the rounds of one series of a stage.
 
     `origin` names the configuration, `against` the default. Up to `rounds` are measured, and looked
-    at up to `looks` times. In each of them the arms `beside` these two are measured, too. Its part
-    of the plan begins at `start`.
+    at up to `looks` times. In each of them the arms `beside` these two are measured, too. A trial's
+    load lasts for `duration_s`, or as the workload says. Its part of the plan begins at `start`.
     """
 
     task: Task
@@ -112,6 +112,7 @@ class Judgement:
     against: str
     rounds: int
     looks: int
+    duration_s: int | None = None
     series: int = 1
     start: int = 0
     beside: Mapping[str, Configuration] = field(default_factory=dict)
@@ -210,7 +211,13 @@ class Judgement:
             self.against: _default(self.task, testbed, self.against),
         }
         return blocks(
-            self.task, self.stage, arms, self.rounds, series=self.series, start=self.start
+            self.task,
+            self.stage,
+            arms,
+            self.rounds,
+            series=self.series,
+            start=self.start,
+            duration_s=self.duration_s,
         )
 
     def _is_clear(self, trials: Sequence[Trial]) -> bool:
@@ -251,6 +258,7 @@ class Judge(Stage[Verdict]):
             against=against,
             rounds=budget.judge_pairs,
             looks=budget.judge_looks,
+            duration_s=budget.judge_duration_s,
             beside=_halves_beside(task, picked.configuration, against),
         )
 
@@ -272,13 +280,19 @@ class Judge(Stage[Verdict]):
         """It ends at a look where it is clear. A gain worth having mostly is at the first."""
         budget = prospect.budget
         bound: Bound = "at most" if budget.judge_looks > 1 else ""
-        if planned := len(prospect.places(cls.name)):
-            return Expected(trials=planned, bound=bound)
+        places = prospect.places(cls.name)
         # Each half of a winner of both kinds is measured, too.
         arms = 2 * len(prospect.study.tunes)
-        trials = arms * budget.judge_pairs
+        trials = len(places) or arms * budget.judge_pairs
         first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
-        return Expected(trials=trials, bound=bound, likely=min(trials, arms * first.rounds))
+        likely = trials if places else min(trials, arms * first.rounds)
+        found = Expected(trials=trials, bound=bound, likely=None if places else likely)
+        if budget.judge_duration_s is None:
+            return found
+        done = sum(place.is_done(budget.retries) for place in places)
+        once = prospect.trial(budget.judge_duration_s)
+        likely_share, most_share = ((n - done) / prospect.replicas for n in (likely, trials))
+        return replace(found, time=once.of(likely_share, most_share))
 
 
 def verify(task: Task, against: str = HOST) -> Verdict:

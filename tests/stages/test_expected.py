@@ -91,6 +91,18 @@ def test_a_judgement_likely_ends_at_its_first_look() -> None:
     assert Expected(trials=20, bound="at most") == expected("judge", *begun)
 
 
+def test_a_judgement_of_longer_trials_takes_longer() -> None:
+    found = expected("judge", replicas=2, judge_duration_s=60)
+    assert (20, 14) == (found.trials, found.likely)
+    assert found.time is not None
+    assert 7 * 60 < found.time.likely_s < 10 * 60 < found.time.most_s
+    measured = [replace(place("judge", n), attempts=1, status="ok") for n in range(4)]
+    begun = [*measured, *(place("judge", n) for n in range(4, 20))]
+    left = expected("judge", *begun, replicas=2, judge_duration_s=60).time
+    assert left is not None
+    assert left.likely_s == pytest.approx(found.time.likely_s * 16 / 14)
+
+
 def test_what_is_added_to_a_plan_later_is_counted_from_the_start() -> None:
     design = [place("collect", n) for n in range(1, 21)]
     # A quarter of 20 as replicates; the default after each eight is in none of five.

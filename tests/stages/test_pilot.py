@@ -200,9 +200,11 @@ def test_a_duration_taken_out_of_the_file_is_asked_for_again(testbed: FakeTestbe
 
 
 def stored(task: Task, *stages: tuple[Any, int]) -> None:
-    """A trial of each stage, of so many seconds."""
+    """A trial of each stage, of so many seconds: the campaign's own, or its stage's."""
     for stage, duration_s in stages:
         made = trial(stage=stage, conditions=replace(CONDITIONS, duration_s=duration_s))
+        if stage in ("pilot", "judge"):
+            made = replace(made, planned=replace(made.planned, duration_s=duration_s))
         task.store.write_plan(task.subject, stage, [made.planned])
         task.store.add(task.subject, made)
     task.store.put(task.subject, PROBE)
@@ -235,7 +237,10 @@ def test_a_pilot_may_have_any_duration_and_nothing_else_may_differ(testbed: Fake
     assert refused(task, duration_s=4, rate_rps=200.0)
 
 
-def test_a_pilot_does_not_hide_what_was_measured_before_it(testbed: FakeTestbed) -> None:
-    stored(testbed.task, ("screen", 10), ("pilot", 4))
+@pytest.mark.parametrize("stage", ["pilot", "judge"])
+def test_trials_of_another_duration_do_not_hide_what_was_measured_before(
+    testbed: FakeTestbed, stage: str
+) -> None:
+    stored(testbed.task, ("screen", 10), (stage, 4))
     assert refused(testbed.task, duration_s=4)
     assert not refused(testbed.task, duration_s=10)

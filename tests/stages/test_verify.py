@@ -72,6 +72,15 @@ def judge(
     return execute(verify.Judge(task, picked, against))
 
 
+def test_a_verdict_may_have_longer_trials_than_the_campaign(testbed: FakeTestbed) -> None:
+    task = with_budget(testbed, judge_duration_s=99)
+    judge(task, "tuned", QUICK)
+    assert {99} == {p.duration_s for p in task.store.plan(task.subject, "judge")}
+    task = another_campaign(testbed)
+    judge(task, "tuned", QUICK)
+    assert {None} == {p.duration_s for p in task.store.plan(task.subject, "judge")}
+
+
 def planned(
     testbed: FakeTestbed, against: str = "default", default: Configuration = DEFAULT
 ) -> list[PlannedTrial]:
