@@ -183,6 +183,6 @@ class Budget:
     def pick_arms(self) -> int:
         """How many arms meet in a round of `pick`, at most.
 
-        They are the finalists, each tree model's own winner, and the default.
+        They are the finalists, the one with few keys, each tree model's winner, and the default.
         """
-        return self.finalists + len(TREE_MODELS) + 1
+        return self.finalists + len(TREE_MODELS) + 2

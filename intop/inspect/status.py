@@ -31,6 +31,8 @@ from intop.run.prospect import Prospect
 from intop.run.stage import AnyStage, Expected
 from intop.store import Campaign, Store, Subject
 
+AHEAD: tuple[State, ...] = ("begun", "to come")
+
 
 def campaign_status(
     study: Study,
@@ -166,10 +168,15 @@ class _Known:
     def _pace(self) -> tuple[float | None, int | None]:
         """What a trial takes, and the campaign that says so: this one, else the one before it."""
         for campaign, places in self.measured:
-            own = [place for place in places if not registry.stage(place.stage).prepares]
+            own = [place for place in places if not self._has_its_own_duration(place)]
             if (pace := pace_s(own)) is not None:
                 return pace, campaign
         return None, None
+
+    def _has_its_own_duration(self, place: Place) -> bool:
+        """Whether a trial may be longer or shorter than those of most stages."""
+        is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
+        return is_longer or registry.stage(place.stage).prepares
 
     def _by_file(self) -> Span | None:
         """A trial on the replicas together, as long as none was measured; None before the pilot."""
@@ -185,13 +192,16 @@ class _Known:
         begun = [n for n, stage in enumerate(of_tune) if done[n] or self._of(stage)]
         last = max(begun, default=-1)
         found: list[StageStatus] = []
+        is_held = False  # hosts are, from one stage that measures to the next
         for n, stage in enumerate(of_tune):
             state: State = "to come" if n > last else "begun" if n in begun else "left out"
             if done[n]:
                 state = "done"
             elif stage.is_idle(self.prospect):
                 state = "left out"
-            found.append(self._stage(stage, state, trial))
+            found.append(self._stage(stage, state, trial, is_held=is_held))
+            if state in AHEAD:
+                is_held = stage.measures
         for stage in registry.stages():
             if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
                 state = "done" if self.prospect.is_measured(places) else "begun"
@@ -206,8 +216,10 @@ class _Known:
         begun = bool(self._of(stage)) or self.prospect.has(stage.result_type)
         return stage.is_wanted(self.prospect) or begun or stage.name in self.asked
 
-    def _stage(self, stage: type[AnyStage], state: State, trial: Span | None) -> StageStatus:
-        is_ahead = state in ("begun", "to come")
+    def _stage(
+        self, stage: type[AnyStage], state: State, trial: Span | None, *, is_held: bool = False
+    ) -> StageStatus:
+        is_ahead = state in AHEAD
         expected = stage.expected(self.prospect) if is_ahead else Expected()
         if not stage.measures:
             return replace(StageStatus(name=stage.name, state=state), **_seconds(expected.time))
@@ -220,7 +232,8 @@ class _Known:
         if span is None and trial is not None:
             span = trial.of(max(0, likely - made), max(0, most - made))
         if span is not None and is_ahead and not made:
-            span = span.plus(effort.STAGE_S[self.prospect.kind])
+            kind = self.prospect.kind
+            span = span.plus(effort.HELD_STAGE_S if is_held else effort.STAGE_S[kind])
         found = StageStatus(
             name=stage.name,
             state=state,

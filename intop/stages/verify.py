@@ -1,8 +1,10 @@
 """verify: what the candidates are worth, measured against the default."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean, variance
 from typing import Self
 
 from intop.config.counters import load_counters
@@ -13,6 +15,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
+from intop.domain.ranking import Ranking
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, check_guardrails, latencies, side_by_side
 from intop.domain.speedups import SpeedUps, speed_ups
@@ -44,6 +47,8 @@ from intop.stages.collected import best_measured, collected_trials, required_spa
 from intop.stages.pilot import timed
 
 MEASURED_BEST = "best measured"
+FEW_KEYS = "few keys"
+"""The first candidate with nothing changed but what the screening found to act."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,9 +368,9 @@ def _default(task: Task, testbed: Testbed, against: str) -> Configuration:
 
 
 def _finalists(task: Task, count: int) -> dict[str, Configuration]:
-    """By arm: promising candidates, the best measured one, and each tree model's own winner.
+    """By arm: promising candidates, the best measured one, few keys, and each model's own winner.
 
-    `count` is how many there are without the winners. The lowest of single trials would be the
+    `count` is how many there are without the last two. The lowest of single trials would be the
     luckiest, so the best is what is believed to be, given how noisy trials are, among those that
     never failed. A configuration has one arm only, the first that it would have.
     """
@@ -378,12 +383,30 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
     named = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
     if best is not None and room < count:
         named.append((MEASURED_BEST, best.configuration))
+    if few := _with_few_keys(task, predicted[0]):
+        named.append((FEW_KEYS, few))
     named += [(winner.model, winner.configuration) for winner in search.winners]
     finalists: dict[str, Configuration] = {}
     for name, configuration in named:
         if configuration not in finalists.values():
             finalists[name] = configuration
     return finalists
+
+
+def _with_few_keys(task: Task, candidate: Configuration) -> Configuration | None:
+    """A candidate with nothing changed but what the screening found to act.
+
+    None where it found nothing, or the candidate changes nothing else. Most parameters do nothing,
+    and a search gives each of them some value: what is measured then has their risks as well.
+    """
+    ranking = task.store.get(task.subject, Ranking)
+    if ranking is None or ranking.screening is None:
+        return None
+    few = {key: value for key, value in candidate.values.items() if key in ranking.chosen}
+    found = Configuration(few)
+    if not few or found == candidate or required_space(task).broken(found):
+        return None
+    return found
 
 
 def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
@@ -410,7 +433,10 @@ def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
 def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     """The finalist with the lowest geometric mean of P99, among those that never failed.
 
-    A disturbed trial says nothing about its finalist; one that is left with none is out, too.
+    A disturbed trial says nothing about its finalist; one that is left with none is out, too. The
+    one with few keys is preferred where it is within a standard error of the lowest (the one
+    standard error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees,
+    1984): what is simpler has to be told from it to be worth the keys.
     """
     trials: dict[str, list[Trial]] = defaultdict(list)
     for trial in picked:
@@ -426,5 +452,18 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
             f"{task.title}: every finalist failed, or was disturbed in all its trials: "
             f"{first_problem(picked)}"
         )
-    name = min(sound, key=lambda n: geometric_mean([t.p99_ms for t in sound[n]]))
+    logs = {name: [math.log(t.p99_ms) for t in made] for name, made in sound.items()}
+    name = min(logs, key=lambda n: fmean(logs[n]))
+    if FEW_KEYS in logs and fmean(logs[FEW_KEYS]) <= fmean(logs[name]) + _error(logs, name):
+        name = FEW_KEYS
     return name, sound[name][0].configuration
+
+
+def _error(logs: Mapping[str, Sequence[float]], name: str) -> float:
+    """The standard error of the mean of one of them, by the scatter of all; 0 of single trials."""
+    many = [values for values in logs.values() if len(values) > 1]
+    freedom = sum(len(values) - 1 for values in many)
+    if not freedom:
+        return 0.0
+    pooled = sum((len(values) - 1) * variance(values) for values in many) / freedom
+    return math.sqrt(pooled / len(logs[name]))

@@ -233,11 +233,14 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
 def test_the_lab_is_reckoned_to_take_what_it_took(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By stage in seconds, with its beginning, on two cores, at e0c5bdd on 24 November 2026."""
-    took = {"replicas": 12, "screen": 103, "collect": 19, "refine": 24, "train": 51, "judge": 19}
+    """By stage in seconds, with its beginning, on two cores, at b75b4a3 on 24 November 2026.
+
+    Of the second workload: the very first stage of a run takes some 17 s more to begin.
+    """
+    took = {"replicas": 14, "screen": 84, "collect": 15, "refine": 17, "train": 39, "judge": 27}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "processes", lambda: 2)
-    asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "slt")
+    asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "dlt")
     found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
     stages = {s["name"]: s for s in found["intended"][0]["stages"]}
     likely = {name: stages[name]["left_s"] for name in took}

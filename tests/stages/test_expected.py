@@ -63,8 +63,8 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert (56, "") == trials("screen")
     assert (24, "") == trials("collect")
     assert (24, "at most") == trials("refine")
-    # 3 finalists, 4 models' own winners and the default, in 3 rounds.
-    assert (24, "at most") == trials("pick")
+    # 3 finalists, the one with few keys, 4 models' own winners and the default, in 3 rounds.
+    assert (27, "at most") == trials("pick")
     assert (20, "at most") == trials("judge")
     assert "about" == trials("explain")[1]
     assert (0, "") == trials("contest")
@@ -80,7 +80,7 @@ def test_what_is_planned_is_no_longer_at_most() -> None:
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
-    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_arms
+    assert BUDGET.finalists + len(TREE_MODELS) + 2 == BUDGET.pick_arms
     assert BUDGET.pick_arms * BUDGET.pick_rounds == expected("pick").trials
 
 

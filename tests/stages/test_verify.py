@@ -26,9 +26,10 @@ from intop.stages import collected, verify
 from intop.stages.blocks import blocks, planned_arms
 from intop.stages.sentinels import with_sentinels
 from nginx_files import FACTS, conf
-from samples import HOSTS, METRICS, search
+from samples import HOSTS, METRICS, ranking, screening, search
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
+SOMAXCONN, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"
 
 
 def configurations(count: int) -> list[Configuration]:
@@ -352,6 +353,49 @@ def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_
     with_winners(testbed, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
     finalists = verify._finalists(testbed.task, 1)
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
+
+
+def with_screening(testbed: FakeTestbed, *chosen: str) -> Configuration:
+    """The search's first candidate changes two keys, of which a screening chose these."""
+    searched(testbed)
+    task, both = testbed.task, Configuration({SOMAXCONN: "8192", RMEM: "4096 16384 33554432"})
+    task.store.put(task.subject, probe_of({SOMAXCONN: "4096", RMEM: "4096 131072 6291456"}))
+    found = screening(chosen, still=[SOMAXCONN, RMEM])
+    task.store.put(task.subject, ranking(chosen=chosen, screening=found))
+    search = task.store.get(task.subject, Search)
+    assert search is not None
+    first = replace(search.candidates[0], configuration=both)
+    task.store.put(task.subject, replace(search, candidates=(first,)))
+    return both
+
+
+@pytest.mark.parametrize(
+    ("chosen", "values"),
+    [((SOMAXCONN,), {SOMAXCONN: "8192"}), ((), None), ((SOMAXCONN, RMEM), None)],
+)
+def test_the_first_candidate_is_measured_with_few_keys_too(
+    testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None
+) -> None:
+    both = with_screening(testbed, *chosen)
+    found = verify._finalists(testbed.task, 1)
+    assert both == found["candidate 1"]
+    few = found.get(verify.FEW_KEYS)
+    assert values == (None if few is None else few.values)
+
+
+@pytest.mark.parametrize(
+    ("few_us", "name"), [(5_400, verify.FEW_KEYS), (8_000, "quick"), (4_000, verify.FEW_KEYS)]
+)
+def test_few_keys_are_preferred_where_nothing_tells_them_from_the_best(
+    testbed: FakeTestbed, few_us: int, name: str
+) -> None:
+    """The best scatters by a third from trial to trial, its mean over three by a fifth."""
+    quick, few = configurations(2)
+    plan = blocks(testbed.task, "pick", {"quick": quick, verify.FEW_KEYS: few}, 3)
+    spread = itertools.cycle((0.7, 1.0, 1.4))
+    testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "quick" else few_us
+    picked = measured(testbed.task, "pick", plan)
+    assert name == verify._best(testbed.task, picked)[0]
 
 
 def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:
