@@ -118,8 +118,8 @@ class Budget:
     once after it. `finalists`, and each tree model's own winner, are compared in `pick_rounds`
     rounds; the best of them all meets the default in up to `judge_pairs` fresh pairs, which are
     looked at `judge_looks` times: no more are measured once the verdict is clear. Their trials have
-    `judge_duration_s` counted seconds, None as many as all others. `tuning_trials`
-    and `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After
+    `judge_duration_s` counted seconds, None as many as all others. `tuning_trials` and
+    `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After
     `max_failures` failed trials a stage stops. A disturbed trial is measured again at most
     `retries` times; it is disturbed when other machines took more than `max_steal_cores` processors
     of a host, or more than `max_steal` of the time of any one of them, when programs that have no

@@ -320,7 +320,7 @@ def cluster_testbed(
 def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
     """What a replica answered before its first trial, on its load generators.
 
-    Asked for once in a session: over a long way it takes seconds, and hosts are connected to anew.
+    Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
     """
     known, place = task.context.expected, (task.title, rig.load_balancer.address.name)
     if place not in known:
