@@ -118,9 +118,9 @@ def context_of(
     progress: Progress | None = None,
     testbeds: Opened | None = None,
 ) -> Context:
-    """A campaign with all that its study has: the study's latest or first one, unless it is told.
+    """The context of a campaign with all architectures and workloads of its study.
 
-    Progress is told in lines on stderr unless it is said where.
+    By default it is the study's latest campaign, or its first one, and progress goes to stderr.
     """
     return Context(
         study=study,

@@ -22,7 +22,7 @@ STAGE_S: dict[Kind, float] = {"lab": 3.0, "guest": 15.0, "own": 5.0}
 """What a stage takes beside its trials: connecting, probing, the guard, and its own reckoning."""
 
 HELD_STAGE_S = 1.0
-"""The same of a stage for which `tune` holds the hosts already."""
+"""The same of a stage for which `tune` holds the hosts already: 0 to 2 s on labs and guests."""
 
 RETRIED, RETRIED_AT_MOST = 1.05, 1.5
 """Attempts for each trial. A quiet machine needs hardly any second ones; one on which linters and

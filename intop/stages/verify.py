@@ -1,10 +1,9 @@
 """verify: what the candidates are worth, measured against the default."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, variance
 from typing import Self
 
 from intop.config.counters import load_counters
@@ -16,6 +15,7 @@ from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.ranking import Ranking
+from intop.domain.replicates import by_configuration, noise
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, check_guardrails, latencies, side_by_side
 from intop.domain.speedups import SpeedUps, speed_ups
@@ -438,32 +438,20 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     standard error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees,
     1984): what is simpler has to be told from it to be worth the keys.
     """
-    trials: dict[str, list[Trial]] = defaultdict(list)
-    for trial in picked:
-        if not trial.configuration.is_default:
-            trials[trial.planned.arm].append(trial)
+    arms = {t.configuration.digest: t.planned.arm for t in picked}
     sound = {
-        name: usable
-        for name, made in trials.items()
-        if (usable := [t for t in made if t.usable]) and all(t.status != "failed" for t in made)
+        arms[one.configuration.digest]: one
+        for one in by_configuration(picked)
+        if not one.configuration.is_default and not one.failures
     }
     if not sound:
         raise IntopError(
             f"{task.title}: every finalist failed, or was disturbed in all its trials: "
             f"{first_problem(picked)}"
         )
-    logs = {name: [math.log(t.p99_ms) for t in made] for name, made in sound.items()}
-    name = min(logs, key=lambda n: fmean(logs[n]))
-    if FEW_KEYS in logs and fmean(logs[FEW_KEYS]) <= fmean(logs[name]) + _error(logs, name):
+    name = min(sound, key=lambda n: sound[n].mean_log)
+    few, lowest = sound.get(FEW_KEYS), sound[name]
+    scatter = noise(list(sound.values()), level=task.context.study.budget.level).sd or 0.0
+    if few and few.mean_log <= lowest.mean_log + scatter / math.sqrt(len(lowest.p99_ms)):
         name = FEW_KEYS
-    return name, sound[name][0].configuration
-
-
-def _error(logs: Mapping[str, Sequence[float]], name: str) -> float:
-    """The standard error of the mean of one of them, by the scatter of all; 0 of single trials."""
-    many = [values for values in logs.values() if len(values) > 1]
-    freedom = sum(len(values) - 1 for values in many)
-    if not freedom:
-        return 0.0
-    pooled = sum((len(values) - 1) * variance(values) for values in many) / freedom
-    return math.sqrt(pooled / len(logs[name]))
+    return name, sound[name].configuration

@@ -20,6 +20,7 @@ from intop.errors import IntopError, UsageError
 from intop.inspect.status import campaign_status
 from intop.report import campaign_status as report
 from intop.report.document.model import Verbatim
+from intop.run import effort
 from intop.store import opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
 from samples import SWEEP, VERDICT
@@ -196,6 +197,28 @@ def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: 
     now, new = status(study).subjects[0], status(study, new=True).subjects[0]
     assert (3.0, 1) == (now.trial_s, now.measured_in) == (new.trial_s, new.measured_in)
     assert 0 == sum(stage.done for stage in new.stages)
+
+
+def test_tune_connects_once_before_the_models_and_once_after_them(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_s(connecting_s: float) -> float:
+        monkeypatch.setattr(effort, "STAGE_S", dict.fromkeys(effort.STAGE_S, connecting_s))
+        found = campaign_status(study, None, ["x86"], list(study.workloads.values()))
+        (subject,) = found.subjects
+        return sum(stage.left_s or 0.0 for stage in subject.stages)
+
+    assert left_s(100.0) - left_s(0.0) == pytest.approx(200.0)
+
+
+def test_longer_trials_of_a_verdict_say_nothing_of_the_pace(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"] * 5)
+    with sqlite3.connect(study.store) as connection:
+        connection.execute("update planned set stage = 'judge'")
+    connection.close()
+    assert 1 == status(study).subjects[0].measured_in
+    longer = replace(study, budget=replace(study.budget, judge_duration_s=99))
+    assert status(longer).subjects[0].measured_in is None
 
 
 @pytest.mark.parametrize(
