@@ -59,7 +59,8 @@ def members(lab: str, state_dir: str) -> set[int]:
     """The lab's processes.
 
     - those in its namespaces;
-    - an `ip` that is about to enter or make one of them (an `up` that was killed leaves it);
+    - what an `up` that was killed leaves at work on the machine: an `ip` that is about to enter
+      or make a namespace of the lab, an `ssh-keygen` that writes the lab's keys;
     - those in a namespace whose name was deleted under them, where one of them was started
       with a path of the lab's own state directory.
     """
@@ -80,18 +81,24 @@ def members(lab: str, state_dir: str) -> set[int]:
     nameless = {
         found
         for pid, found in where.items()
-        if found not in named
-        and found != machine
-        and any(f"{state_dir}/" in argument for argument in arguments(pid))
+        if found not in named and found != machine and _in(state_dir, pid)
     }
     inside = {pid for pid, found in where.items() if found in mine | nameless}
     own_names = set(network.namespaces(lab, count=MAX_CLIENTS))
-    entering = {
+    left_at_work = {
         pid
         for pid in where.keys() - inside
-        if command_name(pid) == "ip" and own_names & set(arguments(pid))
+        if (
+            (command_name(pid) == "ip" and own_names & set(arguments(pid)))
+            or (command_name(pid) == "ssh-keygen" and _in(state_dir, pid))
+        )
     }
-    return inside | entering
+    return inside | left_at_work
+
+
+def _in(state_dir: str, pid: int) -> bool:
+    """Whether a process was started with a path of this directory."""
+    return any(f"{state_dir}/" in argument for argument in arguments(pid))
 
 
 def end(find: Callable[[], set[int]], *, patience_s: float = 3.0) -> set[int]:

@@ -384,6 +384,23 @@ def test_a_process_that_ignores_the_signal_is_ended(name: str, traces: Traces) -
         stubborn.kill()
 
 
+def test_down_ends_a_key_maker_that_a_killed_up_left(name: str, traces: Traces) -> None:
+    """It runs in the machine's namespace, so only its arguments tell whose it is."""
+    keys = Path(f"/run/intop/lab/{name}/keys")
+    keys.mkdir(parents=True)
+    (keys / "client").touch()  # so that it asks, and waits for an answer
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "client")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as left:
+        try:
+            while processes.command_name(left.pid) != "ssh-keygen":
+                assert left.poll() is None
+            assert lab.down(name).processes == 1
+            assert left.wait(timeout=5) != 0
+            assert traces(name) == []
+        finally:
+            left.kill()
+
+
 def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
     lab.up(LabSpec(name=name))
     Path(f"/run/intop/lab/{name}/lab.json").write_text('{"spec": {"name"')
