@@ -69,28 +69,34 @@ class Noise:
     high: float | None = None
 
 
-def by_configuration(
-    trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
-) -> list[Measured]:
-    """The trials by configuration, in the order of the plans; what was never usable is left out.
+def together(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """The trials of each configuration, in the order of the plans, those that failed too.
 
-    Plans come in the order in which their stages are in `trials`.
-
-    `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
-    scale of that.
+    Plans come in the order in which their stages are in `trials`. A configuration that was never
+    usable is left out.
     """
     found: dict[str, list[Trial]] = defaultdict(list)
     order = {stage: n for n, stage in enumerate(dict.fromkeys(t.stage for t in trials))}
     for trial in sorted(trials, key=lambda t: (order[t.stage], t.planned.index)):
         found[trial.configuration.digest].append(trial)
+    return [made for made in found.values() if any(t.usable for t in made)]
+
+
+def by_configuration(
+    trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
+) -> list[Measured]:
+    """What was measured of each configuration, in the order of `together`.
+
+    `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
+    scale of that.
+    """
     return [
         Measured(
             configuration=made[0].configuration,
-            p99_ms=usable,
+            p99_ms=tuple(of(t) for t in made if t.usable),
             failures=sum(t.status == "failed" for t in made),
         )
-        for made in found.values()
-        if (usable := tuple(of(t) for t in made if t.usable))
+        for made in together(trials)
     ]
 
 

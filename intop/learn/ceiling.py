@@ -1,10 +1,13 @@
 """The noise ceiling: what a perfect model would reach, given the noise of what judges it."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from intop.domain.encoding import Matrix
+from intop.domain.histogram import Histogram
+from intop.domain.replicates import PRIOR_WEIGHT, RESOLUTION
 from intop.domain.training import Ceiling
 from intop.learn.accuracy import mape, r_squared, rank_correlation
 from intop.learn.samples import Samples, Vector
@@ -15,23 +18,26 @@ MOST_DRAWS = 2_000_000
 """Trials that are drawn in all, so that large tables take no longer than a second or two."""
 
 
-def ceiling(samples: Samples) -> Ceiling | None:
-    """What a model would reach that knows every row's true median; None without replicates.
+def ceiling(samples: Samples, histograms: Sequence[Sequence[Histogram]] = ()) -> Ceiling | None:
+    """What a model would reach that knows every row's true median.
 
     Simulated with a fixed seed: the table is measured again and again, each row with as many
     trials as it has, and each time the true medians are judged by the measured ones, as a model
-    would be. The noise is drawn from the replicates' own deviations, in which each row counts
-    alike: the default has many trials, and they say little of the others' noise. The true medians
-    are the measured ones, drawn together about their mean until their variance is what is left
-    without the noise's, as Louis does (Journal of the American Statistical Association 79, 1984,
-    393-398). Noise in modes makes the error too large: see docs/models.md.
+    would be. Where the target is P99, its noise is drawn from the `histograms` of each row's
+    trials; where there are none, from replicates, and there is no ceiling (None) without those.
+    The true medians are the measured ones, drawn together about their mean until their variance is
+    what is left without the noise's, as Louis does (Journal of the American Statistical
+    Association 79, 1984, 393-398). Noise in modes makes the error too large: see docs/models.md.
     """
-    deviations, shares = _deviations(samples)
-    if not len(deviations):
+    several = sum(len(trials) > 1 for trials in samples.measured)
+    if histograms:
+        noise, sd, scale = _by_latencies(samples, histograms)
+    elif several:
+        noise, sd = _by_replicates(samples)
+        scale = None
+    else:
         return None
-    sd = math.sqrt(float(np.sum(shares * deviations**2)))
     measured = samples.log_target
-    noise = _noise(samples, deviations, shares)
     spread = float(np.var(measured))
     kept = max(0.0, 1 - float(np.mean(noise**2)) / spread) if spread else 0.0
     truth = measured.mean() + math.sqrt(kept) * (measured - measured.mean())
@@ -41,8 +47,80 @@ def ceiling(samples: Samples) -> Ceiling | None:
         r2=float(np.mean([max(0.0, r_squared(row, truth)) for row in again])),
         spearman=float(np.mean([rank_correlation(row, truth) for row in again])),
         sd=sd,
-        configurations=sum(len(trials) > 1 for trials in samples.measured),
+        configurations=several,
+        scale=scale,
     )
+
+
+def _repeats(samples: Samples) -> int:
+    draws = sum(len(trials) for trials in samples.measured)
+    return int(np.clip(MOST_DRAWS // draws, 1, MOST_REPEATS))
+
+
+# -- told by the latencies of each trial ---------------------------------------------------------
+
+
+def _by_latencies(
+    samples: Samples, histograms: Sequence[Sequence[Histogram]]
+) -> tuple[Matrix, float, float]:
+    """Errors (repeats, n) of the rows' medians, the sd of a trial, and the scale of both.
+
+    Each trial's latencies are drawn again from its own histogram, so a row has its own noise: a
+    configuration that makes a few requests wait for a time-out scatters more than one that makes
+    none wait. Latencies of a trial are not quite independent, and trials differ in more than their
+    latencies. What both do to the noise, the replicates tell for all rows together: by how much
+    their variance is that of the draws, as PRIOR_WEIGHT degrees of freedom in which it is the same.
+    """
+    rng = np.random.default_rng(SEED)
+    repeats = _repeats(samples)
+    drawn = [
+        np.column_stack([_p99_again(one, repeats, rng) for one in trials]) for trials in histograms
+    ]
+    variances = np.array([float(np.mean(np.var(row, axis=0))) for row in drawn])
+    freedom = np.array([len(trials) - 1 for trials in samples.measured])
+    squares = math.fsum(
+        float(np.sum((logs - logs.mean()) ** 2)) for logs in map(np.log, samples.measured)
+    )
+    usual = max(float(variances.mean()), RESOLUTION**2)
+    expected = float(freedom @ variances)
+    scale = math.sqrt((PRIOR_WEIGHT * usual + squares) / (PRIOR_WEIGHT * usual + expected))
+    noise = np.column_stack([np.median(row, axis=1) for row in drawn])
+    return scale * noise, scale * math.sqrt(float(variances.mean())), scale
+
+
+def _p99_again(histogram: Histogram, repeats: int, rng: np.random.Generator) -> Vector:
+    """Deviations (repeats,) of log P99 when as many latencies are drawn again from a histogram.
+
+    P99 is an order statistic, so its place among the latencies is a beta variate, and nothing needs
+    to be drawn but that.
+    """
+    total = histogram.total
+    rank = max(1, math.ceil(round(0.99 * total, 6)))
+    places = np.maximum(1, np.ceil(rng.beta(rank, total - rank + 1, repeats) * total))
+    found = np.searchsorted(np.cumsum(histogram.counts), places)
+    logs = np.log(np.maximum(histogram.values_us, 1))[found]
+    return np.asarray(logs - logs.mean(), dtype=np.float64)
+
+
+# -- told by replicates alone --------------------------------------------------------------------
+
+
+def _by_replicates(samples: Samples) -> tuple[Matrix, float]:
+    """Errors (repeats, n) of the rows' medians, and the sd of a trial.
+
+    They are drawn from the replicates' own deviations, in which each row counts alike: the default
+    has many trials, and they say little of the others' noise.
+    """
+    deviations, shares = _deviations(samples)
+    rng = np.random.default_rng(SEED)
+    counts = np.array([len(trials) for trials in samples.measured])
+    repeats = _repeats(samples)
+    noise = np.empty((repeats, len(counts)))
+    for count in np.unique(counts):
+        rows = np.flatnonzero(counts == count)
+        drawn = rng.choice(deviations, size=(repeats, len(rows), count), p=shares)
+        noise[:, rows] = np.median(drawn, axis=2)
+    return noise, math.sqrt(float(np.sum(shares * deviations**2)))
 
 
 def _deviations(samples: Samples) -> tuple[Vector, Vector]:
@@ -52,21 +130,6 @@ def _deviations(samples: Samples) -> tuple[Vector, Vector]:
     weighted mean of the squares is the mean of the rows' variances.
     """
     several = [np.log(trials) for trials in samples.measured if len(trials) > 1]
-    if not several:
-        return np.empty(0), np.empty(0)
     found = [(logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)) for logs in several]
     shares = [np.full(len(logs), 1 / (len(several) * len(logs))) for logs in several]
     return np.concatenate(found), np.concatenate(shares)
-
-
-def _noise(samples: Samples, deviations: Vector, shares: Vector) -> Matrix:
-    """Errors (repeats, n) of the medians of as many trials as each row has."""
-    rng = np.random.default_rng(SEED)
-    counts = np.array([len(trials) for trials in samples.measured])
-    repeats = int(np.clip(MOST_DRAWS // counts.sum(), 1, MOST_REPEATS))
-    noise = np.empty((repeats, len(counts)))
-    for count in np.unique(counts):
-        rows = np.flatnonzero(counts == count)
-        drawn = rng.choice(deviations, size=(repeats, len(rows), count), p=shares)
-        noise[:, rows] = np.median(drawn, axis=2)
-    return noise

@@ -228,11 +228,14 @@ def _ceiling(training: Training) -> Iterator[str]:
     if found is None:
         yield "Noise ceiling: can't be told, nothing was measured twice."
         return
+    if found.scale is None:
+        by = f"by the {found.configurations} configurations that were measured more than once"
+    else:
+        by = f"by the latencies in each trial, times {found.scale:.2f} by replicates"
     yield (
         f"Noise ceiling: a perfect model would have MAPE {found.mape:.0f} %, R² {found.r2:.2f} "
         f"and rank correlation {found.spearman:.2f} (a trial scatters by "
-        f"{_percent(math.exp(found.sd)).lstrip('+')} %, by the {found.configurations} "
-        f"configurations that were measured more than once)."
+        f"{_percent(math.exp(found.sd)).lstrip('+')} %, {by})."
     )
     if training.is_at_ceiling:
         yield (

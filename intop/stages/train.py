@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from intop import artefacts
+from intop.domain.histogram import Histogram
 from intop.domain.performance import performance
+from intop.domain.replicates import together
 from intop.domain.training import Searches, Training
 from intop.domain.trial import Trial
 from intop.errors import UsageError
@@ -75,11 +77,18 @@ class Train(Stage[Training]):
             trials=sum(len(trials) for trials in samples.own.measured),
             configurations=len(samples.own),
             lent=samples.lent,
-            ceiling=ceiling(samples.own),
+            ceiling=ceiling(samples.own, self._histograms(trials)),
             components=components(performance(usable(trials, task))),
             objective=objective,
             target=target_of(task.context.study),
         )
+
+    def _histograms(self, trials: Sequence[Trial]) -> list[list[Histogram]]:
+        """The latencies behind each row's P99; none where models learn something else."""
+        if self.task.context.study.objective != "p99":
+            return []
+        usable_ones = ([t for t in made if t.usable] for made in together(trials))
+        return [[t.histogram for t in made if t.histogram is not None] for made in usable_ones]
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:

@@ -145,7 +145,9 @@ def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, obje
     again = json.loads(run("train", "--data", path, *OPTIONS, "--json"))
     assert ["x86 slt", "x86 dlt"] == list(stored) == list(again)
     for title, training in stored.items():
-        told = ("keys", "fitted", "trials", "configurations", "lent", "ceiling", "target", "unit")
+        told = ["keys", "fitted", "trials", "configurations", "lent", "target", "unit"]
+        if objective == "component":  # that of P99 needs the latencies, which no table has
+            told.append("ceiling")
         assert [training[key] for key in told] == [again[title][key] for key in told]
         assert (12 if objective == "p99" else 0) == training["lent"]
         for one, other in zip(training["errors"], again[title]["errors"], strict=True):
@@ -157,7 +159,7 @@ def errors(out: str) -> list[str]:
     return [
         line
         for line in out.splitlines()
-        if re.match(r"x86 \w+: error|  (family|SVR) |Noise ceiling|Best by", line)
+        if re.match(r"x86 \w+: error|  (family|SVR) |Best by", line)
     ]
 
 

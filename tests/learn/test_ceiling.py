@@ -1,9 +1,13 @@
 """The noise ceiling against what a model that knows the truth does reach."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from intop.domain.encoding import Variable
+from intop.domain.histogram import Histogram
 from intop.learn.accuracy import mape, r_squared, rank_correlation
 from intop.learn.ceiling import ceiling
 from intop.learn.samples import Samples, Vector
@@ -86,3 +90,75 @@ def test_replicates_that_agree_leave_all_to_the_model() -> None:
     alike = ceiling(samples.rows([0]))
     assert alike is not None
     assert (alike.mape, alike.r2, alike.spearman) == (0, 0, 0)
+
+
+REQUESTS = 160
+
+
+def loaded(
+    between: float, rng: np.random.Generator, rows: int = 400
+) -> tuple[Samples, list[list[Histogram]], Vector]:
+    """Rows with one to three trials each, their latencies, and the rows' true log medians of P99.
+
+    Latencies are log-normal, in half of the rows with three times the spread. Trials differ by
+    `between` besides.
+    """
+    histograms, truth = [], []
+    quantile = NormalDist().inv_cdf(float(beta.median(159, 2)))
+    for row in range(rows):
+        middle, spread = rng.normal(4, 0.3), 0.1 if row % 2 else 0.3
+        truth.append(middle + spread * quantile)
+        histograms.append(
+            [
+                Histogram.from_pairs(
+                    (round(1000 * latency), 1)
+                    for latency in np.exp(
+                        middle + rng.normal(0, between) + rng.normal(0, spread, REQUESTS)
+                    )
+                )
+                for _ in range(rng.choice([1, 2, 3]))
+            ]
+        )
+    samples = Samples(
+        variables=(Variable(name="x", key="x"),),
+        values=np.zeros((rows, 1)),
+        measured=tuple(tuple(h.percentile_ms(99.0) for h in made) for made in histograms),
+    )
+    return samples, histograms, np.array(truth)
+
+
+@pytest.mark.parametrize("between", [0.0, 0.2])
+def test_latencies_tell_the_noise_and_replicates_what_they_miss(between: float) -> None:
+    samples, histograms, truth = loaded(between, np.random.default_rng(8))
+    found = ceiling(samples, histograms)
+    assert found is not None
+    assert found.scale is not None
+    # What trials differ in besides counts as proportional to each row's own noise, which it isn't.
+    assert found.mape == pytest.approx(mape(samples.log_target, truth), rel=0.25)
+    assert found.r2 == pytest.approx(r_squared(samples.log_target, truth), abs=0.06)
+    assert (found.scale > 1.5) == (between > 0)
+    assert found == ceiling(samples, histograms)
+
+
+def test_latencies_tell_the_noise_where_nothing_was_measured_twice() -> None:
+    samples, histograms, truth = loaded(0, np.random.default_rng(9))
+    once = samples.rows([n for n, made in enumerate(histograms) if len(made) == 1])
+    alone = [made for made in histograms if len(made) == 1]
+    found = ceiling(once, alone)
+    assert found is not None
+    assert (found.scale, found.configurations) == (1, 0)
+    judged = truth[[len(made) == 1 for made in histograms]]
+    assert found.mape == pytest.approx(mape(once.log_target, judged), rel=0.2)
+
+
+def test_latencies_that_are_all_alike_have_no_noise() -> None:
+    alike = [[Histogram.from_pairs([(1000 * n, REQUESTS)])] for n in (3, 4, 5)]
+    samples = Samples(
+        variables=(Variable(name="x", key="x"),),
+        values=np.zeros((3, 1)),
+        measured=tuple((made[0].percentile_ms(99.0),) for made in alike),
+    )
+    found = ceiling(samples, alike)
+    assert found is not None
+    assert (found.sd, found.scale) == (0, 1)
+    assert found.mape == pytest.approx(0)

@@ -25,6 +25,7 @@ def test_training_has_one_sample_of_each_configuration(
     assert (6, 3) == (training.trials, training.configurations)
     assert training.ceiling is not None
     assert 2 == training.ceiling.configurations
+    assert training.ceiling.scale is not None  # told by the trials' latencies
 
 
 def test_a_killed_training_goes_on_with_what_is_stored(
