@@ -65,11 +65,12 @@ def _by_latencies(
 ) -> tuple[Matrix, float, float]:
     """Errors (repeats, n) of the rows' medians, the sd of a trial, and the scale of both.
 
-    Each trial's latencies are drawn again from its own histogram, so a row has its own noise: a
-    configuration that makes a few requests wait for a time-out scatters more than one that makes
-    none wait. Latencies of a trial are not quite independent, and trials differ in more than their
-    latencies. What both do to the noise, the replicates tell for all rows together: by how much
-    their variance is that of the draws, as PRIOR_WEIGHT degrees of freedom in which it is the same.
+    Each trial's latencies are drawn again from its own histogram, so each row has its own noise: a
+    configuration in which a few requests wait for a time-out scatters more than one in which none
+    does. Latencies within a trial are not quite independent, and trials differ in other ways, too.
+    Replicates show by how much: one factor scales all noise, the root of the ratio of their
+    variance to that of the draws. Few replicates tell little, so PRIOR_WEIGHT degrees of freedom
+    count as showing no difference.
     """
     rng = np.random.default_rng(SEED)
     repeats = _repeats(samples)
