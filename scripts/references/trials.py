@@ -49,9 +49,10 @@ Frictionless Data). It also has the settings of `intop train` for each architect
 from the current study: parameters with ranges, folds, repeats, tries, time-out and seed.
 `intop train --data FILE` therefore needs no other option and prints exactly the errors of
 `intop train`, with one exception: if `tuning_timeout_s` ends a tuning search, the result depends on
-the speed of the machine. The file needs the stages that models learn from: screen, collect and
-refine. If you change a table in a notebook and save it under another name, copy the schema to that
-name as well.
+the speed of the machine. The noise ceiling differs: the table has no histograms, so replicates
+alone tell the noise. The file needs the stages that models learn from: screen, collect and refine.
+If you change a table in a notebook and save it under another name, copy the schema to that name as
+well.
 
 ## Columns
 """
