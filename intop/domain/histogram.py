@@ -93,12 +93,18 @@ class Histogram:
 
         ValueError if q is outside 0..100 or nothing was recorded.
         """
+        return self.values_us[bisect_left(self._cumulative, self.rank(q))] / 1000
+
+    def rank(self, q: float) -> int:
+        """The place of the percentile q among all latencies in ascending order, from 1 on.
+
+        ValueError if q is outside 0..100 or nothing was recorded.
+        """
         if not 0 <= q <= 100:
             raise ValueError(f"percentile {q} is not in 0..100")
         self._require_counts()
         # Rounding first: 99.9 % of 1,000 is 999.0000000000001 in binary, and must stay rank 999.
-        rank = max(1, math.ceil(round(q * self.total / 100, 6)))
-        return self.values_us[bisect_left(self._cumulative, rank)] / 1000
+        return max(1, math.ceil(round(q * self.total / 100, 6)))
 
     def slowest_ms(self, share: float) -> float:
         """The geometric mean (ms) of the slowest `share` (0 to 1) of all latencies, one at least.

@@ -56,9 +56,9 @@ class Ceiling:
     """What a perfect model would reach, given the noise of what it is judged by.
 
     `mape` (percent) is at least, `r2` and `spearman` are at most what a model can be expected to
-    have. `sd` is that of a trial's log target within a configuration. Where the trials' latencies
-    tell it, `scale` is how many times as far replicates scatter. Otherwise it is None, and the
-    replicates alone tell `sd`. `configurations` is how many were measured more than once.
+    have. `sd` is the standard deviation of a trial's log target within a configuration. It comes
+    from the latencies of each trial, times the `scale` that replicates show, or from replicates
+    alone (`scale` is None). `configurations` is how many were measured more than once.
     """
 
     mape: float

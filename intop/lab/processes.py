@@ -81,7 +81,7 @@ def members(lab: str, state_dir: str) -> set[int]:
     nameless = {
         found
         for pid, found in where.items()
-        if found not in named and found != machine and _in(state_dir, pid)
+        if found not in named and found != machine and _names_path_in(state_dir, pid)
     }
     inside = {pid for pid, found in where.items() if found in mine | nameless}
     own_names = set(network.namespaces(lab, count=MAX_CLIENTS))
@@ -90,13 +90,13 @@ def members(lab: str, state_dir: str) -> set[int]:
         for pid in where.keys() - inside
         if (
             (command_name(pid) == "ip" and own_names & set(arguments(pid)))
-            or (command_name(pid) == "ssh-keygen" and _in(state_dir, pid))
+            or (command_name(pid) == "ssh-keygen" and _names_path_in(state_dir, pid))
         )
     }
     return inside | left_at_work
 
 
-def _in(state_dir: str, pid: int) -> bool:
+def _names_path_in(state_dir: str, pid: int) -> bool:
     """Whether a process was started with a path of this directory."""
     return any(f"{state_dir}/" in argument for argument in arguments(pid))
 

@@ -69,8 +69,8 @@ def _by_latencies(
     configuration in which a few requests wait for a time-out scatters more than one in which none
     does. Latencies within a trial are not quite independent, and trials differ in other ways, too.
     Replicates show by how much: one factor scales all noise, the root of the ratio of their
-    variance to that of the draws. Few replicates tell little, so PRIOR_WEIGHT degrees of freedom
-    count as showing no difference.
+    variance to that of the draws. A few replicates are no sure guide, so PRIOR_WEIGHT degrees of
+    freedom are added in which both variances are equal.
     """
     rng = np.random.default_rng(SEED)
     repeats = _repeats(samples)
@@ -95,8 +95,7 @@ def _p99_again(histogram: Histogram, repeats: int, rng: np.random.Generator) -> 
     P99 is an order statistic, so its place among the latencies is a beta variate, and nothing needs
     to be drawn but that.
     """
-    total = histogram.total
-    rank = max(1, math.ceil(round(0.99 * total, 6)))
+    total, rank = histogram.total, histogram.rank(99.0)
     places = np.maximum(1, np.ceil(rng.beta(rank, total - rank + 1, repeats) * total))
     found = np.searchsorted(np.cumsum(histogram.counts), places)
     logs = np.log(np.maximum(histogram.values_us, 1))[found]
