@@ -8,7 +8,9 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 
 PATIENCE_S = 120.0
@@ -18,6 +20,10 @@ _FORKS = multiprocessing.get_context("forkserver")
 _LIBRARIES = ("pandas", "scipy.stats", "sklearn.ensemble", "optuna", "deap", "matplotlib.pyplot")
 _OURS = ("intop.cli", "intop.hosts.ssh", "intop.stages.collected", "intop.report.document.text")
 _FORKS.set_forkserver_preload([*_LIBRARIES, *_OURS, "intop.store", "intop.store.opening"])
+
+_one_reads = threading.Lock()
+"""An exit code can be read once, and a second reader gets 255. The library reads those of all its
+processes whenever it starts another one, also while a thread of ours waits for one of them."""
 
 
 class Forked:
@@ -38,7 +44,8 @@ class Forked:
         self._said = said
         given = (words, folder, said, prepare, dict(os.environ))
         self._process = _FORKS.Process(target=_be_intop, args=given)
-        self._process.start()
+        with _one_reads:
+            self._process.start()
 
     @property
     def pid(self) -> int:
@@ -50,11 +57,12 @@ class Forked:
 
     def poll(self) -> int | None:
         """Its exit code, or None while it runs; one below 0 is the signal that ended it."""
-        return self._process.exitcode
+        with _one_reads:
+            return self._process.exitcode
 
     def communicate(self, patience_s: float = PATIENCE_S) -> tuple[str, str, int]:
         """Standard output, error and exit code of its end. When that takes long it is killed."""
-        self._process.join(timeout=patience_s)
+        wait([self._process.sentinel], timeout=patience_s)
         self.kill()
         out, err = ((self._said / name).read_text() for name in STREAMS)
         code = self.poll()
@@ -65,7 +73,7 @@ class Forked:
         """By force; it may have ended already."""
         if self.poll() is None:
             self._process.kill()
-            self._process.join()
+            wait([self._process.sentinel])
 
 
 def _be_intop(
