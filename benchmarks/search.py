@@ -87,7 +87,8 @@ Published = Mapping[str, tuple[Rival, ...]]
 class Table:
     """Everything that was measured of a system, and how much of it a search may see.
 
-    Replicates are part of the `budget`, unless it is of `different` rows.
+    Replicates are part of the `budget`, unless it is of `different` rows. A refinement chooses
+    `at_once` of them by the same models.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Table:
     first: int
     budget: int
     different: bool = False
+    at_once: int = 4
 
     @property
     def target(self) -> Vector:
@@ -231,7 +233,8 @@ def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) 
     offer = table_offer(table.samples, first[0])
     # More than enough of them to measure so many different rows.
     offer = offer.with_budget(
-        refine_trials=(10 if table.different else 1) * (table.budget - table.first)
+        refine_trials=(10 if table.different else 1) * (table.budget - table.first),
+        refine_batch=table.at_once,
     )
     offer = replace(offer, study=replace(offer.study, seed=seed))
     # A search knows rows by what they are.

@@ -1,0 +1,119 @@
+"""The benchmark of tables with modes: what they are, and what it calls missed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import models, modes, search
+from intop.learn.families import FAMILIES
+
+FEW = ("XGBoost", "SVR")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of few rows, and two quick families, tried with their defaults alone."""
+    monkeypatch.setattr(modes, "ROWS", 300)
+    modes.made_up.cache_clear()
+    for module in (models, modes):
+        monkeypatch.setattr(module, "FAMILIES", {name: FAMILIES[name] for name in FEW})
+    monkeypatch.setattr(models, "TRIES", dict.fromkeys(FEW, 1))
+
+
+def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> str:
+    results = f"--results={folder / 'results.json'}"
+    monkeypatch.setattr("sys.argv", ["modes", *options, "--jobs=1", results])
+    with pytest.raises(SystemExit) as ended:
+        modes.main()
+    return str(ended.value.code or "")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_tables_are_as_the_issue_wants_them(number: int) -> None:
+    made = modes.made_up(number)
+    assert 10 <= len(made.variables) <= 20
+    assert 1_000 < len(made) <= 60_000
+    assert len(np.unique(made.values, axis=0)) == len(made)
+    assert np.array_equal(made.values, np.rint(made.values))
+    for column, variable in zip(made.values.T, made.variables, strict=True):
+        assert (variable.low, variable.high) == (column.min(), column.max())
+    modes.made_up.cache_clear()
+    assert made.digest == modes.made_up(number).digest
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_modes_are_a_factor_of_3_to_200_apart(number: int) -> None:
+    switches = np.indices((2, 2, 2, 2)).reshape(4, -1).T
+    found = np.unique(modes.modes(np.random.default_rng(number), switches, number))
+    assert len(found) == 2 + number % 2
+    assert np.diff(found).min() >= np.log(3) - 1e-9
+    assert np.ptp(found) <= np.log(200) + 1e-9
+
+
+def test_within_a_mode_one_step_changes_little() -> None:
+    made = modes.made_up(0)
+    places = made.values[:, 4:] / made.values[:, 4:].max(axis=0)
+    total = modes.smooth(np.random.default_rng(1), places, 0)
+    assert 0.3 < np.ptp(total) < np.log(10)
+
+
+@pytest.mark.usefixtures("small")
+def test_draws_grow_from_40_rows_to_100_and_tables_take_turns() -> None:
+    drawn = modes.draws(modes.DRAWS)
+    assert [40, 100] == [drawn[0].size, drawn[-1].size]
+    assert all(len(set(job.rows)) == job.size for job in drawn)
+    assert 20 == len({job.system for job in drawn})
+    assert drawn[:5] == modes.draws(5)
+
+
+@pytest.mark.usefixtures("small")
+def test_models_are_compared_by_their_worst_draw_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = run(monkeypatch, tmp_path, "models", "--draws=2")
+    printed, progress = capsys.readouterr()
+    rows = {line.split()[1]: line for line in printed.splitlines()[2:]}
+    assert ["selected", *FEW] == list(rows)
+    assert "[2/2] modes 1 41 1: " in progress
+    monkeypatch.setattr(models, "done", None)
+    assert said == run(monkeypatch, tmp_path, "models", "--draws=2")
+    assert (printed, "") == capsys.readouterr()
+
+
+def test_a_worst_draw_above_xgboosts_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def done(job: models.Job, _: object) -> tuple[models.Job, dict[str, models.Outcome]]:
+        bad = {name: models.Outcome(1.0, 5.0, 0.0) for name in FAMILIES}
+        return job, bad | {"SVR": models.Outcome(0.5, 7.25, 0.0)}
+
+    monkeypatch.setattr(models, "done", done)
+    expected = "not as it should be: the selected model's worst draw has 7.25 %, XGBoost's 5 %"
+    assert expected == run(monkeypatch, tmp_path, "models", "--draws=1")
+
+
+@pytest.mark.usefixtures("small")
+def test_searches_stand_beside_random_one_at_a_time_and_four_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(modes, "SEARCHED", 1)
+    monkeypatch.setattr(modes, "COUNTS", (12, 16))
+    run(monkeypatch, tmp_path, "search", "--runs=1")
+    printed, progress = capsys.readouterr()
+    assert "[4/4]" in progress
+    for at_once in (1, 4):
+        for kind in ("ours", "random"):
+            assert f"| modes 0, {at_once} at a time | {kind} | " in printed
+
+
+def test_a_mean_above_randoms_is_missed() -> None:
+    table = modes.searched(0, 1)
+    results = {
+        search.Job(table.name, kind, 0).name: search.Outcome([value] * 100, 0.0)
+        for kind, value in (("ours", 3.0), ("random", 2.0))
+    }
+    problems: list[str] = []
+    list(modes.report_search([table], results, 1, problems))
+    expected = [f"{table.name} after {count}: 3, random 2" for count in modes.COUNTS]
+    assert expected == problems
