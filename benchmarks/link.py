@@ -33,6 +33,7 @@ from intop.hosts.ssh import SshHost, connect
 from intop.lab import client_link, network, servers
 from intop.lab import cluster as lab
 from intop.lab.commands import run
+from intop.lab.state import STATE_FOLDER
 
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 """Of the kernel's include/uapi/asm-generic/socket.h; Python does not name them."""
@@ -324,7 +325,7 @@ def from_guest(guest: SshHost, subnet: IPv4Network, control: str, seconds: float
 @contextmanager
 def joined(subnet: IPv4Network, link: Link) -> Iterator[None]:
     """Our link, before the load generator of a lab that was made without one."""
-    folder = servers.Folders(lab.STATE_FOLDER / NAME).host("lg")
+    folder = servers.Folders(STATE_FOLDER / NAME).host("lg")
     client_link.build(NAME, subnet, "lg", link, "process", folder)
     try:
         yield

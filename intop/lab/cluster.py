@@ -4,34 +4,23 @@ A lab is complete when its `lab.json` is there, which is written last. Whatever 
 a lab (a namespace, an interface, a folder) is half-made: `up` clears it and begins anew.
 """
 
-import fcntl
-import json
-import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from intop.domain.cluster import (
     Balancing,
     Cluster,
-    Direction,
-    HostAddress,
-    LabClients,
     LabSpec,
     Link,
-    Role,
     lab_name_problem,
 )
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
-    app,
     client_link,
-    content,
     defaults,
     guest,
     image,
@@ -39,31 +28,18 @@ from intop.lab import (
     machine_image,
     network,
     processes,
-    qemu,
     servers,
-    texts,
+    state,
 )
+from intop.lab.as_cluster import as_cluster, url_of
 from intop.lab.commands import require_programs, require_root, wait_until
+from intop.lab.state import Lab
 
-STATE_FOLDER = Path("/run/intop/lab")
-PRIVILEGE_MARKER = STATE_FOLDER.parent / "made-run-sshd"
-ALLOWED_RECORD = STATE_FOLDER.parent / "allowed-cubic"
-LOCK_LIMIT_S = 60.0
+PRIVILEGE_MARKER = state.STATE_FOLDER.parent / "made-run-sshd"
+ALLOWED_RECORD = state.STATE_FOLDER.parent / "allowed-cubic"
 RECOVERY_LIMIT_S = 8.0
 """How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
 machine may be starting again, and has that long."""
-
-LOAD_GENERATOR = "luajit"
-"""The program that sends the load."""
-
-MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
-ROLES: dict[str, Role] = {
-    "lg": "load-generator",
-    "lb": "load-balancer",
-    "b1": "backend",
-    "b2": "backend",
-    "b3": "backend",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,25 +73,6 @@ class Removed:
         return bool(self.namespaces or self.links or self.processes or self.state)
 
 
-@dataclass(frozen=True)
-class Lab:
-    """A lab with its addresses: what `lab.json` holds.
-
-    `emulation` says by what its guest is carried out, and is empty when it has none. `media` are
-    what its clients' links are made by, None for a bare one.
-    """
-
-    spec: LabSpec
-    subnet: IPv4Network
-    emulation: str = ""
-    media: tuple[client_link.Medium | None, ...] = (None,)
-
-    @property
-    def guests(self) -> tuple[str, ...]:
-        """The hosts that are virtual machines."""
-        return _guests(self.spec)
-
-
 # -- what a user asks for ------------------------------------------------------------------------
 
 
@@ -134,26 +91,26 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
     elif spec.kind == "machine":
         machine.require(spec.arch)
         made = machine_image.ready(spec.arch, say)
-    with _locked():
+    with state.locked():
         if (found := _switched_off(spec)) is not None:
             _switch_on(found, say)
-            return _cluster(found)
+            return as_cluster(found)
         if (found := _found_up(spec)) is not None:
-            return _cluster(found)
+            return as_cluster(found)
         try:
             _remove(spec.name)
             lab = _made(spec, made, say)
-            _write(lab)
+            state.write(lab)
         except BaseException:  # Ctrl-C too: half a lab is of no use to anybody
             _remove(spec.name)
             _tidy()
             raise
-        return _cluster(lab)
+        return as_cluster(lab)
 
 
 def _found_up(spec: LabSpec) -> Lab | None:
     """The lab, if it is up and whole. Raises LabError when it was made to another wish."""
-    found = _read(spec.name)
+    found = state.read(spec.name)
     if found is None or not _answers(found):
         return None
     if found.spec != spec:
@@ -166,10 +123,10 @@ def _found_up(spec: LabSpec) -> Lab | None:
 
 def _switched_off(spec: LabSpec) -> Lab | None:
     """The lab, if nothing is wrong with it but that its machine is off: that one has a disk."""
-    found = _read(spec.name)
+    found = state.read(spec.name)
     if found is None or found.spec != spec or spec.kind != "machine":
         return None
-    is_off = guest.problem(spec.name, _guest_files(spec.name)) is not None
+    is_off = guest.problem(spec.name, state.guest_files(spec.name)) is not None
     is_whole = not _missing_namespaces(found) and network.has_machine_link(spec.name)
     return found if is_off and is_whole and machine.owned(spec.name) is not None else None
 
@@ -180,20 +137,20 @@ def _switch_on(lab: Lab, say: Callable[[str], None]) -> None:
     if mine is None:
         raise LabError(f"lab {name}: the machine's disk is gone")
     _launch_machine(name, lab.spec.arch, lab.subnet, mine, say)
-    servers.wait_for_all(_folders(name), lab.subnet, limit_s=machine.SERVERS_LIMIT_S)
+    servers.wait_for_all(state.folders_of(name), lab.subnet, limit_s=machine.SERVERS_LIMIT_S)
 
 
 def _launch_machine(
     name: str, arch: str, subnet: IPv4Network, mine: image.Image, say: Callable[[str], None]
 ) -> str:
     address = network.address(subnet, servers.BALANCER)
-    files = _guest_files(name)
+    files = state.guest_files(name)
     return machine.launch(name, arch, mine, files, lambda: servers.ssh_problem(address), say)
 
 
 def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -> Lab:
     subnet = network.choose_subnet(_taken_subnets())
-    folders, guests, emulation = _folders(spec.name), _guests(spec), ""
+    folders, guests, emulation = state.folders_of(spec.name), state.guests_of(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
     count = len(spec.client_links)
     servers.prepare(spec.name, folders, subnet, guests, count, spec.balancing)
@@ -215,12 +172,12 @@ def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -
         script = machine.prepared(
             subnet, servers.BACKENDS, spec.link, folders.keys, password, spec.balancing
         )
-        servers.write(_guest_files(spec.name).script, script)
+        servers.write(state.guest_files(spec.name).script, script)
         mine = machine.own(made, spec.name)
         emulation = _launch_machine(spec.name, spec.arch, subnet, mine, say)
         limit_s = machine.SERVERS_LIMIT_S
     elif made is not None:
-        files = _guest_files(spec.name)
+        files = state.guest_files(spec.name)
         told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, spec.balancing)
         servers.write(files.script, told)
         address = network.address(subnet, servers.BALANCER)
@@ -243,14 +200,14 @@ def cluster(name: str) -> Cluster:
     """The running lab as a cluster."""
     require_root()
     _check_name(name)
-    lab = _read(name)
+    lab = state.read(name)
     if lab is None or _missing_namespaces(lab):
         raise LabDownError(f"lab {name} is not up: start it with intop lab up")
-    if lab.guests and (gone := guest.problem(name, _guest_files(name))):
+    if lab.guests and (gone := guest.problem(name, state.guest_files(name))):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
     if gone := _link_problem(lab):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
-    return _cluster(lab)
+    return as_cluster(lab)
 
 
 def status(name: str) -> LabStatus:
@@ -259,8 +216,8 @@ def status(name: str) -> LabStatus:
     _check_name(name)
     if not _traces(name):
         return LabStatus(name=name, state="down")
-    count = len(processes.members(name, str(_folders(name).root)))
-    lab = _read(name)
+    count = len(processes.members(name, str(state.folders_of(name).root)))
+    lab = state.read(name)
     if lab is None:
         problem = "it was not finished: intop lab up builds it anew, intop lab down removes it"
         return LabStatus(name=name, state="damaged", processes=count, problems=(problem,))
@@ -270,7 +227,7 @@ def status(name: str) -> LabStatus:
         state="damaged" if problems else "up",
         spec=lab.spec,
         network=str(lab.subnet),
-        url=_url(lab),
+        url=url_of(lab),
         emulation=lab.emulation,
         processes=count,
         problems=tuple(problems),
@@ -279,99 +236,26 @@ def status(name: str) -> LabStatus:
 
 def sudo_password(name: str) -> Path:
     """The file with the password that sudo asks for on the lab's machine."""
-    return _folders(name).sudo_password
+    return state.folders_of(name).sudo_password
 
 
 def running() -> list[str]:
     """The names of all labs that exist on this machine, half-made ones included."""
     require_root()
-    return _names()
+    return state.names()
 
 
 def down(name: str) -> Removed:
     """Remove all that is left of the lab, whatever state it is in."""
     require_root()
     _check_name(name)
-    with _locked():
+    with state.locked():
         removed = _remove(name)
         _tidy()
     return removed
 
 
-# -- the state on disk ---------------------------------------------------------------------------
-
-
-def to_json(lab: Lab) -> str:
-    """The text of `lab.json`; addresses are there for people, they follow from the subnet."""
-    state = {
-        "spec": asdict(lab.spec),
-        "subnet": str(lab.subnet),
-        "emulation": lab.emulation,
-        "media": lab.media,
-        "addresses": {
-            host: network.address(lab.subnet, host)
-            for host in network.hosts(len(lab.spec.client_links))
-        },
-    }
-    return json.dumps(state, indent=2) + "\n"
-
-
-def from_json(text: str) -> Lab:
-    """Raises ValueError, KeyError or TypeError for a text of another version."""
-    state: dict[str, Any] = json.loads(text)
-    spec = state["spec"]
-    link = _link_from(spec["link"])
-    return Lab(
-        LabSpec(
-            **{
-                **spec,
-                "link": link,
-                "machines": tuple(spec["machines"]),
-                "balancing": _balancing_from(spec["balancing"]),
-                "clients": tuple(
-                    LabClients(**{**one, "link": _link_from(one["link"])})
-                    for one in spec["clients"]
-                ),
-            }
-        ),
-        IPv4Network(state["subnet"]),
-        state["emulation"],
-        tuple(state["media"]),
-    )
-
-
-def _balancing_from(state: dict[str, Any]) -> Balancing:
-    return Balancing(**{**state, "sysctls": tuple((k, v) for k, v in state["sysctls"])})
-
-
-def _link_from(state: dict[str, Any] | None) -> Link | None:
-    if state is None:
-        return None
-    up = None if state["up"] is None else Direction(**state["up"])
-    return Link(**{**state, "up": up})
-
-
-def _folders(name: str) -> servers.Folders:
-    return servers.Folders(STATE_FOLDER / name)
-
-
-def _state_file(name: str) -> Path:
-    return _folders(name).root / "lab.json"
-
-
-def _write(lab: Lab) -> None:
-    file = _state_file(lab.spec.name)
-    draft = file.with_suffix(".draft")
-    servers.write(draft, to_json(lab))
-    draft.replace(file)
-
-
-def _read(name: str) -> Lab | None:
-    """None when the lab is not complete, or another version of intop made it."""
-    try:
-        return from_json(_state_file(name).read_text())
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+# -- looking -------------------------------------------------------------------------------------
 
 
 def _check_name(name: str) -> None:
@@ -379,62 +263,16 @@ def _check_name(name: str) -> None:
         raise UsageError(problem)
 
 
-def _names() -> list[str]:
-    names = {network.lab_of_namespace(entry) for entry in network.all_namespaces()}
-    names |= set(network.labs_with_links())
-    if STATE_FOLDER.is_dir():
-        names |= {entry.name for entry in STATE_FOLDER.iterdir() if entry.is_dir()}
-    return sorted(name for name in names if name and lab_name_problem(name) is None)
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    """One `up` or `down` at a time on this machine, so that no two choose the same subnet.
-
-    The lock is on the folder of all labs. `down` removes that folder when it is empty, so
-    whoever waited looks again whether it still holds the folder that is there.
-    """
-    deadline = time.monotonic() + LOCK_LIMIT_S
-    while True:
-        servers.make_folder(STATE_FOLDER, 0o711)
-        try:
-            descriptor = os.open(STATE_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if processes.identity(STATE_FOLDER) == _identity(descriptor):
-                yield
-                return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise LabError(
-                    f"another intop lab command has been at work for {LOCK_LIMIT_S:g} s "
-                    f"(it holds {STATE_FOLDER}): wait for it, or end it"
-                ) from None
-            time.sleep(0.05)
-        finally:
-            os.close(descriptor)
-
-
-def _identity(descriptor: int) -> processes.Identity:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
-
-
-# -- looking -------------------------------------------------------------------------------------
-
-
 def _traces(name: str) -> bool:
     return bool(
         network.existing_namespaces(name)
         or network.has_machine_link(name)
-        or _folders(name).root.exists()
+        or state.folders_of(name).root.exists()
     )
 
 
 def _taken_subnets() -> list[IPv4Network]:
-    labs = (_read(name) for name in _names())
+    labs = (state.read(name) for name in state.names())
     return [*network.machine_routes(), *(lab.subnet for lab in labs if lab is not None)]
 
 
@@ -451,7 +289,7 @@ def _broken(lab: Lab) -> list[str]:
     problems = [f"namespace {n} is missing" for n in _missing_namespaces(lab)]
     if not network.has_machine_link(name):
         problems.append(f"interface {network.machine_link(name)} is missing")
-    if not problems and lab.guests and (gone := guest.problem(name, _guest_files(name))):
+    if not problems and lab.guests and (gone := guest.problem(name, state.guest_files(name))):
         problems.append(gone)
     if not problems and (gone := _link_problem(lab)):
         problems.append(gone)
@@ -460,7 +298,7 @@ def _broken(lab: Lab) -> list[str]:
 
 def _link_problem(lab: Lab) -> str | None:
     """Why a client's link is no more; None while all work."""
-    name, folders = lab.spec.name, _folders(lab.spec.name)
+    name, folders = lab.spec.name, state.folders_of(lab.spec.name)
     found = (
         client_link.problem(name, host, by, folders.host(host))
         for host, _, by in _client_links(lab.spec, lab.media)
@@ -478,7 +316,7 @@ def _problems(lab: Lab) -> list[str]:
             return [str(error)]
         if problem := network.shape_problem(lab.spec.link, shape):
             problems.append(f"lb: {problem}")
-    return problems + servers.problems(_folders(lab.spec.name), lab.subnet)
+    return problems + servers.problems(state.folders_of(lab.spec.name), lab.subnet)
 
 
 def _answers(lab: Lab) -> bool:
@@ -504,101 +342,14 @@ def _described(spec: LabSpec) -> str:
     return told if spec.balancing == Balancing() else f"{told}, {spec.balancing}"
 
 
-def _guests(spec: LabSpec) -> tuple[str, ...]:
-    return () if spec.kind == "namespaces" else (servers.BALANCER,)
-
-
-def _guest_files(name: str) -> qemu.Files:
-    return qemu.Files(_folders(name).host(servers.BALANCER))
-
-
-def _cluster(lab: Lab) -> Cluster:
-    folders = _folders(lab.spec.name)
-    restart = {
-        "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
-        "vm": f"sh {guest.RESTART_SCRIPT}",
-        "machine": machine.NGINX_RESTART,
-    }[lab.spec.kind]
-
-    classes = dict(zip(network.clients(len(lab.media)), lab.spec.clients, strict=False))
-
-    def host(part: str) -> HostAddress:
-        clients = classes.get(part)
-        is_machine = lab.spec.kind == "machine" and part in lab.guests
-        return HostAddress(
-            name=f"{lab.spec.name}-{clients.name if clients else part}",
-            role=ROLES.get(part, "load-generator"),
-            hostname=network.address(lab.subnet, part),
-            user=machine_image.USER if is_machine else "root",
-            sudo="ask" if is_machine else False,
-            key_file=str(folders.client_key),
-            known_hosts=str(folders.known_hosts),
-            ssh_config="none",
-            state_dir=guest.STATE_FOLDER if part in lab.guests else str(folders.host_state(part)),
-            lease_s=15.0,
-            config_root="/" if part in lab.guests else str(folders.config_root(part)),
-            share=clients.share if clients else None,
-        )
-
-    first, *others = network.clients(len(lab.media))
-    return Cluster(
-        arch=lab.spec.arch,
-        load_generator=host(first),
-        more_generators=tuple(host(other) for other in others),
-        load_balancer=host(servers.BALANCER),
-        backends=tuple(host(part) for part in servers.BACKENDS),
-        url=_url(lab),
-        nginx_restart=restart,
-        static_paths=content.static_paths(),
-        dynamic_path=app.PATH,
-        link=_link_in_words(lab),
-        machines=lab.spec.machines,
-        emulation=lab.emulation,
-        programs=_programs(lab),
-        stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}",
-    )
-
-
-def _url(lab: Lab) -> str:
-    scheme = "https" if lab.spec.balancing.tls_key_bits else "http"
-    return f"{scheme}://{network.address(lab.subnet, servers.BALANCER)}"
-
-
-def _link_in_words(lab: Lab) -> str:
-    """Of the load balancer, and of each class of clients with its share of the load."""
-
-    def one(link: Link | None, by: client_link.Medium | None) -> str:
-        return str(link or "unshaped") if by is None else f"{link}; by {MEDIA[by]}"
-
-    if not lab.spec.clients:
-        return one(lab.spec.link, *lab.media)
-    parts = [
-        f"{clients.name} ({clients.share:.4g} of the load): {one(clients.link, by)}"
-        for clients, by in zip(lab.spec.clients, lab.media, strict=True)
-    ]
-    balancer = [] if lab.spec.link is None else [f"load balancer: {lab.spec.link}"]
-    return " | ".join([*balancer, *parts])
-
-
-def _programs(lab: Lab) -> tuple[str, ...]:
-    """What carries the load beside nginx: the hosts of a lab see all processes of the machine.
-
-    So they see the load generators of other labs, which may be replicas that are measured on at
-    once. Whether those disturb each other is seen by their agreement.
-    """
-    guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
-    link = [client_link.PROGRAM] if "process" in lab.media else []
-    return (app.PROGRAM, LOAD_GENERATOR, *guest_program, *link)
-
-
 # -- removing ------------------------------------------------------------------------------------
 
 
 def _remove(name: str) -> Removed:
     """End processes, then delete namespaces and the link, then the state; look again after."""
-    folders = _folders(name)
+    folders = state.folders_of(name)
     folder = folders.root
-    state = folder.exists()
+    is_there = folder.exists()
     ended: set[int] = set()
     links: list[str] = []
     gone: list[str] = []
@@ -619,28 +370,28 @@ def _remove(name: str) -> Removed:
         return None
 
     # Without lab.json nobody takes what is being removed for a complete lab.
-    _state_file(name).unlink(missing_ok=True)
+    state.state_file(name).unlink(missing_ok=True)
     wait_until(left, limit_s=10)
     machine.discard(name)
     servers.discard_disk(folders)
-    if state:
+    if is_there:
         shutil.rmtree(folder)
     return Removed(
         name=name,
         namespaces=tuple(gone),
         links=tuple(links),
         processes=len(ended),
-        state=state,
+        state=is_there,
     )
 
 
 def _tidy() -> None:
     """Remove what the labs share, once no lab is left."""
-    if _names():
+    if state.names():
         return
     servers.remove_privilege_folder(PRIVILEGE_MARKER, sshd_runs=processes.runs("sshd"))
     defaults.disallow(ALLOWED_RECORD)
-    for folder in (STATE_FOLDER, STATE_FOLDER.parent):
+    for folder in (state.STATE_FOLDER, state.STATE_FOLDER.parent):
         try:
             folder.rmdir()
         except OSError:

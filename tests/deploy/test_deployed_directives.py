@@ -10,7 +10,8 @@ import pytest
 from finished import STUDY, finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
-from intop.lab.cluster import STATE_FOLDER, cluster
+from intop.lab.cluster import cluster
+from intop.lab.state import STATE_FOLDER
 from samples import VERDICT
 from studies import RUN, Study
 

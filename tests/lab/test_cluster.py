@@ -16,7 +16,7 @@ from commands import ran
 from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
 from intop.lab import cluster as lab
-from intop.lab import network, processes, servers
+from intop.lab import network, processes, servers, state
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
@@ -413,5 +413,5 @@ def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
 def test_lab_json_reads_back() -> None:
     badly_set = Balancing(backlog=9, sync_disk=True, sysctls=(("net.core.somaxconn", "321"),))
     for spec in (SPEC, LabSpec(name="a", arch="arm", balancing=badly_set)):
-        made = lab.Lab(spec, network.choose_subnet([]))
-        assert lab.from_json(lab.to_json(made)) == made
+        made = state.Lab(spec, network.choose_subnet([]))
+        assert state.from_json(state.to_json(made)) == made

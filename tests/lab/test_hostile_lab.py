@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from damage import NUMBERS, PIECES, anything, damaged
 from intop.domain.cluster import LabSpec, lab_name_problem
 from intop.hosts.answers import lines
-from intop.lab.cluster import Lab, from_json, to_json
+from intop.lab.state import Lab, from_json, to_json
 
 LAB = Lab(LabSpec(name="lab"), IPv4Network("198.18.0.0/24"), "")
 odd = st.recursive(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from intop.lab.cluster import STATE_FOLDER
+from intop.lab.state import STATE_FOLDER
 
 Make = Callable[..., Any]
 KEYS = ["net.core.somaxconn", "net.ipv4.tcp_rmem", "nginx:*"]

@@ -1,0 +1,111 @@
+"""A running lab as a cluster, as studies know it."""
+
+from pathlib import Path
+
+from intop.domain.cluster import Cluster, HostAddress, Link, Role
+from intop.lab import (
+    app,
+    client_link,
+    content,
+    guest,
+    machine,
+    machine_image,
+    network,
+    qemu,
+    servers,
+    texts,
+)
+from intop.lab.state import Lab, folders_of
+
+LOAD_GENERATOR = "luajit"
+"""The program that sends the load."""
+
+MEDIA: dict[client_link.Medium, str] = {"netem": "netem", "process": "intop's own process"}
+ROLES: dict[str, Role] = {
+    "lg": "load-generator",
+    "lb": "load-balancer",
+    "b1": "backend",
+    "b2": "backend",
+    "b3": "backend",
+}
+
+
+def as_cluster(lab: Lab) -> Cluster:
+    """Its hosts with addresses and keys, and how its nginx is asked and restarted."""
+    folders = folders_of(lab.spec.name)
+    restart = {
+        "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
+        "vm": f"sh {guest.RESTART_SCRIPT}",
+        "machine": machine.NGINX_RESTART,
+    }[lab.spec.kind]
+
+    classes = dict(zip(network.clients(len(lab.media)), lab.spec.clients, strict=False))
+
+    def host(part: str) -> HostAddress:
+        clients = classes.get(part)
+        is_machine = lab.spec.kind == "machine" and part in lab.guests
+        return HostAddress(
+            name=f"{lab.spec.name}-{clients.name if clients else part}",
+            role=ROLES.get(part, "load-generator"),
+            hostname=network.address(lab.subnet, part),
+            user=machine_image.USER if is_machine else "root",
+            sudo="ask" if is_machine else False,
+            key_file=str(folders.client_key),
+            known_hosts=str(folders.known_hosts),
+            ssh_config="none",
+            state_dir=guest.STATE_FOLDER if part in lab.guests else str(folders.host_state(part)),
+            lease_s=15.0,
+            config_root="/" if part in lab.guests else str(folders.config_root(part)),
+            share=clients.share if clients else None,
+        )
+
+    first, *others = network.clients(len(lab.media))
+    return Cluster(
+        arch=lab.spec.arch,
+        load_generator=host(first),
+        more_generators=tuple(host(other) for other in others),
+        load_balancer=host(servers.BALANCER),
+        backends=tuple(host(part) for part in servers.BACKENDS),
+        url=url_of(lab),
+        nginx_restart=restart,
+        static_paths=content.static_paths(),
+        dynamic_path=app.PATH,
+        link=_link_in_words(lab),
+        machines=lab.spec.machines,
+        emulation=lab.emulation,
+        programs=_programs(lab),
+        stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}",
+    )
+
+
+def url_of(lab: Lab) -> str:
+    """The address that clients ask."""
+    scheme = "https" if lab.spec.balancing.tls_key_bits else "http"
+    return f"{scheme}://{network.address(lab.subnet, servers.BALANCER)}"
+
+
+def _link_in_words(lab: Lab) -> str:
+    """Of the load balancer, and of each class of clients with its share of the load."""
+
+    def one(link: Link | None, by: client_link.Medium | None) -> str:
+        return str(link or "unshaped") if by is None else f"{link}; by {MEDIA[by]}"
+
+    if not lab.spec.clients:
+        return one(lab.spec.link, *lab.media)
+    parts = [
+        f"{clients.name} ({clients.share:.4g} of the load): {one(clients.link, by)}"
+        for clients, by in zip(lab.spec.clients, lab.media, strict=True)
+    ]
+    balancer = [] if lab.spec.link is None else [f"load balancer: {lab.spec.link}"]
+    return " | ".join([*balancer, *parts])
+
+
+def _programs(lab: Lab) -> tuple[str, ...]:
+    """What carries the load beside nginx: the hosts of a lab see all processes of the machine.
+
+    So they see the load generators of other labs, which may be replicas that are measured on at
+    once. Whether those disturb each other is seen by their agreement.
+    """
+    guest_program = [Path(qemu.program(lab.spec.arch)).name] if lab.guests else []
+    link = [client_link.PROGRAM] if "process" in lab.media else []
+    return (app.PROGRAM, LOAD_GENERATOR, *guest_program, *link)
