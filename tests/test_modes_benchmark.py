@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import models, modes, search
+from benchmarks import mode_tables, models, modes, search
+from benchmarks.mode_tables import made_up
 from intop.learn.families import FAMILIES
 
 FEW = ("XGBoost", "SVR")
@@ -14,8 +15,8 @@ FEW = ("XGBoost", "SVR")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of few rows, and two quick families, tried with their defaults alone."""
-    monkeypatch.setattr(modes, "ROWS", 300)
-    modes.made_up.cache_clear()
+    monkeypatch.setattr(mode_tables, "ROWS", 300)
+    made_up.cache_clear()
     for module in (models, modes):
         monkeypatch.setattr(module, "FAMILIES", {name: FAMILIES[name] for name in FEW})
     monkeypatch.setattr(models, "TRIES", dict.fromkeys(FEW, 1))
@@ -31,30 +32,30 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> str:
 
 @pytest.mark.parametrize("number", range(6))
 def test_tables_are_as_the_issue_wants_them(number: int) -> None:
-    made = modes.made_up(number)
+    made = made_up(number)
     assert 10 <= len(made.variables) <= 20
     assert 1_000 < len(made) <= 60_000
     assert len(np.unique(made.values, axis=0)) == len(made)
     assert np.array_equal(made.values, np.rint(made.values))
     for column, variable in zip(made.values.T, made.variables, strict=True):
         assert (variable.low, variable.high) == (column.min(), column.max())
-    modes.made_up.cache_clear()
-    assert made.digest == modes.made_up(number).digest
+    made_up.cache_clear()
+    assert made.digest == made_up(number).digest
 
 
 @pytest.mark.parametrize("number", range(20))
 def test_modes_are_a_factor_of_3_to_200_apart(number: int) -> None:
     switches = np.indices((2, 2, 2, 2)).reshape(4, -1).T
-    found = np.unique(modes.modes(np.random.default_rng(number), switches, number))
+    found = np.unique(mode_tables.modes(np.random.default_rng(number), switches, number))
     assert len(found) == 2 + number % 2
     assert np.diff(found).min() >= np.log(3) - 1e-9
     assert np.ptp(found) <= np.log(200) + 1e-9
 
 
 def test_within_a_mode_one_step_changes_little() -> None:
-    made = modes.made_up(0)
+    made = made_up(0)
     places = made.values[:, 4:] / made.values[:, 4:].max(axis=0)
-    total = modes.smooth(np.random.default_rng(1), places, 0)
+    total = mode_tables.smooth(np.random.default_rng(1), places, 0)
     assert 0.3 < np.ptp(total) < np.log(10)
 
 
