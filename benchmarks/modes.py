@@ -118,8 +118,8 @@ def one_run(job: search.Job, number: int, at_once: int) -> tuple[search.Job, sea
 
 def of_search(arguments: argparse.Namespace) -> str | None:
     """Makes what runs are missing and prints the tables. What was missed, or None."""
-    tables = [searched(n, at_once) for at_once in AT_ONCE for n in range(SEARCHED)]
-    places = [(n, at_once) for at_once in AT_ONCE for n in range(SEARCHED)]
+    places = [(number, at_once) for at_once in AT_ONCE for number in range(SEARCHED)]
+    tables = [searched(*place) for place in places]
     results = search.kept(arguments.results)
     plan = [
         (search.Job(table.name, kind, run), *place)
@@ -133,8 +133,7 @@ def of_search(arguments: argparse.Namespace) -> str | None:
         search.keep(arguments.results, results)
         print(f"[{number}/{len(lacking)}] {job.name}: {outcome.best[-1]:.4g}", file=sys.stderr)
     problems: list[str] = []
-    yielded = report_search(tables, results, arguments.runs, problems)
-    print("\n".join(yielded))
+    print("\n".join(report_search(tables, results, arguments.runs, problems)))
     return "; ".join(problems) or None
 
 
