@@ -27,7 +27,6 @@ acts where that excludes 1. In a scenario that gains, some key has an interval a
 how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once. The
 test calls a gain as large as *calls* with a chance of 90 %, if it is the only one (by that sd, as
 far as logarithms are normal): what is smaller may well be there.
-docs/scenarios.md says which of these tables were made by an earlier rule of what is tested.
 """
 
 
