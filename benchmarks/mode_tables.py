@@ -14,15 +14,17 @@ ROWS = 60_000
 NEAREST, FARTHEST = 3.0, 200.0
 """The factors by which the target differs between two modes."""
 SWITCH, SLOPE = 0.2, 0.4
-"""The most that a switch and a number change the log target within a mode."""
+"""Within a mode, the most that a switch adds to the log target, and the factor of the strongest
+number."""
 
 
 @cache
 def made_up(number: int) -> Samples:
     """A table: all rows that its options allow, or ROWS of them, drawn at random.
 
-    Options are whole numbers from 0 on, switches first. Two modes have one pair of switches, three
-    have two. The pair's mode holds where both are on, that of the first pair before the second's.
+    Options are whole numbers from 0 on, switches first. A table with two modes has one pair of
+    switches that decides, a table with three modes has two pairs. A row is in a pair's mode where
+    both switches are on. Where both pairs are on, the first one decides.
     """
     rng = np.random.default_rng([SEED, number])
     options = int(rng.integers(OPTIONS[0], OPTIONS[1] + 1))
@@ -67,8 +69,9 @@ def modes(rng: np.random.Generator, values: Any, number: int) -> Any:
 def smooth(rng: np.random.Generator, places: Any, switches: int) -> Any:
     """What options add to the log target (n,) by their places in their range (0 to 1).
 
-    Half of the numbers have a slope, half a bow; one product of two numbers; each half as strong
-    as the one before, in a random order.
+    Numbers come in a random order, and each has half the factor of the one before. By turns they
+    have a slope, or a bow that adds up to 2.6 times its factor. The product of the first two adds
+    SLOPE once more.
     """
     total = places[:, :switches] @ rng.uniform(-SWITCH, SWITCH, switches)
     numbers = switches + rng.permutation(places.shape[1] - switches)

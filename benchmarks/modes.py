@@ -3,16 +3,16 @@
     python -m benchmarks.modes models       the selected model beside XGBoost, 100 draws
     python -m benchmarks.modes search       the refinement beside random search, 30 runs a table
 
-A table has two or three modes, a factor of 3 to 200 apart. Which one a row is in is decided by two
-switches, or by two pairs of them; all else changes the target smoothly, and there is no noise. The
-draws, the runs and the terms are those of issue 24, fixed before anything was measured:
+A table has two or three modes, a factor of 3 to 200 apart. One or two pairs of switches decide
+which mode a row is in. All other options change the target smoothly, and there is no noise. Issue
+24 asks for this. Tables, draws and terms were committed before anything was measured (ac05814):
 
 models   draws of 40 to 100 rows; each family is tuned as `intop train` does it, and one is
          selected, all on the drawn rows alone. The error (MRE, in percent) is of all other rows.
          The selected model's worst draw must be no worse than XGBoost's worst.
 search   10 random rows first, then up to 100 different ones by `intop refine`, one at a time and
-         four at once. After 25, 50, 75 and 100 rows the mean of the best value must not be above
-         that of random search with the same first rows.
+         four at once. Random search has the same first rows. After 25, 50, 75 and 100 rows the
+         mean best value of `intop refine` must not be above the mean of random search.
 
 Each draw and each run is kept in a file when it ends: the same command goes on where it stopped.
 Ends with a message and exit code 1 where a term is not met.

@@ -21,9 +21,9 @@ _LIBRARIES = ("pandas", "scipy.stats", "sklearn.ensemble", "optuna", "deap", "ma
 _OURS = ("intop.cli", "intop.hosts.ssh", "intop.stages.collected", "intop.report.document.text")
 _FORKS.set_forkserver_preload([*_LIBRARIES, *_OURS, "intop.store", "intop.store.opening"])
 
-_one_reads = threading.Lock()
-"""An exit code can be read once, and a second reader gets 255. The library reads those of all its
-processes whenever it starts another one, also while a thread of ours waits for one of them."""
+_exit_codes = threading.Lock()
+"""For whoever reads exit codes. Each can be read once, and a second reader gets 255. The library
+reads the codes of all its processes whenever it starts another one, in any thread."""
 
 
 class Forked:
@@ -44,7 +44,7 @@ class Forked:
         self._said = said
         given = (words, folder, said, prepare, dict(os.environ))
         self._process = _FORKS.Process(target=_be_intop, args=given)
-        with _one_reads:
+        with _exit_codes:
             self._process.start()
 
     @property
@@ -57,7 +57,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """Its exit code, or None while it runs; one below 0 is the signal that ended it."""
-        with _one_reads:
+        with _exit_codes:
             return self._process.exitcode
 
     def communicate(self, patience_s: float = PATIENCE_S) -> tuple[str, str, int]:

@@ -11,13 +11,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Literal
 
-from intop.domain.cluster import (
-    Balancing,
-    Cluster,
-    LabSpec,
-    Link,
-    lab_name_problem,
-)
+from intop.domain.cluster import Balancing, Cluster, LabSpec, Link, lab_name_problem
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
     client_link,

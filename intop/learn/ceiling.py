@@ -69,7 +69,7 @@ def _by_latencies(
     configuration in which a few requests wait for a time-out scatters more than one in which none
     does. Latencies within a trial are not quite independent, and trials differ in other ways, too.
     Replicates show by how much: one factor scales all noise, the root of the ratio of their
-    variance to that of the draws. A few replicates are no sure guide, so PRIOR_WEIGHT degrees of
+    variance to the variance of the draws. Few replicates tell little, so PRIOR_WEIGHT degrees of
     freedom are added in which both variances are equal.
     """
     rng = np.random.default_rng(SEED)
