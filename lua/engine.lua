@@ -2,8 +2,9 @@
 --
 -- Requests are due at slots that never move. Each goes out on an idle connection of the pool; where
 -- none is idle it waits. A latency counts from when the request was due, so it holds the wait, the
--- connect and the TLS handshake where the request needed them. Every request that was due in the
--- counted part has one place in the histogram (see finish()):
+-- connect and the TLS handshake where the request needed them. In a closed loop (--arrivals closed)
+-- there are no slots: a request is due as soon as a connection is idle. Every request that was due in
+-- the counted part has one place in the histogram (see finish()):
 --
 --   answered         the time from when it was due to the last byte of its answer
 --   failed           the timeout, or the time that it waited if that is longer
@@ -37,7 +38,7 @@ local SCHEMA = 2
 local options, script_args = arguments.parse(arg, {
    script = "text", -- where the requests come from; what stands after `--` is for it
    url = "text", -- scheme, host and port
-   rate = "positive", -- requests a second
+   rate = "positive", -- requests a second; a closed loop has none
    duration = "positive", -- counted seconds
    warmup = "number", -- seconds before them, on the same connections
    drain = "number", -- seconds after them in which answers are waited for, and nothing is sent
@@ -46,7 +47,7 @@ local options, script_args = arguments.parse(arg, {
    concurrent = "count", -- requests that a connection of HTTP/2 carries at once
    timeout = "positive", -- seconds from when a request was due
    seed = "seed",
-   arrivals = "text", -- constant or poisson
+   arrivals = "text", -- constant, poisson or closed
    stream = "count", -- number of this stream, from 0 on, of so many:
    streams = "count",
    ["start-at"] = "positive", -- seconds of this host's time of day: the first slot of the first stream
@@ -65,11 +66,14 @@ local options, script_args = arguments.parse(arg, {
    timerfd = "flag", -- wait by a timerfd, as on kernels before 5.11
 })
 arguments.require(options, { "url", "seed" })
-if not options.fetch then arguments.require(options, { "script", "rate", "duration", "connections" }) end
 local arrivals = options.arrivals or "constant"
-if arrivals ~= "constant" and arrivals ~= "poisson" then
-   die("--arrivals must be constant or poisson, not '" .. arrivals .. "'")
+if arrivals ~= "constant" and arrivals ~= "poisson" and arrivals ~= "closed" then
+   die("--arrivals must be constant, poisson or closed, not '" .. arrivals .. "'")
 end
+local is_closed = arrivals == "closed"
+if not options.fetch then arguments.require(options, { "script", "duration", "connections" }) end
+if not (options.fetch or is_closed) then arguments.require(options, { "rate" }) end
+if is_closed and options.rate then die("--rate: a closed loop has none") end
 local protocol = options.http or "1.1"
 if protocol ~= "1.1" and protocol ~= "2" then die("--http must be 1.1 or 2, not '" .. protocol .. "'") end
 if options.concurrent and protocol ~= "2" then die("--concurrent needs --http 2") end
@@ -585,13 +589,21 @@ local function run()
    counted_from = started + (options.warmup or 0) * 1e6
    finish = options.fetch and started + 1 or counted_from + options.duration * 1e6
    local give_up = finish + (options.fetch and TIMEOUT_US or (options.drain or 0) * 1e6)
-   local next_due, next_check = started, started
+   local next_due, next_check = is_closed and math.huge or started, started
    local function after(due)
       slot = slot + 1
       if options.fetch then return slot < #fetched and started or math.huge end
       return is_poisson and due - math.log(chance.draw()) * step or started + slot * step
    end
    if is_poisson then next_due = after(started) end
+   local function is_due(due, late_us)
+      if due >= counted_from then
+         due_count = due_count + 1
+         count(lags, late_us)
+      else
+         warmup_due = warmup_due + 1
+      end
+   end
    local cpu_before, clock_before = system.cpu_us(), system.time_of_day_us()
    collectgarbage()
    collectgarbage("stop") -- the loop hardly allocates; steps are taken below, some 10 us each
@@ -599,14 +611,16 @@ local function run()
       now = now_us()
       while next_due <= now and next_due < finish do
          queue:add(next_due)
-         if next_due >= counted_from then
-            due_count = due_count + 1
-            count(lags, now - next_due)
-            if queue.count > free_count then queued = queued + 1 end
-         else
-            warmup_due = warmup_due + 1
-         end
+         is_due(next_due, now - next_due)
+         if next_due >= counted_from and queue.count > free_count then queued = queued + 1 end
          next_due = after(next_due)
+      end
+      if is_closed and now >= started and now < finish then
+         -- What fails at once is tried again after the next wait, or nobody else's turn would come.
+         for _ = 1, free_count do
+            is_due(now, 0)
+            queue:add(now)
+         end
       end
       while queue.count > 0 and free_count > 0 do give(free_take(), queue:take()) end
       if now >= finish and (now >= give_up or queue.count + PLACES - free_count - thinking:count() == 0) then break end
@@ -618,6 +632,7 @@ local function run()
          collectgarbage("step", 0)
       end
       local goal = next_due < finish and next_due or now < finish and finish or give_up
+      if is_closed and now < started then goal = started end
       local found = wait(math.max(0, math.min(goal, next_check, thinking:next_over(), sipping:next_over()) - now_us()))
       if found < 0 and ffi.errno() ~= system.EINTR then die("epoll: " .. system.error_text(ffi.errno())) end
       for k = 0, found - 1 do

@@ -89,11 +89,15 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()
 
 
+OWN_LOAD = ("rate_rps", "connections", "closed_loop")
+"""Columns of plans that say what a trial's load has of its own; an early intop had none."""
+
+
 def with_labels(connection: sqlite3.Connection) -> None:
     """A store as an intop wrote it that had labels, and no pruned trials."""
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
-    for column in ("round", "series", "step", "reason", "duration_s", "rate_rps"):
+    for column in ("round", "series", "step", "reason", "duration_s", *OWN_LOAD):
         connection.execute(f"alter table planned drop column {column}")
     connection.execute(
         "update result set document = replace(document, '\"arm\":', '\"side\":') "

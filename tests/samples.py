@@ -21,10 +21,10 @@ from intop.domain.guardrails import Guardrail
 from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Effect, Importance, Ranking, Screening, State
-from intop.domain.rate_sweep import AtRate, RateSweep, SideAtRate
 from intop.domain.search import Convergence, Search
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
@@ -511,34 +511,69 @@ DOUBTED = replace(VERDICT, guardrails=(P50, UNCLEAR_CPU))
 COSTLY = replace(VERDICT, guardrails=(P50, BROKEN_CPU))
 """The verdict that a guardrail puts in doubt, and the one that it makes no gain."""
 
-AT_ONCE, AT_HALF = (
-    AtRate(
-        rate_rps=rate,
-        times=times,
-        pairs=5,
-        default=SideAtRate(p99_ms=40.0, achieved_rps=rate, trials=5, overloaded=0, failed=0),
-        tuned=SideAtRate(p99_ms=20.0, achieved_rps=rate, trials=5, overloaded=0, failed=0),
-        ratio=RatioInterval(2.0, 1.5, 2.5),
+
+def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
+    """An arm at a rate: five trials, all of them ok."""
+    found = ArmAt(
+        arm=arm,
+        is_reference=arm == "default",
+        trials=5,
+        overloaded=0,
+        failed=0,
+        fails_more=False,
+        p99_ms=MeanInterval(p99_ms, 0.9 * p99_ms, 1.1 * p99_ms),
+        achieved_rps=rate,
+        cpu=0.25,
+        memory_mib=512.0,
+        ratio=None if arm == "default" else RatioInterval(2.0, 1.5, 2.5),
         fewest_requests=2000,
     )
-    for rate, times in ((100.0, 1.0), (50.0, 0.5))
+    return replace(found, **changes)
+
+
+AT_HALF, AT_ONCE = (
+    Point(
+        value=rate,
+        times=rate / 100,
+        arms=(swept("default", rate, 40.0), swept("tuned", rate, 20.0)),
+    )
+    for rate in (50.0, 100.0)
 )
-TOO_MUCH = replace(
-    AT_ONCE,
-    rate_rps=150.0,
+TOO_MUCH = Point(
+    value=150.0,
     times=1.5,
-    pairs=3,
-    tuned=SideAtRate(p99_ms=900.0, achieved_rps=120.0, trials=5, overloaded=2, failed=1),
-    ratio=RatioInterval(0.05, 0.01, 0.2),
-    fewest_requests=600,
+    arms=(
+        swept("default", 150.0, 40.0),
+        swept(
+            "tuned",
+            120.0,
+            900.0,
+            overloaded=2,
+            failed=1,
+            fails_more=True,
+            ratio=RatioInterval(0.05, 0.01, 0.2),
+            fewest_requests=600,
+        ),
+    ),
 )
-SWEEP = RateSweep(
-    configuration=VERDICT.configuration,
-    against="",
-    rates=(AT_HALF, AT_ONCE, TOO_MUCH),
+SWEEP = Sweep(
+    axis="rate",
+    loop="open",
+    arms=(
+        Arm(name="default", configuration=DEFAULT),
+        Arm(name="tuned", configuration=VERDICT.configuration),
+    ),
+    points=(AT_HALF, AT_ONCE, TOO_MUCH),
     rounds=5,
     level=0.95,
+    limit_ms=None,
+    capacities=(),
+    knees=(
+        Knee(arm="default", value=None),
+        Knee(arm="tuned", value=MeanInterval(121.0, 118.0, 124.0)),
+    ),
 )
+"""The winner is better up to the workload's rate, and worse beyond it."""
 
 ORIGIN = Origin(
     study="lab",

@@ -524,7 +524,8 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
         (["contest", "nosuch"], "there is no baseline nosuch; there are kernel-6.1, openeuler"),
         (["contest", "--default", "tuned"], "tuned is no entrant of this contest"),
         (["verify", "--default", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
-        (["verify", "--rates", "0"], "--rates: 0 is not in 0.1 to 10 times the rate"),
+        (["sweep", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
+        (["sweep", "--points", "0"], "--points: 0 is not in 0.01x to 100x of what the workload"),
     ],
 )
 def test_an_unknown_baseline_is_2_and_names_what_there_is(

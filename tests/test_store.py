@@ -18,7 +18,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import samples
-from campaigns import as_before_migrations, sql, with_labels
+from campaigns import OWN_LOAD, as_before_migrations, sql, with_labels
 from commands import ran
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters
@@ -27,6 +27,7 @@ from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Search
+from intop.domain.sweep import Sweeps
 from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
 from intop.domain.trial import RECORDED_LATER, PlannedTrial, Trial
 from intop.domain.verdict import PairwiseLatency, Verdict
@@ -38,7 +39,14 @@ from samples import COSTLY, FACTS, METRICS, MODELS, SIDES, SWEEP, VERDICT
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 PLAN = [
-    PlannedTrial(index=0, role="baseline", configuration=DEFAULT, rate_rps=75.5),
+    PlannedTrial(
+        index=0,
+        role="baseline",
+        configuration=DEFAULT,
+        rate_rps=75.5,
+        connections=12,
+        closed_loop=True,
+    ),
     PlannedTrial(index=1, role="design", configuration=TUNED, arm="candidate 1", round=1),
     PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),
 ]
@@ -367,7 +375,17 @@ FEW = replace(
     ),
     guardrails=COSTLY.guardrails,
 )
-RESULTS = [PILOT, VERDICT, FEW, SWEEP, RANKING, JUDGED_TRAINING, RESTARTED, SEARCHES, PROBE]
+RESULTS = [
+    PILOT,
+    VERDICT,
+    FEW,
+    Sweeps((SWEEP,)),
+    RANKING,
+    JUDGED_TRAINING,
+    RESTARTED,
+    SEARCHES,
+    PROBE,
+]
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: type(r).__name__)
@@ -577,7 +595,8 @@ def before_0005(path: Path, *trials: Trial) -> None:
     """A store that an intop wrote which had no failures in histograms."""
     with opened(str(path)) as store:
         kept(store, *trials)
-    sql(path, "alter table planned drop column rate_rps")
+    for column in OWN_LOAD:
+        sql(path, f"alter table planned drop column {column}")
     sql(path, "alter table trial drop column counters")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
 
@@ -667,17 +686,38 @@ def test_what_was_stopped_before_its_end_is_pruned_and_the_rest_stays_overloaded
         ]
 
 
-def test_plans_of_before_have_no_rate_of_their_own(path: Path) -> None:
+def test_plans_of_before_have_no_load_of_their_own(path: Path) -> None:
     with opened(str(path)) as store:
         subject = begun(store)
         store.write_plan(subject, "judge", PLAN)
-    sql(path, "alter table planned drop column rate_rps")
+    for column in OWN_LOAD:
+        sql(path, f"alter table planned drop column {column}")
     sql(path, "alter table trial drop column counters")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
     with opened(str(path)) as store:
-        assert [replace(p, rate_rps=None) for p in PLAN] == store.plan(subject, "judge")
-        store.write_plan(subject, "rates", PLAN)
-        assert PLAN == store.plan(subject, "rates")
+        bare = [replace(p, rate_rps=None, connections=None, closed_loop=False) for p in PLAN]
+        assert bare == store.plan(subject, "judge")
+        store.write_plan(subject, "sweep", PLAN)
+        assert PLAN == store.plan(subject, "sweep")
+
+
+def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
+    plan = [replace(p, connections=None, closed_loop=False) for p in PLAN]
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "rates", plan)
+        store.add(subject, replace(trial(), planned=plan[0], stage="rates"))
+        store.put(subject, VERDICT)
+    for column in ("connections", "closed_loop"):
+        sql(path, f"alter table planned drop column {column}")
+    sql(path, "update result set kind = 'rate_sweep'")
+    sql(path, f"update {VERSION_TABLE} set version_num = '0007'")
+    with opened(str(path)) as store:
+        assert plan == store.plan(subject, "sweep")
+        assert [("sweep", 75.5)] == [
+            (t.stage, t.planned.rate_rps) for t in store.trials(subject, "sweep")
+        ]
+        assert {} == store.results(subject)
 
 
 def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
@@ -697,7 +737,7 @@ def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
 def test_every_result_that_is_stored_has_a_name(path: Path) -> None:
     assert len(KINDS) == len(set(KINDS.values()))
     migration = import_module("intop.store.migrations.versions.v0002_kinds_of_results")
-    later = {"mediation", "rate_sweep"}
+    later = {"mediation", "sweeps"}
     assert {name.lower() for name in migration.KINDS} == set(KINDS.values()) - later
 
 

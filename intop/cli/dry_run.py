@@ -33,20 +33,6 @@ def of_tune(new: bool, resume: bool, **options: Any) -> None:
         _measuring(stages(), new=new, **options)
 
 
-def of_verify(rates: str | None, rate_rounds: int | None, **options: Any) -> None:
-    """In place of verify: finalists and pairs, and the winner and the default at each rate."""
-    from intop.cli.verify import asked_times
-    from intop.stages.rates import rounds_of
-
-    with interruptible(UNTOUCHED):
-        times = asked_times(rates, rate_rounds)
-        if not times:
-            _measuring(("pick", "judge"), **options)
-            return
-        rounds = rate_rounds or rounds_of(study_of(options["config"]).budget.judge_pairs)
-        _measuring(("pick", "judge", "rates"), own_trials=2 * len(times) * rounds, **options)
-
-
 def of_explain(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
     """In place of explain: the sets of changes; with --why, both sides without each mechanism."""
     from intop.cli.explain import asked_blocks
@@ -68,6 +54,24 @@ def of_contest(names: tuple[str, ...], **options: Any) -> None:
 
         chosen = chosen_baselines(study_of(options["config"]), names)
         _measuring(("contest",), arms=len(chosen) + 2, **options)
+
+
+def of_sweep(**options: Any) -> None:
+    """In place of sweep: each point with each arm in each round."""
+    from intop.cli.sweep import asked_sweep
+    from intop.run.context import chosen_workloads
+
+    with interruptible(UNTOUCHED):
+        from intop.stages.baselines import chosen_baselines
+
+        request, options = asked_sweep(**options)
+        study = study_of(options["config"])
+        named = chosen_baselines(study, request.names) if request.names else ()
+        chosen = chosen_workloads(study, options["workload"])
+        points = max(len(request.points_for(workload)) for workload in chosen)
+        # The host's own values, and the winner.
+        trials = request.rounds * points * (len(named) + 2)
+        _measuring(("sweep",), own_trials=trials, **options)
 
 
 def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:

@@ -2,12 +2,12 @@
 
 import math
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, IPvAnyAddress, model_validator
 
 from intop.config.source import Model
-from intop.domain.workload import Arrivals, Check, Clients, Http, Lifetimes, Workload, WorkloadName
+from intop.domain.workload import Check, Clients, Http, Lifetimes, Workload, WorkloadName
 
 
 def _one_request(path: str) -> str:
@@ -66,7 +66,7 @@ class WorkloadModel(_ClientsModel):
     rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
     connections: Annotated[int, Field(ge=1, le=100_000)]
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
-    arrivals: Arrivals = "constant"
+    arrivals: Literal["constant", "poisson"] = "constant"
     check: Check = "content"
     clients: tuple[_ClassModel, ...] = ()
     duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None

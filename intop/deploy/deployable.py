@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
-from intop.domain.rate_sweep import RateSweep
+from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.report.verdict import sentence
@@ -80,7 +80,6 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         found = None
     smallest = found if not whole and found and not found.obstacle else None
     campaign = task.subject.campaign
-    rates = task.store.get(task.subject, RateSweep)
     return Deployment(
         study=campaign.study,
         campaign=campaign.id,
@@ -92,7 +91,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         kept=smallest.kept if smallest else None,
         instead=found.obstacle if found and not whole else "",
         changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
-        rates=rates if rates and rates.configuration == verdict.configuration else None,
+        sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
     )
 
 

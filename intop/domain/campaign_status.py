@@ -9,8 +9,8 @@ from statistics import median
 from typing import Literal
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.rate_sweep import RateSweep
 from intop.domain.stats import geometric_mean
+from intop.domain.sweep import Sweep
 from intop.domain.trial import USABLE, Status, TrialRole
 from intop.domain.verdict import Verdict
 
@@ -129,8 +129,8 @@ class SubjectStatus:
     """One architecture under one workload. `trial_s` is what a trial takes, all replicas together.
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
-    durations and the constants of `run/effort.py`. `verdict` stands once there is one, `rates` once
-    its winner was measured at other rates.
+    durations and the constants of `run/effort.py`. `verdict` stands once there is one. `sweeps` are
+    those with its winner.
     """
 
     arch: str
@@ -140,7 +140,7 @@ class SubjectStatus:
     measured_in: int | None
     best: Best | None
     verdict: Verdict | None
-    rates: RateSweep | None = None
+    sweeps: tuple[Sweep, ...] = ()
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.parameter import Risk, barred
-from intop.domain.rate_sweep import RateSweep
+from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 
 Origin = Literal["smallest set", "winner"]
@@ -46,7 +46,7 @@ class Deployment:
     comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
     the smallest set has, None for the winner itself. `changes`, the strongest first. `instead` says
     why the winner leaves in place of its smallest set, and is "" where nobody asked for that.
-    `rates` is what the whole winner was worth at other rates, None where that was not measured.
+    `sweeps` say what the whole winner was worth under other loads.
     """
 
     study: str
@@ -59,7 +59,7 @@ class Deployment:
     kept: Kept | None
     changes: tuple[Change, ...]
     instead: str = ""
-    rates: RateSweep | None = None
+    sweeps: tuple[Sweep, ...] = ()
 
     @property
     def title(self) -> str:

@@ -15,10 +15,10 @@ from intop.domain.mediation import Mediation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Ranking
-from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.domain.verdict import Verdict
@@ -124,7 +124,7 @@ class Findings:
     search: Search | None
     verdict: Verdict | None
     judged: Judged | None
-    rates: RateSweep | None
+    sweeps: tuple[Sweep, ...]
     mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None

@@ -89,7 +89,8 @@ class PlannedTrial:
     stage that is measured again has a further `series`. In a refinement `step` (from 1 on) is the
     one that proposed the trial, and `reason` says why: promise, uncertainty or replicate.
     `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
-    verdict that has longer trials. In a sweep over rates `rate_rps` is its rate.
+    verdict that has longer trials. In a sweep `rate_rps` and `connections` take the place of the
+    workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`).
     """
 
     index: int
@@ -102,6 +103,13 @@ class PlannedTrial:
     reason: str = ""
     duration_s: int | None = None
     rate_rps: float | None = None
+    connections: int | None = None
+    closed_loop: bool = False
+
+    @property
+    def has_its_own_load(self) -> bool:
+        """Whether the load is another one than the workload's, its duration apart."""
+        return self.rate_rps is not None or self.connections is not None or self.closed_loop
 
     @property
     def block(self) -> Block | None:

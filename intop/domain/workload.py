@@ -9,7 +9,9 @@ from intop.errors import ResultMissingError
 WorkloadName = Literal["slt", "dlt"]
 WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
 
-Arrivals = Literal["constant", "poisson"]
+Arrivals = Literal["constant", "poisson", "closed"]
+"""When requests are due. In a closed loop, once a connection has its answer: there is no rate, and
+a slow server is asked less often."""
 Lifetimes = Literal["fixed", "geometric"]
 Check = Literal["content", "length", "status"]
 Http = Literal["1.1", "2"]
@@ -90,7 +92,8 @@ class Workload:
 
         For conditions: trials of different traffic aren't comparable.
         """
-        arrivals = "" if self.arrivals == "constant" else f"{self.arrivals} arrivals"
+        told = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
+        arrivals = told[self.arrivals]
         return "; ".join(filter(None, (arrivals, *map(str, self.clients))))
 
     @property

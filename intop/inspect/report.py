@@ -14,7 +14,6 @@ from intop.domain.mediation import Mediation
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
-from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Refined
 from intop.domain.report import (
     Findings,
@@ -28,6 +27,7 @@ from intop.domain.report import (
 )
 from intop.domain.search import Search
 from intop.domain.sides import latencies
+from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
@@ -104,7 +104,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         search=get(subject, Search),
         verdict=verdict,
         judged=_judged(compared, verdict),
-        rates=_rates(task, verdict),
+        sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,
@@ -134,13 +134,6 @@ def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
         ),
         latencies=latencies(default, tuned, against=verdict.against),
     )
-
-
-def _rates(task: Task, verdict: Verdict | None) -> RateSweep | None:
-    """What the winner was worth at other rates, where it was this one."""
-    found = task.store.get(task.subject, RateSweep)
-    is_of_it = found and verdict and found.configuration == verdict.configuration
-    return found if is_of_it else None
 
 
 def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:

@@ -21,8 +21,8 @@ from intop.domain.campaign_status import (
     pace_s,
 )
 from intop.domain.pilot import Pilot
-from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Decisions, Refined
+from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.workload import Workload
 from intop.run import effort, registry
@@ -97,7 +97,7 @@ class _Known:
     measured: Sequence[tuple[int, Sequence[Place]]] = ()
     refined: Refined | None = None
     decisions: Decisions | None = None
-    rates: RateSweep | None = None
+    sweeps: Sweeps | None = None
 
     @classmethod
     def of(
@@ -134,7 +134,7 @@ class _Known:
             measured=[(campaign.id, found.stored), *before],
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
-            rates=store.get(subject, RateSweep),
+            sweeps=store.get(subject, Sweeps),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -152,6 +152,7 @@ class _Known:
 
     def status(self) -> SubjectStatus:
         """All of it."""
+        verdict = self.prospect.verdict
         pace, measured_in = self._pace()
         trial = self._by_file() if pace is None else Span(likely_s=pace, most_s=pace)
         return SubjectStatus(
@@ -161,8 +162,8 @@ class _Known:
             trial_s=None if trial is None else trial.likely_s,
             measured_in=measured_in,
             best=self._best(),
-            verdict=self.prospect.verdict,
-            rates=self.rates,
+            verdict=verdict,
+            sweeps=winners_sweeps(self.sweeps, verdict),
         )
 
     def _pace(self) -> tuple[float | None, int | None]:

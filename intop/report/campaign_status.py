@@ -7,7 +7,7 @@ from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.numbers import counted
 from intop.report.progress import duration
-from intop.report.rates import sentence as rates_sentence
+from intop.report.sweep import sentence as sweep_sentence
 from intop.report.verdict import sentence
 
 
@@ -109,8 +109,7 @@ def pace(subject: SubjectStatus) -> str:
 def _best_lines(subject: SubjectStatus) -> Iterator[str]:
     if subject.verdict is not None:
         yield f"  verdict: {sentence(subject.verdict)}"
-        if subject.rates is not None:
-            yield f"  {rates_sentence(subject.rates)}"
+        yield from (f"  {sweep_sentence(one)}" for one in subject.sweeps)
     elif subject.best is not None:
         yield from (f"  {line}" for line in _best(subject.best))
 

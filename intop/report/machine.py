@@ -14,14 +14,14 @@ from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
-from intop.domain.rate_sweep import AtRate
 from intop.domain.speedups import SpeedUps
+from intop.domain.sweep import ArmAt, Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
-    AtRate: ("outcome",),
+    ArmAt: ("outcome",),
     CampaignStatus: ("left_s",),
     Contestant: ("outcome",),
     Contrast: ("outcome",),
@@ -34,6 +34,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     SpeedUps: ("best",),
     StageStatus: ("left",),
     SubjectStatus: ("left_s",),
+    Sweep: ("reference",),
     Training: ("best", "is_at_ceiling"),
     Verdict: ("outcome",),
 }

@@ -12,7 +12,7 @@ from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.explain import kept_sentence
 from intop.report.numbers import counted
-from intop.report.rates import sentence as rates_sentence
+from intop.report.sweep import sentence as sweep_sentence
 
 NOTHING = "no gain: keep the defaults, there is nothing to deploy"
 COLUMNS = (
@@ -107,7 +107,7 @@ def _origin(plan: Plan) -> Iterator[str]:
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
-    """What P99 does not say of it: guardrails, and other rates."""
+    """What P99 does not say of it: guardrails, and other loads."""
     deployment = plan.deployment
     verdict = deployment.verdict
     if verdict.broken:
@@ -116,14 +116,13 @@ def _doubts(plan: Plan) -> Iterator[str]:
         yield f"NOTE  {verdict.doubts}"
     if not verdict.guardrails:
         yield "NOTE  the gain is one of P99 alone: no guardrails were looked at"
-    if deployment.rates is None:
+    if not deployment.sweeps:
         yield (
-            "NOTE  it was measured at the study's rate only: intop verify --rates 0.5,1,1.5 "
-            "measures the winner at others"
+            "NOTE  it was measured at the study's rate only: intop sweep measures the winner at "
+            "others"
         )
-        return
     whole = "" if deployment.origin == "winner" else "the whole winner "
-    yield f"{whole}{rates_sentence(deployment.rates)}"
+    yield from (f"{whole}{sweep_sentence(one)}" for one in deployment.sweeps)
 
 
 def worth(change: Change, origin: Origin) -> str:

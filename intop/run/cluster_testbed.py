@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from intop.config.study import Study
 from intop.domain.configuration import DEFAULT, Configuration
@@ -22,13 +23,16 @@ from intop.errors import (
     LoadOutputError,
     RefusedValueError,
     UnreachableError,
+    UsageError,
 )
 from intop.hosts import sysctl
 from intop.hosts.expected import ExpectedAnswers, expected_answers
 from intop.hosts.facts import nginx_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
+from intop.hosts.load.streams import streams
 from intop.hosts.load.types import LoadTool
+from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.rig import (
@@ -85,16 +89,11 @@ class ClusterTestbed:
         It is pruned once its P99 is certainly above `prune_above_ms` (see `run/pruner.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
         connection, which may have any cause, and keys that somebody else changes or a load that
-        somebody kills, a disturbed one.
+        somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send.
         """
         started, clock = datetime.now(UTC), time.monotonic()
-        workload, conditions = self.task.workload, self.conditions
-        if planned.duration_s is not None:
-            workload = replace(workload, duration_s=planned.duration_s)
-            conditions = replace(conditions, duration_s=planned.duration_s)
-        if planned.rate_rps is not None:
-            workload = replace(workload, rate_rps=planned.rate_rps)
-            conditions = replace(conditions, rate_rps=planned.rate_rps)
+        workload = load_of(planned, self.task.workload)
+        self._check_sendable(workload)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""
@@ -124,7 +123,13 @@ class ClusterTestbed:
             attempt=attempt,
             status=validity.status,
             detail="; ".join(filter(None, (validity.detail, unsettled, _uncounted(measurement)))),
-            conditions=conditions,
+            conditions=replace(
+                self.conditions,
+                duration_s=workload.counted_s,
+                rate_rps=0.0 if workload.arrivals == "closed" else workload.rate_rps,
+                connections=workload.connections,
+                traffic=workload.traffic,
+            ),
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
             seed=seed,
@@ -211,6 +216,17 @@ class ClusterTestbed:
         left = self.guard.draining
         return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
+    def _check_sendable(self, workload: Workload) -> None:
+        """Raises UsageError, before anything is set."""
+        if self.tool.name != "wrk2" or workload == self.task.workload:
+            return
+        for _, load in streams(workload, self.rig.cluster):
+            if lacking := why_not(load):
+                raise UsageError(
+                    f"{self.task.title}: this campaign's load tool is wrk2, which can't send "
+                    f'{lacking}. Set load_tool = "engine" in [study], and begin anew with --new'
+                )
+
     def _settle(self) -> str:
         budget = self.task.context.study.budget
         return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
@@ -224,7 +240,7 @@ class ClusterTestbed:
             requests=result.requests,
             p99_ms=result.histogram.percentile_ms(99) if result.requests else 0.0,
             achieved_rps=result.achieved_rps,
-            rate_rps=workload.rate_rps,
+            rate_rps=0.0 if workload.arrivals == "closed" else workload.rate_rps,
             errors=result.errors,
             metrics=measurement.metrics,
             backends=[backend.name for backend in self.rig.cluster.backends],
@@ -403,6 +419,18 @@ def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | N
         f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
         f"{limit_ms:.0f} ms (prune_factor x the default's)"
     )
+
+
+def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
+    """The load of a trial: the workload's, with what its place has of its own."""
+    own: dict[str, Any] = {
+        name: value
+        for name in ("duration_s", "rate_rps", "connections")
+        if (value := getattr(planned, name)) is not None
+    }
+    if planned.closed_loop:
+        own["arrivals"] = "closed"
+    return replace(workload, **own)
 
 
 def load_words(planned: PlannedTrial) -> str:

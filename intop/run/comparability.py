@@ -92,7 +92,7 @@ def differences(
     trials = task.store.trials(task.subject)
     if not trials:
         return no_longer_tuned(task, probe)
-    trials = [t for t in trials if t.planned.rate_rps is None] or trials
+    trials = [t for t in trials if not t.planned.has_its_own_load] or trials
     last = next((t for t in reversed(trials) if t.planned.duration_s is None), trials[-1])
     if task.tries_durations or last.planned.duration_s is not None:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)

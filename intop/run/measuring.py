@@ -74,8 +74,8 @@ def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]
 
     It needs one when it was disturbed and has attempts left, and when it is a default that ended
     the stage: one that failed, or the last of those that were overloaded. Nothing can do without a
-    default, but for a sweep over rates, which looks for where it fails; and what ended the stage is
-    a cluster that somebody has mended since.
+    default, but for a sweep, which looks for where it fails; and what ended the stage is a cluster
+    that somebody has mended since.
     """
     if trial is None or _is_due_again(stage.task, trial):
         return False
@@ -85,7 +85,7 @@ def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]
 
 
 def _has_to_work(trial: Trial) -> bool:
-    return trial.configuration.is_default and trial.planned.rate_rps is None
+    return trial.configuration.is_default and not trial.planned.has_its_own_load
 
 
 def _is_due_again(task: Task, trial: Trial) -> bool:
@@ -141,6 +141,8 @@ def _described(trial: Trial) -> str:
     who = shorten(trial.planned.arm, ARM_WIDTH, placeholder=" ...") or default
     if trial.planned.rate_rps is not None:
         who += f" at {trial.planned.rate_rps:g} requests/s"
+    if trial.planned.connections is not None:
+        who += f" with {trial.planned.connections} connections"
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"

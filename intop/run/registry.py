@@ -17,11 +17,11 @@ STAGES: dict[str, str] = {
     "search": "intop.stages.search:GlobalSearch",
     "pick": "intop.stages.verify:Pick",
     "judge": "intop.stages.verify:Judge",
-    "rates": "intop.stages.rates:AtRates",
     "explain": "intop.stages.explain:Explain",
     "mediation": "intop.stages.mediation:Mediate",
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",
+    "sweep": "intop.stages.sweep:SweepAlong",
     "apply": "intop.deploy.apply:RollOut",
 }
 """Where each of them is. They are imported when they are asked for: most commands need few."""

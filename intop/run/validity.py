@@ -3,10 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.trial import HostMetrics, Status
-
-RATE_TOLERANCE = 0.95
-"""The share of the asked rate that must be reached for a trial to count as on rate."""
 
 ERROR_TOLERANCE = 0.01
 """The share of requests that may fail before the configuration counts as overloaded."""

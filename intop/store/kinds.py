@@ -11,10 +11,10 @@ from intop.domain.pareto import Front
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
-from intop.domain.rate_sweep import RateSweep
 from intop.domain.refined import Decisions, Refined
 from intop.domain.rollout import Rollout
 from intop.domain.search import Search
+from intop.domain.sweep import Sweeps
 from intop.domain.training import Searches, Training
 from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
@@ -31,12 +31,12 @@ KINDS: Mapping[type, str] = {
     Pilot: "pilot",
     Probe: "probe",
     Ranking: "ranking",
-    RateSweep: "rate_sweep",
     Refined: "refined",
     Refusals: "refusals",
     Rollout: "rollout",
     Search: "search",
     Searches: "searches",
+    Sweeps: "sweeps",
     Training: "training",
     Verdict: "verdict",
 }

@@ -17,7 +17,10 @@ from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
 from intop.store.packed_counters import unpacked
 
-COORDINATES = ("arm", "round", "series", "step", "reason", "duration_s", "rate_rps")
+COORDINATES = (
+    *("arm", "round", "series", "step", "reason"),
+    *("duration_s", "rate_rps", "connections", "closed_loop"),
+)
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 
 AS_THEY_ARE = (

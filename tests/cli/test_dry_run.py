@@ -154,24 +154,28 @@ def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
     assert "x86 slt: 12 trials left" in out  # the host's own values, a baseline, a winner
 
 
-def test_a_verdict_at_other_rates_has_the_trials_of_all_of_them(study: Path, call: Call) -> None:
-    def stages(*words: str) -> dict[str, int]:
-        asked = ("verify", *words, "--dry-run", "--json", "-c", study)
+def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) -> None:
+    def trials(*words: str) -> int:
+        asked = ("sweep", *words, "--dry-run", "--json", "-c", study)
         (one,) = json.loads(call(*asked)[1])["intended"]
-        return {stage["name"]: stage["left"] for stage in one["stages"]}
+        (left,) = (s["left"] for s in one["stages"] if s["name"] == "sweep")
+        return int(left)
 
-    assert {"pick", "judge"} == stages().keys()
-    # Half of the ten pairs of the verdict, twice at each rate.
-    assert 2 * 3 * 5 == stages("--rates", "0.5,1,1.5")["rates"]
-    assert 2 * 1 * 4 == stages("--rates", "2", "--rate-rounds", "4")["rates"]
+    # The host's own values and a winner, in three rounds of seven points.
+    assert 3 * 7 * 2 == trials()
+    assert 4 * 2 * 3 == trials("ubuntu-18.04", "--points", "0.5x,2x", "--rounds", "4")
+    assert 3 * 5 * 2 == trials("--over", "connections", "--closed")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["verify", "--rates", "much"], "--rates: 'much' is no list of numbers"),
-        (["verify", "--rates", "20"], "--rates: 20 is not in 0.1 to 10 times the rate"),
-        (["verify", "--rate-rounds", "4"], "--rate-rounds belongs to --rates"),
+        (["sweep", "--points", "much"], "--points: 'much' is no point such as 100 or 0.5x"),
+        (["sweep", "--points", "200x"], "--points: 200x is not in 0.01x to 100x of what"),
+        (["sweep", "--over", "cores"], "--over cores needs --points"),
+        (["sweep", "--closed"], "a closed loop has no rate: --over connections"),
+        (["sweep", "--over", "connections", "--limit-ms", "9"], "takes --over rate"),
+        (["sweep", "nosuch"], "there is no baseline nosuch"),
         (["doctor"], "--dry-run belongs to --write-test"),
         (["rollback", "--yes"], "--yes belongs to --force"),
         (["contest", "nosuch"], "there is no baseline nosuch"),

@@ -70,26 +70,18 @@ def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) ->
     return lambda *words: call("verify", *words)
 
 
-def test_the_winner_is_measured_at_other_rates_after_the_verdict(
-    verify: Call, testbed: FakeTestbed
-) -> None:
-    code, out, _ = verify("--rates", "0.5,1.5")
+def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:
+    code, out, _ = verify()
     assert 0 == code
     assert "x86 slt: gain: P99 is 5.0" in out
-    assert "x86 slt: at other rates: 0.5 times gain, 1.5 times gain" in out
-    assert out.index("x86 slt: gain") < out.index("at other rates")
-    plan = testbed.task.store.plan(testbed.task.subject, "rates")
-    assert 2 * 2 * 5 == len(plan)
-    # Asked again, nothing is measured again, and fewer words are about the verdict only.
     count = len(testbed.measured)
-    assert (0, out) == verify("--rates", "0.5,1.5")[:2]
-    assert "at other rates" not in verify()[1]
+    assert (0, out) == verify()[:2]
     assert count == len(testbed.measured)
 
 
-def test_json_has_the_sweep_beside_the_verdict(verify: Call) -> None:
-    found = json.loads(verify("--rates", "2", "--rate-rounds", "4", "--json")[1])
-    assert ["x86 slt", "x86 slt at other rates"] == list(found)
+def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
+    found = json.loads(verify("--json")[1])
+    assert ["x86 slt"] == list(found)
     assert ("gain", "kept") == (
         found["x86 slt"]["outcome"],
         found["x86 slt"]["guardrails"][0]["state"],
@@ -98,12 +90,3 @@ def test_json_has_the_sweep_beside_the_verdict(verify: Call) -> None:
     assert {"P99", "P99.9"} == found["x86 slt"]["sides"]["untold"].keys()
     assert found["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
     assert found["x86 slt"]["default_p99_ms"] is not None
-    sweep = found["x86 slt at other rates"]
-    (rate,) = sweep["rates"]
-    assert (300.0, 2.0, "gain", 4) == (
-        rate["rate_rps"],
-        rate["times"],
-        rate["outcome"],
-        sweep["rounds"],
-    )
-    assert ["x86 slt"] == list(json.loads(verify("--json")[1]))

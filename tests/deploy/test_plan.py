@@ -29,6 +29,7 @@ from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.domain.stats import RatioInterval
+from intop.domain.sweep import Arm, Sweeps
 from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError
 from intop.hosts.guard import unwritable
 from intop.hosts.host import Host
@@ -386,22 +387,23 @@ def test_a_saved_plan_that_accepts_costs_is_made_again_so(
         plan_again(here, without)
 
 
-def test_what_the_winner_is_worth_at_other_rates_goes_with_it(
+def test_what_the_winner_is_worth_under_other_loads_goes_with_it(
     testbed: FakeTestbed, context: Context
 ) -> None:
     judged(testbed)
     found = deployments(context)["x86"]
     assert found is not None
-    assert found.rates is None
-    testbed.task.store.put(testbed.task.subject, SWEEP)
+    assert () == found.sweeps
+    testbed.task.store.put(testbed.task.subject, Sweeps((SWEEP,)))
     found = deployments(context)["x86"]
     assert found is not None
-    assert SWEEP == found.rates
-    other = replace(SWEEP, configuration=Configuration({SOMAXCONN: "1"}))
-    testbed.task.store.put(testbed.task.subject, other)
+    assert (SWEEP,) == found.sweeps
+    others = Arm(name="tuned", configuration=Configuration({SOMAXCONN: "1"}))
+    other = replace(SWEEP, arms=(SWEEP.arms[0], others))
+    testbed.task.store.put(testbed.task.subject, Sweeps((other,)))
     found = deployments(context)["x86"]
     assert found is not None
-    assert found.rates is None
+    assert () == found.sweeps
 
 
 def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(

@@ -9,6 +9,7 @@ import pytest
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
+from intop.domain.sweep import Arm, Sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.inspect.report import gather
@@ -43,19 +44,19 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     assert () == (*x86.missing, *arm.missing)
 
 
-def test_rates_are_those_of_the_winner(tmp_path: Path) -> None:
+def test_sweeps_are_those_with_the_winner(tmp_path: Path) -> None:
     path = campaign(tmp_path, archs=("x86",))
     with opened(str(tmp_path / "made-up.db")) as store:
         latest = store.latest("made-up")
         assert latest is not None
         subject = Subject(campaign=latest, arch="x86", workload="slt")
         (x86,) = gathered(path, "x86").findings
-        assert x86.rates is None
-        store.put(subject, SWEEP)
-        assert gathered(path, "x86").findings[0].rates is None
-        own = replace(SWEEP, configuration=TUNED)
-        store.put(subject, own)
-        assert own == gathered(path, "x86").findings[0].rates
+        assert () == x86.sweeps
+        store.put(subject, Sweeps((SWEEP,)))
+        assert () == gathered(path, "x86").findings[0].sweeps
+        own = replace(SWEEP, arms=(SWEEP.arms[0], Arm(name="tuned", configuration=TUNED)))
+        store.put(subject, Sweeps((SWEEP, own)))
+        assert (own,) == gathered(path, "x86").findings[0].sweeps
 
 
 def test_a_gain_that_costs_too_much_is_neither_deployed_nor_explained(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from campaigns import STUDY, begun, place
 from intop.config.study import Study, load_study
 from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
+from intop.domain.sweep import Sweeps
 from intop.errors import IntopError, UsageError
 from intop.inspect.status import campaign_status
 from intop.report import campaign_status as report
@@ -149,32 +150,32 @@ def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path
     assert not found.is_at_work
 
 
-def test_a_sweep_over_rates_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
+def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
     campaign, subject = begun(tmp_path, ["ok"] * 2)
-    assert "rates" not in {one.name for one in status(study).subjects[0].stages}
+    assert "sweep" not in {one.name for one in status(study).subjects[0].stages}
     at = [replace(place(n), rate_rps=50.0 * (n + 1), round=1, arm="tuned") for n in range(2)]
     with opened(study.store) as store:
         store.put(subject, VERDICT)
-        store.write_plan(subject, "rates", at)
-        one = samples.trial(stage="rates", index=0)
+        store.write_plan(subject, "sweep", at)
+        one = samples.trial(stage="sweep", index=0)
         store.add(subject, replace(one, planned=at[0]))
     found = status(study)
     assert ("begun", 2, 1) == (
-        stage(found, "rates").state,
-        stage(found, "rates").trials,
-        stage(found, "rates").done,
+        stage(found, "sweep").state,
+        stage(found, "sweep").trials,
+        stage(found, "sweep").done,
     )
-    assert found.subjects[0].rates is None
+    assert () == found.subjects[0].sweeps
     with opened(study.store) as store:
         store.add(subject, replace(one, planned=at[1]))
-        store.put(subject, SWEEP)
+        store.put(subject, Sweeps((SWEEP,)))
         store.finish(campaign)
     found = status(study)
-    assert "done" == stage(found, "rates").state
-    assert SWEEP == found.subjects[0].rates
+    assert "done" == stage(found, "sweep").state
+    assert (SWEEP,) == found.subjects[0].sweeps
     (block,) = report.campaign(found)[1:]
     lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
-    assert "  at other rates: 0.5 times gain, 1 times gain, 1.5 times worse" in lines
+    assert "  at other rates: tuned gain at 50, 100, worse at 150 requests/s" in lines
 
 
 def test_the_models_best_comes_before_the_lowest(study: Study, tmp_path: Path) -> None:

@@ -84,12 +84,15 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert study.json("tune", *slt, "--resume", expected=(0, 3)) == tuned
     assert len(study.trials("judge")) == count
 
-    found = study.json("verify", "--workload", "slt", "--rates", "0.5", expected=(0, 3))
+    found = study.json("verify", "--workload", "slt", expected=(0, 3))
     assert found["x86 slt"] == tuned[0]["verdict"]
-    (half,) = found["x86 slt at other rates"]["rates"]
-    assert (150.0, 4) == (half["rate_rps"], half["default"]["trials"])
-    assert half["default"]["achieved_rps"] == pytest.approx(150, rel=0.1)
-    assert len(study.trials("rates")) == 8
+    (half,) = study.json("sweep", "--workload", "slt", "--points", "0.5x")["x86 slt"]["points"]
+    assert [("default", 3), ("tuned", 3)] == [(a["arm"], a["trials"]) for a in half["arms"]]
+    assert half["arms"][0]["achieved_rps"] == pytest.approx(150, rel=0.1)
+    closed = ("--over", "connections", "--closed", "--points", "4,16")
+    points = study.json("sweep", "--workload", "slt", *closed)["x86 slt"]["points"]
+    assert all(one["achieved_rps"] > 0 for point in points for one in point["arms"])
+    assert len(study.trials("sweep")) == 6 + 12
 
     assert study.balancer(NAMESPACED) == before
     study.run("lab", "down")

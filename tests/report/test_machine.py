@@ -95,11 +95,12 @@ def test_a_verdict_has_its_guardrails_with_their_states() -> None:
     assert "no gain: it costs" == strict(to_json(samples.COSTLY))["outcome"]
 
 
-def test_a_sweep_has_the_outcome_of_each_rate() -> None:
-    found = strict(to_json({"x86 slt at other rates": samples.SWEEP}))["x86 slt at other rates"]
-    assert [(0.5, "gain"), (1.0, "gain"), (1.5, "worse")] == [
-        (one["times"], one["outcome"]) for one in found["rates"]
-    ]
+def test_a_sweep_has_the_outcome_of_each_arm_at_each_point() -> None:
+    found = strict(to_json({"x86 slt": samples.SWEEP}))["x86 slt"]
+    assert "default" == found["reference"]
+    told = [(p["times"], one["arm"], one["outcome"]) for p in found["points"] for one in p["arms"]]
+    assert [(0.5, "tuned", "gain"), (1.0, "tuned", "gain"), (1.5, "tuned", "worse")] == told[1::2]
+    assert {""} == {outcome for _, _, outcome in told[::2]}
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:

@@ -124,16 +124,16 @@ def test_the_reason_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_p99_does_not_say_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(text(capsys).split())
     assert "NOTE the gain is one of P99 alone: no guardrails were looked at" in said
-    assert "NOTE it was measured at the study's rate only: intop verify --rates 0.5,1,1.5" in said
-    whole = replace(DEPLOYMENT, verdict=DOUBTED, rates=SWEEP)
+    assert "NOTE it was measured at the study's rate only: intop sweep measures" in said
+    whole = replace(DEPLOYMENT, verdict=DOUBTED, sweeps=(SWEEP,))
     said = " ".join(text(capsys, replace(PLAN, deployment=whole)).split())
     assert "NOTE CPU may be higher by up to 8 points" in said
-    assert "at other rates: 0.5 times gain, 1 times gain, 1.5 times worse" in said
+    assert "at other rates: tuned gain at 50, 100, worse at 150 requests/s" in said
     for words in ("P99 alone", "study's rate only", "COSTS", "the whole winner at other"):
         assert words not in said
     smaller = replace(whole, origin="smallest set")
     said = " ".join(text(capsys, replace(PLAN, deployment=smaller)).split())
-    assert "the whole winner at other rates: 0.5 times gain" in said
+    assert "the whole winner at other rates: tuned gain at 50" in said
     costly = replace(DEPLOYMENT, verdict=COSTLY)
     said = " ".join(text(capsys, replace(PLAN, deployment=costly, accept_costs=True)).split())
     assert "COSTS CPU is higher by 12 points (9 to 15; accepted: 5): --accept-costs was" in said

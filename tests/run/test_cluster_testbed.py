@@ -10,29 +10,31 @@ from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
-from intop.errors import CommandError, NginxRefusedError, UnreachableError
+from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
+from intop.hosts.load.types import LoadTool
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed, load_words
-from samples import CONDITIONS
+from samples import CONDITIONS, cluster
 
 NOTHING: Any = None
 
 
 @pytest.mark.parametrize(
-    ("coordinates", "rate_rps", "duration_s"),
+    ("coordinates", "expected"),
     [
-        ({}, 150, 2),
-        ({"rate_rps": 75.0}, 75.0, 2),
-        ({"duration_s": 7}, 150, 7),
-        ({"rate_rps": 225.0, "duration_s": 1}, 225.0, 1),
+        ({}, (150, 64, 2, "")),
+        ({"rate_rps": 75.0}, (75.0, 64, 2, "")),
+        ({"duration_s": 7}, (150, 64, 7, "")),
+        ({"rate_rps": 225.0, "duration_s": 1}, (225.0, 64, 1, "")),
+        ({"connections": 8}, (150, 8, 2, "")),
+        ({"connections": 8, "closed_loop": True}, (0.0, 8, 2, "closed loop")),
     ],
 )
-def test_a_trial_has_the_rate_and_duration_of_its_place(
+def test_a_trial_has_the_load_of_its_place(
     testbed: FakeTestbed,
     monkeypatch: pytest.MonkeyPatch,
     coordinates: dict[str, Any],
-    rate_rps: float,
-    duration_s: int,
+    expected: tuple[float, int, int, str],
 ) -> None:
     asked: list[Workload] = []
 
@@ -45,12 +47,32 @@ def test_a_trial_has_the_rate_and_duration_of_its_place(
     guard = SimpleNamespace(apply=lambda _: None, draining=0)
     ready = measuring(testbed, guard)
     planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, **coordinates)
-    found = ready.trial(planned, "rates", 0)
-    assert [(rate_rps, duration_s)] == [(w.rate_rps, w.duration_s) for w in asked]
-    assert (rate_rps, duration_s) == (found.conditions.rate_rps, found.conditions.duration_s)
+    found = ready.trial(planned, "sweep", 0)
+    rate_rps, connections, duration_s, traffic = expected
+    assert [(rate_rps or 150, connections, duration_s, traffic)] == [
+        (w.rate_rps, w.connections, w.duration_s, w.traffic) for w in asked
+    ]
+    assert expected == (
+        found.conditions.rate_rps,
+        found.conditions.connections,
+        found.conditions.duration_s,
+        found.conditions.traffic,
+    )
     guard.draining = 3
-    told = ready.trial(planned, "rates", 0).detail
+    told = ready.trial(planned, "sweep", 0).detail
     assert "lb still had 3 old workers of nginx with connections" in told
+
+
+def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(
+    testbed: FakeTestbed,
+) -> None:
+    guard = SimpleNamespace(apply=pytest.fail, draining=0)
+    wrk2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
+    rig = SimpleNamespace(cluster=cluster())
+    ready = replace(measuring(testbed, guard), tool=wrk2, rig=rig)  # type: ignore[arg-type]
+    closed = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, closed_loop=True)
+    with pytest.raises(UsageError, match=r"wrk2, which can't send a closed loop. Set load_tool"):
+        ready.trial(closed, "sweep", 0)
 
 
 def measuring(testbed: FakeTestbed, guard: Any) -> ClusterTestbed:
@@ -59,7 +81,7 @@ def measuring(testbed: FakeTestbed, guard: Any) -> ClusterTestbed:
     return ClusterTestbed(
         task=testbed.task,
         rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
-        tool=NOTHING,
+        tool=LoadTool(name="engine", path="/usr/bin/luajit", version="2.1"),
         guard=guard,
         probe=NOTHING,
         probed=NOTHING,

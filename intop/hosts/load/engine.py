@@ -44,6 +44,8 @@ def words(tool: LoadTool, load: Load) -> list[str]:
         "streams": load.streams,
         "arrivals": load.arrivals,
     }
+    if load.arrivals == "closed":
+        del options["rate"]
     if load.start_at is not None:
         options["start-at"] = f"{load.start_at:.6f}"
     if load.expected_file:

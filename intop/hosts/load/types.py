@@ -32,15 +32,15 @@ class LoadTool:
 class Load:
     """One stream of requests: what one process of a load generator sends.
 
-    `rate_rps` in requests/s over all `connections`; `duration_s` are the counted seconds, and
-    `warmup_s` the uncounted ones before them; `url` has no path; `dynamic_path` is what dlt asks
-    for; `threads` are wrk2's. Stream `stream` of `streams` (from 0 on) draws URLs that no other of
-    them draws. `start_at` is the first slot of the first stream, in seconds of the generator's own
-    time of day; None is soon. With an `expected_file`, a name in the scripts' folder, answers
-    have to be what it says: lines of path, length, and CRC-32 or "-" for any content. wrk2 ignores
-    it. With `prune_above_ms` the run ends as soon as it is certain that more
-    than `prune_count` of its requests are answered later than that after they were due; wrk2
-    ignores it. ValueError where a tool would silently do something else.
+    `rate_rps` in requests/s over all `connections`, and without a meaning in a closed loop;
+    `duration_s` are the counted seconds, and `warmup_s` the uncounted ones before them; `url` has
+    no path; `dynamic_path` is what dlt asks for; `threads` are wrk2's. Stream `stream` of `streams`
+    (from 0 on) draws URLs that no other of them draws. `start_at` is the first slot of the first
+    stream, in seconds of the generator's own time of day; None is soon. With an `expected_file`, a
+    name in the scripts' folder, answers have to be what it says: lines of path, length, and CRC-32
+    or "-" for any content. wrk2 ignores it. With `prune_above_ms` the run ends as soon as it is
+    certain that more than `prune_count` of its requests are answered later than that after they
+    were due; wrk2 ignores it. ValueError where a tool would silently do something else.
     """
 
     script: WorkloadName

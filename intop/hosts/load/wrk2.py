@@ -28,7 +28,7 @@ def why_not(load: Load) -> str:
     """What of a load wrk2 can't send; "" where it can send it."""
     clients = load.clients
     if load.arrivals != "constant":
-        return f"{load.arrivals} arrivals"
+        return "a closed loop" if load.arrivals == "closed" else f"{load.arrivals} arrivals"
     if clients.http != "1.1":
         return f"HTTP/{clients.http}"
     if clients.requests_per_connection is not None:

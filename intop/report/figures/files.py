@@ -14,6 +14,7 @@ from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
@@ -28,6 +29,7 @@ from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
+from intop.report.figures.sweep import curves
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
@@ -119,6 +121,12 @@ def _of_training(found: Training, about: str) -> Iterator[Drawing]:
 def _of_search(found: Search, about: str) -> Iterator[Drawing]:
     if found.convergences:
         yield convergence(about, found)
+
+
+@figures_of.register
+def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
+    if found.has_latencies:
+        yield curves(about, found)
 
 
 @figures_of.register

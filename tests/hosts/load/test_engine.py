@@ -78,6 +78,12 @@ def test_what_differs_from_the_plain_load_is_said(
     assert PLAIN | expected == asked(**changes)
 
 
+def test_a_closed_loop_has_no_rate() -> None:
+    closed = asked(arrivals="closed")
+    assert PLAIN.keys() - {"--rate"} == closed.keys()
+    assert "closed" == closed["--arrivals"]
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import ssl
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,6 +102,33 @@ def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory
     # A constant rate has 1 here, an exponential distribution ln 2. The machine's own pauses, after
     # which requests come in bunches, make it less.
     assert 0.5 < statistics.median(gaps) / statistics.mean(gaps) < 0.8
+
+
+def test_a_closed_loop_asks_again_once_it_has_an_answer(
+    server: CrookedServer, directory: Path
+) -> None:
+    """8 connections to a server that takes 50 ms: 160 requests a second, whatever the rate says."""
+    its_load = load(
+        server, "/ok?ms=50", arrivals="closed", connections=8, duration_s=2, warmup_s=0.5
+    )
+    result = run(its_load, directory)
+    assert {} == {kind: n for kind, n in result.errors.items() if kind != "pending"}
+    assert 8 == len(server.of_connection())
+    assert result.requests == result.histogram.total
+    # As many as a connection can take one after the other, and the last one of each.
+    assert 0.7 * 320 < result.requests <= 320 + 8
+    assert pytest.approx(result.requests / 2, abs=8) == result.achieved_rps
+    assert 50 <= result.histogram.percentile_ms(1)
+    assert 0.0 == result.lag_ms
+
+
+def test_a_closed_loop_of_refusals_comes_to_an_end(directory: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        closed: dict[str, Any] = {"arrivals": "closed", "connections": 4, "duration_s": 1}
+        result = run(load(SimpleNamespace(url=url), **closed), directory)  # type: ignore[arg-type]
+    assert 0 < result.errors["refused"] == result.requests
 
 
 @pytest.mark.parametrize("requests", [1, 5])

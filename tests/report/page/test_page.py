@@ -20,7 +20,7 @@ from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
-from samples import CAUSES, COSTLY, DOUBTED, SWEEP
+from samples import CAUSES, COSTLY, DOUBTED, SWEEP, TOO_MUCH
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
@@ -214,18 +214,27 @@ def test_percentiles_with_too_few_requests_are_not_told(found: Report) -> None:
     assert "A single trial has as few as 100 requests" in page
 
 
-def test_other_rates_stand_in_a_table_of_their_own(found: Report) -> None:
-    assert "x86-slt-rates" not in columns(found)
-    x86 = replace(found.findings[0], rates=SWEEP)
+def test_a_sweep_has_a_figure_with_a_table_of_its_own(found: Report) -> None:
+    assert "x86-slt-sweep-rate-open" not in columns(found)
+    x86 = replace(found.findings[0], sweeps=(SWEEP,))
     made = replace(found, findings=(x86, *found.findings[1:]))
-    (table,) = (t for t in document(made).tables() if t.name == "x86-slt-rates")
-    assert [("0.5 times", 50.0), ("1 times", 100.0), ("1.5 times", 150.0)] == [
-        row[:2] for row in table.rows
-    ]
+    (table,) = (t for t in document(made).tables() if t.name == "x86-slt-sweep-rate-open")
+    both = [(rate, arm) for rate in ("50", "100", "150") for arm in ("default", "tuned")]
+    assert both == [row[:2] for row in table.rows]
     page = html(document(made))
-    assert "At other rates: 0.5 times gain, 1 times gain, 1.5 times worse." in page
+    assert "At other rates: tuned gain at 50, 100, worse at 150 requests/s." in page
     assert "tuned: 2 of 5 overloaded, 1 of 5 failed" in page
-    assert "at 1.5 times the rate 600" in page
+    assert "Knee: tuned answers at most 121 (118 to 124) requests/s, whatever is asked." in page
+    assert "Along the rate" in page
+
+
+def test_a_sweep_of_which_nothing_is_usable_has_its_table_only(found: Report) -> None:
+    arms = tuple(replace(one, p99_ms=None) for one in TOO_MUCH.arms)
+    sweep = replace(SWEEP, points=(replace(TOO_MUCH, arms=arms),))
+    made = replace(found, findings=(replace(found.findings[0], sweeps=(sweep,)),))
+    page = html(document(made))
+    assert "Along the rate" not in page
+    assert "tuned: 2 of 5 overloaded, 1 of 5 failed" in page
 
 
 def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:

@@ -11,6 +11,7 @@ from intop.domain.mediation import Mediation
 from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.sides import merged
+from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.comparison import matrix
@@ -20,12 +21,13 @@ from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.speedup import architectures, speedup
+from intop.report.figures.sweep import curves
 from intop.report.mediation import mediation_notes, mediation_table
 from intop.report.mediation import sentence as mediation_sentence
 from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
-from intop.report.rates import rate_notes, rate_table
-from intop.report.rates import sentence as rates_sentence
+from intop.report.sweep import sentence as sweep_sentence
+from intop.report.sweep import sweep_notes, sweep_table
 from intop.report.text import LOADS
 from intop.report.verdict import (
     LUCK,
@@ -339,10 +341,27 @@ def latency(one: Findings) -> Iterator[Block]:
             yield named(one, cause_table(one.verdict, one.verdict.causes))
     if one.mediation is not None:
         yield from _mediation(one, one.mediation)
-    if one.rates is not None:
-        yield Paragraph(as_sentence(rates_sentence(one.rates)))
-        yield named(one, rate_table(one.rates))
-        yield from map(Paragraph, rate_notes(one.rates))
+    for sweep in one.sweeps:
+        yield from _sweep(one, sweep)
+
+
+def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
+    """What the winner is worth under other loads."""
+    yield Paragraph(as_sentence(sweep_sentence(found)))
+    if not found.has_latencies:
+        yield named(one, sweep_table(found))
+        return
+    yield Figure(
+        title="Along the " + found.axis,
+        draw=partial(curves, one.title, found),
+        label=f"{one.title}: {sweep_sentence(found)}",
+        caption=(
+            "P99 with its intervals, the rate that was reached, processor and memory of the load "
+            "balancer. The dotted lines are what was asked, and the limit of P99."
+        ),
+        tables=(named(one, sweep_table(found)),),
+    )
+    yield from map(Paragraph, sweep_notes(found))
 
 
 def _mediation(one: Findings, found: Mediation) -> Iterator[Block]:

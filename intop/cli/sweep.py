@@ -1,0 +1,109 @@
+"""sweep: the winner and others along a load."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from intop.cli import dry_run, values
+from intop.cli.options import (
+    dry_run_option,
+    figures_options,
+    force_option,
+    stage_options,
+    subcommand,
+)
+from intop.cli.running import run_stage
+
+if TYPE_CHECKING:
+    from intop.stages.sweep import Request
+
+
+@subcommand(
+    "sweep",
+    "intop sweep                                         the rate, from a quarter to twice of it",
+    "intop sweep --points 50,100,150,200 --limit-ms 50   and what each carries at this P99",
+    "intop sweep ubuntu-18.04 --points 0.5x,1x,1.5x      this baseline, too",
+    "intop sweep --over connections --closed --points 10,50,100,500",
+    "intop sweep --over cores --points 1,2,4             nginx's worker processes",
+    "intop sweep --figures figures",
+)
+@click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
+@stage_options
+@click.option(
+    "--over",
+    "axis",
+    type=click.Choice(["rate", "connections", "cores"]),
+    default="rate",
+    show_default=True,
+    help="What is varied. Cores are nginx's worker processes, each tied to a processor.",
+)
+@click.option(
+    "--points",
+    metavar="POINT,...",
+    help="Numbers, or multiples such as 0.5x of what the workload has.  "
+    "[default: a quarter to twice the rate, a quarter to four times the connections]",
+)
+@click.option(
+    "--closed",
+    is_flag=True,
+    help="A closed loop: each connection asks again once it has its answer, at no given rate.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=3),
+    default=3,
+    show_default=True,
+    help="How often each point is measured.",
+)
+@click.option(
+    "--seconds",
+    type=click.IntRange(min=1, max=3600),
+    help="Duration of each trial.  [default: as the workload has it]",
+)
+@click.option(
+    "--limit-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Find the capacity: the highest rate at which P99 is within this limit.",
+)
+@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@force_option
+@figures_options
+@dry_run_option(dry_run.of_sweep)
+def command(again: bool, **options: Any) -> None:
+    """Measure the winner and the default along a load, and find what they carry.
+
+    The host's own values, the winner once there is a verdict, and the named baselines meet at each
+    point in interleaved rounds. The knee is where more load brings no more answers. Failures are
+    results here. An interrupted sweep goes on; asked again, it is read from the store.
+    """
+    from intop.report.sweep import sweep as text
+    from intop.stages.sweep import sweep as stage
+
+    request, options = asked_sweep(**options)
+    run_stage(lambda task: stage(task, request, again=again), text, begins=True, **options)
+
+
+def asked_sweep(
+    *,
+    names: tuple[str, ...],
+    axis: str,
+    points: str | None,
+    closed: bool,
+    rounds: int,
+    seconds: int | None,
+    limit_ms: float | None,
+    **options: Any,
+) -> "tuple[Request, dict[str, Any]]":
+    """What to sweep over, and the options that all stages have."""
+    from intop.stages.sweep import Request
+
+    request = Request(
+        axis=axis,  # type: ignore[arg-type]
+        loop="closed" if closed else "open",
+        points=points,
+        rounds=rounds,
+        seconds=seconds,
+        limit_ms=limit_ms,
+        names=names,
+    )
+    return request, options

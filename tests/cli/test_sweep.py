@@ -1,0 +1,59 @@
+"""`intop sweep`: what is printed, and what is drawn."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import FakeTestbed, probe_of
+from intop.cli import running
+from samples import VERDICT
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def sweep(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The command, on a task with a winner whose trials are made up."""
+    task = testbed.task
+    task.store.put(task.subject, VERDICT)
+    task.store.put(task.subject, probe_of({"net.core.somaxconn": "4096"}))
+    testbed.p99_us[VERDICT.configuration.digest] = 1_000
+
+    @contextmanager
+    def context(*_: Any, **__: Any) -> Iterator[Any]:
+        yield task.context
+
+    monkeypatch.setattr(running, "stored_context", context)
+    monkeypatch.setattr(running, "check_up", lambda *_: None)
+    return lambda *words: call("sweep", *words)
+
+
+def test_every_point_is_printed_and_drawn(
+    sweep: Call, testbed: FakeTestbed, tmp_path: Path
+) -> None:
+    words = ("--points", "0.5x,1x", "--limit-ms", "2", "--figures", tmp_path)
+    code, out, _ = sweep(*words)
+    assert 0 == code
+    assert "x86 slt: at other rates: tuned gain at 75, 150 requests/s" in out
+    said = " ".join(out.split())
+    assert "tuned carries more than 150 requests/s at P99 <= 2.00 ms" in said
+    assert "default carries less than 75 requests/s at P99 <= 2.00 ms" in said
+    assert (tmp_path / "x86-slt-sweep-rate-open.svg").is_file()
+    # Asked again, nothing is measured again.
+    count = len(testbed.measured)
+    assert (0, out) == sweep(*words)[:2]
+    assert count == len(testbed.measured)
+
+
+def test_json_has_all_points(sweep: Call) -> None:
+    found = json.loads(sweep("--over", "connections", "--points", "16,32", "--json")[1])
+    assert ("connections", "open", "default") == tuple(
+        found["x86 slt"][name] for name in ("axis", "loop", "reference")
+    )
+    assert [(16.0, "gain"), (32.0, "gain")] == [
+        (point["value"], point["arms"][1]["outcome"]) for point in found["x86 slt"]["points"]
+    ]

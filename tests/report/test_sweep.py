@@ -1,0 +1,106 @@
+"""A sweep as text, in a file: everything is there, and nothing is cut."""
+
+from dataclasses import replace
+
+import pytest
+
+from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.sweep import Capacity, Knee
+from intop.report.figures.files import figures_of
+from intop.report.sweep import sentence, sweep
+from printed import shown
+from samples import AT_HALF, AT_ONCE, SWEEP
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+
+
+def said(capsys: pytest.CaptureFixture[str], found: object) -> str:
+    return " ".join(shown(capsys, sweep("x86 slt", found)).split())  # type: ignore[arg-type]
+
+
+def test_every_arm_has_a_row_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, SWEEP)
+    assert "x86 slt: at other rates: tuned gain at 50, 100, worse at 150 requests/s" in out
+    assert "50 default 40.0 (36.0 to 44.0) ms - 50.0 25.0 % 512 MiB" in out.replace(
+        " requests/s ", " "
+    )
+    assert "150 tuned 900 (810 to 990) ms 0.05 (0.01 to 0.20)" in out
+    assert "150: tuned: 2 of 5 overloaded, 1 of 5 failed" in out
+    assert "5 rounds with each point once for each arm. An open loop" in out
+    assert "Knee: default has none up to 150 requests/s." in out
+    assert "Knee: tuned answers at most 121 (118 to 124) requests/s, whatever is asked." in out
+
+
+def test_a_p99_of_few_requests_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "fewer than 1,000: at 150 (600)." in said(capsys, SWEEP)
+    enough = replace(SWEEP, points=(AT_HALF, AT_ONCE))
+    assert "fewer than ten" not in said(capsys, enough)
+
+
+def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -> None:
+    found = replace(
+        SWEEP,
+        limit_ms=50.0,
+        capacities=(
+            Capacity(arm="default", rps=MeanInterval(100, 90, 110), outside="", ratio=None),
+            Capacity(
+                arm="tuned",
+                rps=MeanInterval(138, 130, 146),
+                outside="",
+                ratio=RatioInterval(1.38, 1.2, 1.58),
+            ),
+        ),
+    )
+    assert sentence(found).endswith("requests/s; tuned carries 38 % more (20 to 58)")
+    told = "tuned carries 138 (130 to 146) requests/s at P99 <= 50.0 ms: 38 % more (20 to 58) than"
+    assert told in said(capsys, found)
+    slower = replace(found.capacities[1], ratio=RatioInterval(0.8, 0.7, 0.9))
+    assert "20 % less (10 to 30)" in sentence(replace(found, capacities=(slower,)))
+
+
+@pytest.mark.parametrize(
+    ("outside", "told"),
+    [
+        ("above", "carries more than 150 requests/s at"),
+        ("below", "carries less than 50 requests/s at"),
+        ("unclear", "carries a rate that these rounds don't agree on at"),
+    ],
+)
+def test_a_capacity_outside_of_the_points_is_said_so(
+    outside: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Capacity(arm="tuned", rps=None, outside=outside, ratio=None)  # type: ignore[arg-type]
+    assert told in said(capsys, replace(SWEEP, limit_ms=9.0, capacities=(one,)))
+
+
+def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    knee = Knee(arm="tuned", value=MeanInterval(64, 60, 68))
+    found = replace(SWEEP, axis="connections", loop="closed", knees=(knee,))
+    out = said(capsys, found)
+    assert "with other numbers of connections: tuned gain at 50, 100, worse at 150" in out
+    assert "A closed loop: each connection asks again once it has its answer" in out
+    assert "from 64.0 (60.0 to 68.0) connections on, tuned answers hardly more" in out
+
+
+def test_a_sweep_without_a_winner_has_the_default_alone() -> None:
+    points = tuple(replace(p, arms=p.arms[:1]) for p in SWEEP.points)
+    alone = replace(SWEEP, arms=SWEEP.arms[:1], points=points)
+    assert "at other rates: default alone" == sentence(alone)
+
+
+@pytest.mark.parametrize("limit", [None, 50.0])
+def test_a_figure_has_a_line_for_each_arm_in_each_panel(limit: float | None) -> None:
+    (drawing,) = figures_of(replace(SWEEP, limit_ms=limit), "x86 slt")
+    for figure in (drawing.figure, drawing.narrow):
+        labels = [
+            [line.get_label() for line in axes.get_lines() if str(line.get_label())[0] != "_"]
+            for axes in figure.get_axes()
+        ]
+        assert [["default", "tuned"]] * 4 == labels
+    assert (limit is not None) == ('id="figure-x86-slt-sweep-rate-open-limit"' in drawing.svg())
+
+
+def test_nothing_usable_has_no_figure() -> None:
+    arms = tuple(replace(one, p99_ms=None) for one in AT_ONCE.arms)
+    found = replace(SWEEP, points=(replace(AT_ONCE, arms=arms),))
+    assert [] == list(figures_of(found, "x86 slt"))
