@@ -7,7 +7,6 @@ import getpass
 import hashlib
 import math
 import os
-import re
 import secrets
 import shlex
 import socket
@@ -17,24 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 
-from intop.domain.applied import (
-    Applied,
-    FileState,
-    NginxFileState,
-    StayingFile,
-    StayingKey,
-    title_of,
-)
+from intop.domain.applied import title_of
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import (
     ForeignChange,
     HostState,
-    KeyChange,
-    KeyValue,
     RollbackOutcome,
     RolledBack,
-    UndoneFile,
     Unrestored,
 )
 from intop.domain.nginx.permitted import split_by_kind
@@ -52,6 +41,12 @@ from intop.errors import (
 )
 from intop.hosts import guard_script
 from intop.hosts.answers import lines
+from intop.hosts.guard_answers import (
+    foreign_changes,
+    parse_rollback,
+    parse_status,
+    unrestored_keys,
+)
 from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Completed, Host, output
 from intop.hosts.nginx_files import (
@@ -65,7 +60,7 @@ from intop.hosts.nginx_files import (
     TunableNginx,
     guarded_nginx,
 )
-from intop.hosts.sysctl import key_of, parse_values, path_of
+from intop.hosts.sysctl import parse_values, path_of
 
 UNWRITABLE, HELD, NOT_OURS, NOTHING, FOREIGN, KEPT, MISSING, REFUSED = (
     73,
@@ -100,14 +95,6 @@ OUTCOMES: Mapping[int, RollbackOutcome] = {
 TAKEOVER_GRACE_S = 10.0
 KEEP_LIMIT_S = 120.0
 """A keep waits for the disk."""
-FILE_STATES: Mapping[str, FileState] = {"ours": "ours", "edited": "edited", "missing": "missing"}
-NGINX_FILES: Mapping[str, NginxFileState] = {**FILE_STATES, "own": "own"}
-UNDONE_FILES: Mapping[str, UndoneFile] = {
-    "removed": "removed",
-    "edited": "edited",
-    "stuck": "stuck",
-    "missing": "missing",
-}
 
 
 class GuardedHost:
@@ -182,7 +169,7 @@ class GuardedHost:
         )
         name = self._host.address.name
         if done.exit_code == FOREIGN:
-            raise ForeignChangeError(name, _told(_foreign(done.stdout)))
+            raise ForeignChangeError(name, _told(foreign_changes(done.stdout)))
         if done.exit_code == REFUSED and self.nginx is not None:
             self.nginx.is_refused()
             raise NginxRefusedError(name, done.said)
@@ -256,7 +243,7 @@ class GuardedHost:
             ) from error
         self.is_left = done.exit_code in (0, KEPT)
         if done.exit_code == FOREIGN:
-            raise ForeignChangeError(name, _told(_foreign(done.stdout)))
+            raise ForeignChangeError(name, _told(foreign_changes(done.stdout)))
         if done.exit_code == KEPT:
             raise HostError(
                 name,
@@ -361,105 +348,6 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
     return found
 
 
-def parse_status(text: str) -> HostState:
-    """What `guard.sh status` printed: a line of fields between tabs for each fact."""
-    facts = {"holder": "", "since": "", "lease_s": "", "silent_s": "", "watchdog": ""}
-    changed: list[KeyChange] = []
-    reports: list[str] = []
-    for line in lines(text):
-        match line.split("\t"):
-            case ["key", path, before, now]:
-                changed.append(KeyChange(key=key_of(path), before=before, now=now))
-            case ["report", *words]:
-                reports.append(" ".join(words))
-            case [fact, value] if fact in facts:
-                facts[fact] = value
-    return HostState(
-        holder=facts["holder"],
-        since=facts["since"],
-        lease_s=_seconds(facts["lease_s"]),
-        silent_s=_seconds(facts["silent_s"]),
-        is_watched={"alive": True, "dead": False}.get(facts["watchdog"]),
-        changed=tuple(changed),
-        foreign=_foreign(text),
-        reports=tuple(reports),
-        applied=_applied(text),
-    )
-
-
-def parse_rollback(text: str, outcome: RollbackOutcome) -> RolledBack:
-    """What `guard.sh rollback` printed, a line of fields between tabs for each key."""
-    restored: list[KeyValue] = []
-    file, file_is = "", None
-    for line in lines(text):
-        match line.split("\t"):
-            case ["restored", path, value]:
-                restored.append(KeyValue(key=key_of(path), value=value))
-            case ["file", path, state]:
-                file, file_is = path, UNDONE_FILES.get(state)
-    return RolledBack(
-        restored=tuple(restored),
-        foreign=_foreign(text),
-        unrestored=_unrestored(text),
-        outcome=outcome,
-        file=file,
-        file_is=file_is,
-    )
-
-
-def _applied(text: str) -> Applied | None:
-    about: dict[str, str] = {}
-    keys: list[StayingKey] = []
-    directives: dict[str, tuple[str, str]] = {}
-    nginx_files: list[StayingFile] = []
-    file, file_is, was_rebooted = "", None, False
-    for line in lines(text):
-        match line.split("\t"):
-            case ["applied", name, told]:
-                about[name] = told
-            case ["stays", path, before, left, now]:
-                keys.append(StayingKey(key=key_of(path), before=before, left=left, now=now))
-            case ["directive", key, before, left]:
-                directives[key] = before, left
-            case ["nginx-file", path, state] if state in NGINX_FILES:
-                nginx_files.append(StayingFile(path=path, state=NGINX_FILES[state]))
-            case ["file", path, state]:
-                file, file_is = path, FILE_STATES.get(state)
-            case ["rebooted", "yes"]:
-                was_rebooted = True
-    if not about:
-        return None
-    # Which of them an edited file still has, only nginx could say.
-    states = {nginx_file.state for nginx_file in nginx_files}
-    staying = [
-        StayingKey(
-            key=key,
-            before=before,
-            left=left,
-            now=left if states == {"ours"} else before if states == {"own"} else "",
-        )
-        for key, (before, left) in directives.items()
-    ]
-    return Applied(
-        about=about,
-        keys=tuple(keys),
-        directives=tuple(staying),
-        nginx_files=tuple(nginx_files),
-        file=file,
-        file_is=file_is,
-        was_rebooted=was_rebooted,
-    )
-
-
-def _foreign(text: str) -> tuple[ForeignChange, ...]:
-    found: list[ForeignChange] = []
-    for line in lines(text):
-        match line.split("\t"):
-            case ["foreign", path, left, now, command]:
-                found.append(ForeignChange(key=key_of(path), left=left, now=now, command=command))
-    return tuple(found)
-
-
 def _told(changes: Iterable[ForeignChange]) -> list[str]:
     return [f"{c.key} ({c.left!r} is {c.now!r} now)" for c in changes]
 
@@ -467,21 +355,6 @@ def _told(changes: Iterable[ForeignChange]) -> list[str]:
 def _word(text: str) -> str:
     """In a line of words between tabs."""
     return " ".join(text.split())
-
-
-def _unrestored(text: str) -> tuple[Unrestored, ...]:
-    found: list[Unrestored] = []
-    for line in lines(text):
-        match line.split("\t"):
-            case ["unrestored", path, why, command] if path == "nginx" or path[:1] == "/":
-                found.append(Unrestored(key=path, value="", command=command, why=why))
-            case ["unrestored", path, value, command]:
-                found.append(Unrestored(key=key_of(path), value=value, command=command))
-    return tuple(found)
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
 def _begin(
@@ -502,9 +375,9 @@ def _begin(
     paths += [] if nginx is None else _file_names(address, nginx)
     done = _taken(host, token, paths, say, more)
     if done.exit_code == FOREIGN:
-        raise ForeignChangeError(address.name, _told(_foreign(done.stdout)))
+        raise ForeignChangeError(address.name, _told(foreign_changes(done.stdout)))
     if done.exit_code == MISSING:
-        raise HostError(address.name, _not_back(address, _unrestored(done.stdout)))
+        raise HostError(address.name, _not_back(address, unrestored_keys(done.stdout)))
     _check(host, done)
     said = _by_kind(done.stdout, (REPORT, APPLIED, ORIGINAL, FILE, CONTENT))
     for line in said[REPORT]:
@@ -623,11 +496,11 @@ def _end(host: Host, token: str, limit_s: float | None = None) -> None:
     problems = [
         f"somebody else has changed {c.key}: it was left at {c.left!r} and is {c.now!r}, "
         f"so it was left alone: {c.command}"
-        for c in _foreign(done.stdout)
+        for c in foreign_changes(done.stdout)
     ]
     problems += [
         f"{u.key}: {u.why}: {u.command}" if u.why else f"could not be restored: {u.command}"
-        for u in _unrestored(done.stdout)
+        for u in unrestored_keys(done.stdout)
     ]
     if done.exit_code == NOT_BACK:
         said = "\n".join(problems or [done.said])
