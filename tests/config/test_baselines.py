@@ -1,0 +1,112 @@
+"""Baselines: those that come with intop, a user's own, and every mistake in them."""
+
+from pathlib import Path
+
+import pytest
+
+from config_files import (
+    CONFIGS,
+    GOOD,
+    edited,
+    problems,
+    study,
+)
+from intop.domain.baseline import Baseline
+
+BASELINE = """\
+schema = 1
+title = "mine"
+source = "me"
+
+[values]
+"net.core.somaxconn" = 9
+"net.ipv4.tcp_rmem" = "1 2 3"
+"""
+
+
+def with_baselines(tmp_path: Path, text: str = BASELINE, name: str = "mine.toml") -> str:
+    """A study that names a folder of its own with this file in it."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / name).write_text(text)
+    return edited('store = "mine.db"', 'baselines = "own"')
+
+
+def test_the_shipped_baselines_come_with_every_study(tmp_path: Path) -> None:
+    shipped = {path.stem for path in (CONFIGS / "baselines").glob("*.toml")}
+    found = study(tmp_path, GOOD).baselines
+    assert shipped == set(found)
+    assert all(name == baseline.name for name, baseline in found.items())
+    assert all(baseline.title and baseline.source for baseline in found.values())
+
+
+def test_a_study_may_bring_its_own_baselines_from_beside_it(tmp_path: Path) -> None:
+    found = study(tmp_path, with_baselines(tmp_path)).baselines
+    assert set(found) == {"mine", *study(tmp_path, GOOD).baselines}
+    values = {"net.core.somaxconn": "9", "net.ipv4.tcp_rmem": "1 2 3"}
+    assert Baseline(name="mine", title="mine", source="me", values=values) == found["mine"]
+
+
+def test_an_own_baseline_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+    text = with_baselines(tmp_path, name="ubuntu-18.04.toml")
+    found = study(tmp_path, text).baselines
+    assert "mine" == found["ubuntu-18.04"].title
+    assert set(study(tmp_path, GOOD).baselines) == set(found)
+
+
+SOMAXCONN, RMEM = '"net.core.somaxconn" = 9', '"net.ipv4.tcp_rmem"'
+
+
+NO_VALUE = "a value is a text or a whole number"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("schema = 1", "schema = 2", ":1: schema: input should be 1 (got 2)"),
+        ("schema = 1\n", "", ": schema: field required"),
+        ('title = "mine"', 'title = ""', ":2: title: string should have at least 1"),
+        ('source = "me"\n', "", ": source: field required"),
+        ("[values]", "colour = 5\n[values]", ":5: colour: extra inputs are not permitted (got 5)"),
+        (SOMAXCONN, SOMAXCONN.replace("9", "true"), f":6: values.net.core.somaxconn: {NO_VALUE}"),
+        ('"1 2 3"', '" "', f":7: values.net.ipv4.tcp_rmem: {NO_VALUE}"),
+        (RMEM, '"net/x"', ":7: values.net/x.[key]: string should match pattern"),
+        (BASELINE[BASELINE.index(SOMAXCONN) :], "", ":5: values"),
+        ('"1 2 3"', "1 2 3", ": is not TOML: "),
+    ],
+)
+def test_a_mistake_in_a_baseline_has_its_place(
+    tmp_path: Path, old: str, new: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, with_baselines(tmp_path, edited(old, new, BASELINE)))
+    assert found.startswith(f"own/mine.toml{expected}")
+
+
+def test_a_key_without_quotes_is_told_how_to_be_written(tmp_path: Path) -> None:
+    text = with_baselines(tmp_path, BASELINE.replace('"net.core.somaxconn"', "net.core.somaxconn"))
+    expected = "own/mine.toml:6: values.net: a key has to stand in quotes, such as"
+    assert any(problem.startswith(expected) for problem in problems(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("default.toml", "own/default.toml: a baseline can't be called default: the host's own"),
+        ("tuned.toml", "own/tuned.toml: a baseline can't be called tuned: the campaign's own"),
+        ("a b.toml", "own/a b.toml: a baseline's file is named of letters, digits, dots, _ and -"),
+        ("mine.txt", "study.toml:3: study.baselines: there are no files *.toml in "),
+    ],
+)
+def test_a_baseline_has_a_name_that_can_be_typed_and_nobody_else_has(
+    tmp_path: Path, name: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, with_baselines(tmp_path, name=name))
+    assert found.startswith(expected)
+
+
+def test_mistakes_of_all_baselines_are_told_at_once_beside_the_studys(tmp_path: Path) -> None:
+    text = with_baselines(tmp_path, "schema = 1\n")
+    (tmp_path / "own" / "other.toml").write_text("schema = 1\n")
+    found = problems(tmp_path, edited('lab = "one"', 'lab = "NOT-A-LAB"', text))
+    files = [problem.partition(":")[0] for problem in found]
+    assert ["study.toml", *["own/mine.toml"] * 3, *["own/other.toml"] * 3] == files

@@ -1,0 +1,295 @@
+"""Mistakes in a study's file: all of them at once, each with its place."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from config_files import (
+    AT_LEAST,
+    CLASSES,
+    DURATION,
+    GENERATOR,
+    GENERATORS,
+    HEAD,
+    LAB,
+    LINK,
+    MUST,
+    NAME,
+    SLT,
+    STORE,
+    SUDO,
+    edited,
+    problems,
+    study,
+    with_budget,
+    with_classes,
+)
+from intop.config.study import load_study
+from intop.domain.cluster import (
+    native_arch,
+    other_arch,
+)
+from intop.errors import ConfigurationError, UsageError
+
+
+def test_six_different_mistakes_are_told_at_once_each_with_its_line_and_place(
+    tmp_path: Path,
+) -> None:
+    text = edited('store = "mine.db"', "seed = -1")
+    text = edited("rate_rps = 100\n", "", text)
+    text = edited("threads = 2\n", 'threads = "two"\n', text)
+    text = edited('lab = "one"', 'lab = "NOT-A-LAB"', text)
+    text = edited('hostname = "load.example"', 'hostname = "load.example"\nport = 0', text)
+    text = edited('name = "second"', 'colour = "red"', text)
+    expected = """\
+study.toml:3: study.seed: input should be greater than or equal to 0 (got -1)
+study.toml:5: workload.slt.rate_rps: field required
+study.toml:7: workload.slt.threads: input should be a valid integer, unable to parse string as an \
+integer (got 'two')
+study.toml:10: cluster.x86: lab name 'NOT-A-LAB': one to nine of a-z, 0-9 and hyphen are allowed, \
+the hyphen neither first nor last
+study.toml:22: cluster.arm.load_generator.port: input should be greater than or equal to 1 (got 0)
+study.toml:34: cluster.arm.backends.1.colour: extra inputs are not permitted (got 'red')
+"""
+    assert expected.splitlines() == list(problems(tmp_path, text))
+
+
+URL, FIRST = 'url = "http://10.0.0.2"', 'hostname = "b1.example"'
+
+
+NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[study]", "[studi]", ": study: field required"),
+        ("[study]", "[studi]", ":1: studi: extra inputs are not permitted"),
+        (NAME, 'name = "a b"', ":2: study.name: string should match pattern"),
+        (NAME, f'{NAME}\nmax_risk = "none"',
+         ":3: study.max_risk: input should be 'low', 'medium' or 'high' (got 'none')"),
+        (STORE, 'parameters = ["net.tcp"]', ":3: study.parameters: net.tcp matches no p"),
+        (STORE, "parameters = []", ":3: study.parameters: tuple should have at least 1"),
+        (STORE, 'objective = "p50"', ":3: study.objective: input should be 'p99' or"),
+        (SLT, "[workload.web]",
+         ":5: workload.web.[key]: input should be 'slt' or 'dlt' (got 'web')"),
+        (SLT, "[workload.dlt]\npaths = ['/a']", ":6: workload.dlt.paths: dlt asks for the clu"),
+        (STORE, 'load_tool = "wrk"',
+         f":3: study.load_tool: {MUST} 'auto', 'engine' or 'wrk2' (got 'wrk')"),
+        ("connections = 8", "connections = 0", f":7: workload.slt.connections: {AT_LEAST} 1 (got"),
+        ("threads = 2", "threads = 0", f":8: workload.slt.threads: {AT_LEAST} 1 (got 0)"),
+        (DURATION, "duration_s = 0",
+         ":9: workload.slt.duration_s: input should be greater than or equal to 1"),
+        (DURATION, f'{DURATION}\npaths = ["a b"]', ":10: workload.slt.paths.0: a path begins"),
+        ("[cluster.x86]", "[cluster.riscv]",
+         f":11: cluster.riscv.[key]: {MUST} 'x86', 'arm', 'native' or 'other' (got 'riscv')"),
+        ("[cluster.x86]", "[cluster]\nx86 = []\n[nothing]",
+         ":12: cluster.x86.list[dict[str,any]]: list should have at least 1 item"),
+        (LAB, f"{LAB}\noptional = 1.5", ":13: cluster.x86.optional: input should be a"),
+        (LINK, "link = { }",
+         ":11: cluster.x86: link: give it a rate_mbit, a delay_ms or a loss_percent"),
+        (LINK, "link = { delay_ms = 1, limit_kb = 20 }",
+         ":11: cluster.x86: link: burst_kb and limit_kb belong to a rate_mbit"),
+        (LINK, "link = { rate_mbit = 9, delay_ms = 1, burst_kb = 20 }",
+         ":11: cluster.x86: link: burst_kb belongs to a rate_mbit without delay"),
+        (LINK, "link = { rate_mbit = 9, seed = 2 }",
+         ":11: cluster.x86: link: seed belongs to a loss or jitter"),
+        (LINK, "link = { loss_percent = 100 }",
+         ":13: cluster.x86.link.loss_percent: input should be less than 100 (got 100)"),
+        (LINK, "link = { rate_mbit = -1 }",
+         ":13: cluster.x86.link.rate_mbit: input should be greater than 0 (got -1)"),
+        (URL, 'url = "http://10.0.0.2/x"', ":16: cluster.arm.url: must be http://HOST:PORT"),
+        (FIRST, 'hostname = "-oProxyCommand=x"', NO_HOST),
+        (FIRST, 'hostname = "b1$(id)"', NO_HOST),
+        (SUDO, f'{SUDO}\nuser = "me;id"',
+         ":27: cluster.arm.load_balancer.user: string should match pattern"),
+        (SUDO, 'sudo = "aks"',
+         ":26: cluster.arm.load_balancer.sudo: input should be False, True or 'ask'"),
+        ('name = "second"', 'name = "b1.example"',
+         ":15: cluster.arm: two hosts are called b1.example: give each a name"),
+        (SUDO, f"{SUDO}\nlease_s = 1",
+         f":27: cluster.arm.load_balancer.lease_s: {AT_LEAST} 2 (got 1)"),
+        (SUDO, f'{SUDO}\nstate_dir = "state"',
+         ":27: cluster.arm.load_balancer.state_dir: string should match pattern"),
+    ],
+)  # fmt: skip
+def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    found = problems(tmp_path, edited(old, new))
+    assert any(problem.startswith(f"study.toml{expected}") for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('arrivals = "bursts"', f"arrivals: {MUST} 'constant' or 'poisson' (got 'bursts')"),
+        ('check = "all"', f"check: {MUST} 'content', 'length' or 'status' (got 'all')"),
+        ("requests_per_connection = 0.5", f"requests_per_connection: {AT_LEAST} 1 (got 0.5)"),
+        ("requests_per_connection = nan", "requests_per_connection: must be a number, not nan"),
+        ('lifetimes = "long"', f"lifetimes: {MUST} 'fixed' or 'geometric' (got 'long')"),
+        ("think_ms = -1", f"think_ms: {AT_LEAST} 0 (got -1)"),
+        ("think_ms = inf", "think_ms: must be a number, not inf"),
+        ("read_kb_per_s = 0", f"read_kb_per_s: {AT_LEAST} 1 (got 0)"),
+        ('tls_resume = "perhaps"', f"tls_resume: {MUST} a valid boolean"),
+        ('http = "3"', f"http: {MUST} '1.1' or '2' (got '3')"),
+        ("http = 2", f"http: {MUST} '1.1' or '2' (got 2)"),
+        ("streams_per_connection = 0", f"streams_per_connection: {AT_LEAST} 1 (got 0)"),
+        ("streams_per_connection = 1001", "streams_per_connection: input should be less than or"),
+        ('headers = ["bad"]', "headers.0: string should match pattern"),
+        ('headers = ["A: b", "A : b"]', "headers.1: string should match pattern"),
+        ('headers = ["A: b\\r\\nHost: evil"]', "headers.0: has a text with the control character"),
+        ('headers = ["A: b\\n"]', "headers.0: string should match pattern"),
+        ('headers = ["Ä: b"]', "headers.0: string should match pattern"),
+        ('method = "get"', "method: string should match pattern"),
+        ('method = "GET /"', "method: string should match pattern"),
+        ("body_bytes = -1", f"body_bytes: {AT_LEAST} 0 (got -1)"),
+        ("body_bytes = 1.5", f"body_bytes: {MUST} a valid integer"),
+        ('source = "nowhere"', "source: value is not a valid IPv4 or IPv6 address"),
+        ('source = "192.0.2.1; id"', "source: value is not a valid IPv4 or IPv6 address"),
+        ("timeout_s = 0", f"timeout_s: {AT_LEAST} 1 (got 0)"),
+        ("clients = 5", "clients: "),
+        ("client = []", "client: extra inputs are not permitted"),
+    ],
+)
+def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
+    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{line}"))
+    assert found.startswith(f"study.toml:10: workload.slt.{expected}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("streams_per_connection = 2", 'streams_per_connection is for http = "2"'),
+        ('http = "2"\nheaders = ["A: b", "Connection: x"]', "headers: HTTP/2 has no Connection"),
+        ('http = "2"\nheaders = ["upgrade: x"]', "headers: HTTP/2 has no upgrade"),
+    ],
+)
+def test_what_does_not_fit_the_version_of_http_is_said(
+    tmp_path: Path, lines: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
+    assert found.startswith(f"study.toml:5: workload.slt: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("share = 0.2", "share = 0.1",
+         "5: workload.slt: the shares of its clients add up to 0.9, not to 1"),
+        ("share = 0.2", "share = 0.3",
+         "5: workload.slt: the shares of its clients add up to 1.1, not to 1"),
+        ('name = "bots"', 'name = "people"',
+         "5: workload.slt: two classes of clients are called people"),
+        ("share = 0.2\n", "", "14: workload.slt.clients.1.share: field required"),
+        ('name = "people"\n', "", "10: workload.slt.clients.0.name: field required"),
+        ('name = "bots"', 'name = "a b"', "15: workload.slt.clients.1.name: string should match"),
+        ("share = 0.8", "share = 0", f"12: workload.slt.clients.0.share: {MUST} greater than 0"),
+        ("share = 0.8", "share = 1.5", f"12: workload.slt.clients.0.share: {MUST} less than or eq"),
+        ("share = 0.8", "share = nan", "12: workload.slt.clients.0.share: must be a number, not"),
+        ("connections = 2", "connections = 0", "17: workload.slt.clients.1.connections: input sho"),
+        ("think_ms = 20", "think_ms = -20", f"13: workload.slt.clients.0.think_ms: {AT_LEAST} 0"),
+        ("think_ms = 20", "rate_rps = 20", "13: workload.slt.clients.0.rate_rps: extra inputs"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_class_of_clients_has_its_place(
+    tmp_path: Path, old: str, new: str, expected: str
+) -> None:
+    (found,) = problems(tmp_path, with_classes(old, new))
+    assert found.startswith(f"study.toml:{expected}")
+
+
+def test_what_all_classes_have_is_said_in_each_of_them(tmp_path: Path) -> None:
+    text = edited(DURATION, f'{DURATION}\nthink_ms = 5\nmethod = "POST"\n{CLASSES}')
+    expected = (
+        "5: workload.slt: method, think_ms: there are [[...clients]], so say it in each of th"
+    )
+    (found,) = problems(tmp_path, text)
+    assert found.startswith(f"study.toml:{expected}")
+
+
+BOTH = f'{GENERATOR}name = "first"\n\n{GENERATORS}'
+
+
+@pytest.mark.parametrize("generators", ["", BOTH], ids=["none", "both"])
+def test_a_cluster_has_one_generator_or_several(tmp_path: Path, generators: str) -> None:
+    (found,) = problems(tmp_path, edited(GENERATOR, generators))
+    expected = "give it a load_generator, or [[...load_generators]] where several share the load"
+    assert found.startswith(f"study.toml:15: cluster.arm: {expected} (got {{")
+
+
+def test_generators_have_names_of_their_own(tmp_path: Path) -> None:
+    text = edited(GENERATOR, edited("load-2.example", "load.example", GENERATORS))
+    assert study(tmp_path, text).clusters["arm"]
+    (found,) = problems(tmp_path, edited('name = "more"\n', "", text))
+    assert "15: cluster.arm: two hosts are called load.example: give each a name" in found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("keep = 0", "6: budget.keep: in"),
+        ("max_lag = 0", "6: budget.max_lag: input should be greater than 0"),
+        ("max_lag = 1.5", "6: budget.max_lag: input should be less than or equal to 1"),
+        ("kep = 1", "6: budget.kep: extra"),
+        ("judge_looks = 0", f"6: budget.judge_looks: {AT_LEAST} 1"),
+        ("replicate_trials = -1", f"6: budget.replicate_trials: {AT_LEAST} 0"),
+        ("max_foreign_cores = 0", "6: budget.max_foreign_cores: input should be greater than 0"),
+        ("max_steal_cores = 0", "6: budget.max_steal_cores: input should be greater than 0"),
+        ("max_steal = 1", "6: budget.max_steal: input should be less than 1"),
+        ("prune_factor = 1", "5: budget: prune_factor (1) must be more than 1, or 0 to prune none"),
+        ("pilot_trials = 2", f"6: budget.pilot_trials: {AT_LEAST} 3"),
+        ("pilot_max_s = 1", f"6: budget.pilot_max_s: {AT_LEAST} 2"),
+        ("pilot_resolution = 1.0", "6: budget.pilot_resolution: input should be greater than 1"),
+        ("explain_rounds = 1", "5: budget: explain_rounds (1) must be 2 or more"),
+        # A population is what every algorithm takes.
+        ("population = 4", f"6: budget.population: {AT_LEAST} 5"),
+    ],
+)
+def test_a_mistake_in_the_budget_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
+    (found,) = problems(tmp_path, with_budget(line))
+    assert found.startswith(f"study.toml:{expected}")
+
+
+def test_a_catalogue_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, edited(STORE, 'catalogue = "nosuch.toml"'))
+    assert found.startswith("nosuch.toml: can't be read: No such file or directory")
+
+
+def test_native_beside_the_same_architecture_is_ambiguous(tmp_path: Path) -> None:
+    for name, arch in (("native", native_arch()), ("other", other_arch())):
+        twice = f'\n[cluster.{name}]\nlab = "two"\n[cluster.{arch}]\nlab = "one"\n'
+        (found,) = problems(tmp_path, HEAD + twice)
+        assert f"cluster.{arch}: it means {arch} here, which stands there already" in found
+
+
+@pytest.mark.parametrize("text", ["", "study = 5\nworkload = 5\ncluster = 5\n", "x = 1\n"])
+def test_files_of_another_shape_are_told_not_crashed_on(tmp_path: Path, text: str) -> None:
+    found = problems(tmp_path, text)
+    for place in ("study", "workload", "cluster"):
+        assert any(re.search(rf": {place}: ", problem) for problem in found)
+
+
+def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "[study]\nname = mine\n")
+    assert found.startswith("study.toml: is not TOML: ")
+    assert "line 2" in found
+
+
+def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="is not TOML"):
+        load_study(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("nosuch.toml", "No such file or directory"), ("", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"can't be read: {why}"):
+        load_study(tmp_path / name)
+
+
+def test_a_wrong_configuration_is_bad_usage() -> None:
+    assert issubclass(ConfigurationError, UsageError)
+    assert 2 == ConfigurationError.exit_code

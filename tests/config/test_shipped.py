@@ -1,0 +1,92 @@
+"""The configuration files that come with intop."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from config_files import (
+    CONFIGS,
+    GOOD,
+    STUDIES,
+    study,
+)
+from intop.config.location import default_path
+from intop.config.study import load_study
+from intop.domain.cluster import (
+    Cluster,
+    LabSpec,
+    native_arch,
+    other_arch,
+)
+from intop.domain.workload import Clients
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_shipped_study_loads(name: str) -> None:
+    found = load_study(CONFIGS / name)
+    assert {"slt", "dlt"} == set(found.workloads)
+    assert found.clusters
+    assert 100 <= len(found.catalogue.parameters)
+
+
+def test_the_shipped_studies_are_there() -> None:
+    assert {"lab.toml", "paper.toml", "cluster.example.toml"} <= set(STUDIES)
+
+
+def test_the_lab_is_this_machines_architecture_and_a_guest_of_the_other() -> None:
+    found = load_study(CONFIGS / "lab.toml")
+    labs = [c for replicas in found.clusters.values() for c in replicas]
+    kinds = {(c.arch, c.kind) for c in labs if isinstance(c, LabSpec)}
+    assert {(native_arch(), "namespaces"), (other_arch(), "vm")} == kinds
+    assert {other_arch()} == found.optional
+    # Clusters that are compared have the same link, and a machine can't be two labs at once.
+    assert 1 == len({c.link for c in labs})
+    assert len(labs) == len({c.name for c in labs if isinstance(c, LabSpec)})
+
+
+def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
+    found = load_study(CONFIGS / "cluster.example.toml").clusters
+    assert {"x86", "arm"} == set(found)
+    clusters = [c for replicas in found.values() for c in replicas if isinstance(c, Cluster)]
+    assert [("php-fpm8.2",)] * 2 == [c.programs for c in clusters]
+
+
+def uncommented(text: str, first: str, last: str) -> str:
+    """The example with its settings from one line to another in force, which are comments."""
+    start = text.index(f"# {first}")
+    end = text.index(f"# {last}", start) + len(f"# {last}")
+    lines = re.sub(r"^# (?=\w+ = |\[\[)", "", text[start:end], flags=re.MULTILINE)
+    assert lines != text[start:end]
+    return text[:start] + lines + text[end:]
+
+
+def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) -> None:
+    text = (CONFIGS / "cluster.example.toml").read_text()
+    behaving = study(tmp_path, uncommented(text, "duration_s = 20", "source = ")).workloads["slt"]
+    assert ("poisson", 20) == (behaving.arrivals, behaving.duration_s)
+    (clients,) = behaving.clients
+    plain = Clients()
+    same = {f.name for f in fields(Clients) if getattr(plain, f.name) == getattr(clients, f.name)}
+    assert {"name", "share", "connections"} == same
+
+    classes = uncommented(text, "[[workload.slt.clients]]", "requests_per_connection = 1\n")
+    found = study(tmp_path, classes).workloads["slt"].clients
+    assert ["people", "bots"] == [one.name for one in found]
+
+    start = text.index("[cluster.x86.load_generator]")
+    end = text.index("# [[cluster.x86.load_generators]]")
+    shared = uncommented(text[:start] + text[end:], "[[cluster.x86", 'hostname = "192.0.2.11"')
+    (x86,) = study(tmp_path, shared).clusters["x86"]
+    assert isinstance(x86, Cluster)
+    assert ["192.0.2.10", "192.0.2.11"] == [host.hostname for host in x86.load_generators]
+
+
+def test_the_folders_own_study_comes_before_the_labs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CONFIGS / "lab.toml" == default_path()
+    (tmp_path / "intop.toml").write_text(GOOD)
+    assert Path("intop.toml") == default_path()
