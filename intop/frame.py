@@ -79,7 +79,9 @@ RESULTS = (
     Field("p99_9_ms", "ms", "P99.9 of all requests", "number"),
     Field("max_ms", "ms", "slowest request", "number"),
     Field("requests", "", "requests that were due", "integer"),
+    Field("mean_ms", "ms", "mean latency of all requests; failures as in p99_ms", "number"),
     Field("achieved_rps", "1/s", "answered requests per second", "number"),
+    Field("received_mb_s", "MB/s", "received by the load generators, 10^6 bytes/s", "number"),
 )
 ERRORS = tuple(
     Field(f"errors_{kind}", "", f"failed requests: {meaning}", "integer")
@@ -123,6 +125,8 @@ METRICS = (
     Field("max_cpu_softirq", "0 to 1", "softirq work of the processor that had most", "number"),
     Field("softnet_drops", "", "packets that a processor's backlog had no room for", "integer"),
     Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
+    Field("context_switches_per_s", "1/s", "context switches of all processors", "number"),
+    Field("power_w", "W", "power of the processors' packages (RAPL), where they say so", "number"),
 )
 """Of each host, as `HOST.cpu`."""
 UNREAD = {
@@ -262,6 +266,7 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
         "configuration": trial.configuration.digest,
         "pruned_above_ms": trial.pruned_above_ms,
         "achieved_rps": trial.achieved_rps,
+        "received_mb_s": trial.received_mb_s,
     }
     for key, value in {**part.defaults, **trial.configuration.values}.items():
         row |= _values(key, value, parameters.get(key))
@@ -273,6 +278,7 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
             "p90_ms": trial.percentile_ms(90.0),
             "p99_9_ms": trial.percentile_ms(99.9),
             "max_ms": histogram.max_ms,
+            "mean_ms": histogram.mean_ms,
             "requests": histogram.total,
         }
         row |= {f.name: 0 for f in ERRORS}

@@ -109,11 +109,13 @@ local function shape(options)
    if options["body-bytes"] then wrk.body = string.rep("x", options["body-bytes"]) end
 end
 
--- Define the globals that the tools call. `kinds` are the script's own arguments, all required;
--- `prepare(options, id)` runs once in each thread and returns its request function.
-function M.script(name, kinds, prepare)
+-- Define the globals that the tools call. `kinds` are the script's own arguments, all required but
+-- the `optional` ones; `prepare(options, id)` runs once in each thread and returns its request function.
+function M.script(name, kinds, prepare, optional)
    local required = { "seed", "threads" }
-   for kind in pairs(kinds) do required[#required + 1] = kind end
+   for kind in pairs(kinds) do
+      if not (optional and optional[kind]) then required[#required + 1] = kind end
+   end
    for kind, reader in pairs(COMMON) do kinds[kind] = reader end
 
    -- setup() and done() run in the main state, everything else in the thread's own.

@@ -89,8 +89,10 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()
 
 
-OWN_LOAD = ("rate_rps", "connections", "closed_loop")
+OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path")
 """Columns of plans that say what a trial's load has of its own; an early intop had none."""
+TRIALS_LATER = ("counters", "received_mb_s")
+"""Columns of trials that an early intop didn't have."""
 
 
 def with_labels(connection: sqlite3.Connection) -> None:
@@ -104,7 +106,8 @@ def with_labels(connection: sqlite3.Connection) -> None:
         "where kind = 'verdict'"
     )
     connection.execute("update trial set status = 'overloaded' where status = 'pruned'")
-    connection.execute("alter table trial drop column counters")
+    for column in TRIALS_LATER:
+        connection.execute(f"alter table trial drop column {column}")
     connection.execute("alter table trial rename column pruned_above_ms to p99_above_ms")
 
 

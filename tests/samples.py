@@ -522,7 +522,9 @@ def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
         failed=0,
         fails_more=False,
         p99_ms=MeanInterval(p99_ms, 0.9 * p99_ms, 1.1 * p99_ms),
+        mean_ms=p99_ms / 2,
         achieved_rps=rate,
+        received_mb_s=rate / 50,
         cpu=0.25,
         memory_mib=512.0,
         ratio=None if arm == "default" else RatioInterval(2.0, 1.5, 2.5),
@@ -534,6 +536,7 @@ def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
 AT_HALF, AT_ONCE = (
     Point(
         value=rate,
+        label=f"{rate:g}",
         times=rate / 100,
         arms=(swept("default", rate, 40.0), swept("tuned", rate, 20.0)),
     )
@@ -541,6 +544,7 @@ AT_HALF, AT_ONCE = (
 )
 TOO_MUCH = Point(
     value=150.0,
+    label="150",
     times=1.5,
     arms=(
         swept("default", 150.0, 40.0),

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks import carryover, cost, intervals, pilots, replicates, roundtrips
+from benchmarks import carryover, cost, intervals, knee, pilots, replicates, roundtrips
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
@@ -175,3 +175,16 @@ def test_a_simulated_pilot_goes_on_until_it_resolves_what_is_wanted() -> None:
     assert (8, True, 3) == (later.duration_s, later.reached, len(later.tried))
     wild = pilots.piloted(random.Random(1), lambda duration_s: float(duration_s), 5)
     assert (pilots.LADDER[0], False) == (wild.duration_s, wild.reached)
+
+
+def test_a_planted_knee_is_what_a_link_carries_with_all_headers() -> None:
+    # 64 KB and the answer's head are 46 frames of 1,448 bytes at most.
+    bits = 8 * (65536 + knee.HEAD + 46 * 66)
+    assert 20e6 / bits == pytest.approx(knee.planted_rps(20.0, 65536))
+
+
+def test_a_knee_is_found_within_five_percent_and_not_where_there_is_none() -> None:
+    rows = [knee.Row(20.0, "open", 36.0, found) for found in (34.3, 37.7, 34.1, None)]
+    assert [True, True, False, False] == [row.is_within for row in rows]
+    assert "| 20 | open | 36.00 | 34.10 | - | -5.3 % | **no** |" == knee.line(rows[2])
+    assert knee.line(rows[3]).endswith("| - | - | - | **no** |")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "intop sweep ubuntu-18.04 --points 0.5x,1x,1.5x      this baseline, too",
     "intop sweep --over connections --closed --points 10,50,100,500",
     "intop sweep --over cores --points 1,2,4             nginx's worker processes",
+    "intop sweep --over file --points /small.html,/large.jpg",
     "intop sweep --figures figures",
 )
 @click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
@@ -32,15 +33,16 @@ if TYPE_CHECKING:
 @click.option(
     "--over",
     "axis",
-    type=click.Choice(["rate", "connections", "cores"]),
+    type=click.Choice(["rate", "connections", "cores", "file"]),
     default="rate",
     show_default=True,
-    help="What is varied. Cores are nginx's worker processes, each tied to a processor.",
+    help="What is varied. Cores are nginx's worker processes, each tied to a processor. A file is "
+    "the one static path that all requests ask for.",
 )
 @click.option(
     "--points",
     metavar="POINT,...",
-    help="Numbers, or multiples such as 0.5x of what the workload has.  "
+    help="Numbers, or multiples such as 0.5x of what the workload has; or paths of files.  "
     "[default: a quarter to twice the rate, a quarter to four times the connections]",
 )
 @click.option(

@@ -10,14 +10,14 @@ from intop.config.source import Model
 from intop.domain.workload import Check, Clients, Http, Lifetimes, Workload, WorkloadName
 
 
-def _one_request(path: str) -> str:
+def one_request(path: str) -> str:
     """Raises ValueError for what would not be the path of one request, everywhere the same."""
     if not re.fullmatch(r"/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*", path):
         raise ValueError("a path begins with / and has no quotes, blanks or others to be %-encoded")
     return path
 
 
-UrlPath = Annotated[str, AfterValidator(_one_request)]
+UrlPath = Annotated[str, AfterValidator(one_request)]
 Header = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+: [ -~]+$")]
 """One line of a request's head: a name, a colon, a blank, printable ASCII."""
 

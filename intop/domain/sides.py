@@ -54,6 +54,11 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
             default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
         )
 
+    def known(of: Callable[[Trial], float | None]) -> Pairwise | None:
+        if any(of(t) is None for t in (*default, *tuned)):
+            return None
+        return means(lambda t: of(t) or 0.0)
+
     def latency(percent: float) -> PairwiseLatency:
         both = told_ms(before, percent), told_ms(after, percent)
         # The judged P99 rests on rounds, not on a side's requests.
@@ -73,6 +78,11 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
         balancer_cpu=means(lambda t: t.balancer.cpu),
         fewest_requests=min(histogram.total for side in sides for histogram in side),
+        mean_ms=known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
+        received_mb_s=known(lambda t: t.received_mb_s),
+        memory_mib=known(_memory_mib),
+        context_switches_per_s=known(lambda t: t.balancer.context_switches_per_s),
+        power_w=known(lambda t: t.balancer.power_w),
     )
 
 

@@ -22,13 +22,14 @@ from intop.domain.stats import (
 from intop.domain.trial import Block, Trial
 from intop.domain.verdict import Verdict, outcome_of
 
-Axis = Literal["rate", "connections", "cores"]
+Axis = Literal["rate", "connections", "cores", "file"]
 UNITS: Mapping[Axis, str] = {
     "rate": "requests/s",
     "connections": "connections",
     "cores": "worker processes",
+    "file": "",
 }
-"""Of a point of each axis."""
+"""Of a point of each axis. A file is called by its path."""
 Loop = Literal["open", "closed"]
 """Open: requests are due at a rate. Closed: a connection asks again once it has its answer."""
 
@@ -55,10 +56,11 @@ class Arm:
 class ArmAt:
     """One arm's trials at one point.
 
-    `p99_ms` is the geometric mean over its usable trials, None with fewer than two. `achieved_rps`,
-    the load balancer's `cpu` (0 to 1) and its `memory_mib` in use at the end are means over them,
-    None without any. `ratio` is the reference's P99 / its own over the rounds that both have (above
-    1 is better than the reference), None of the reference itself and with fewer than two rounds.
+    `p99_ms` is the geometric mean over its usable trials, None with fewer than two. The mean
+    latency `mean_ms`, `achieved_rps`, `received_mb_s` (10^6 bytes/s), the load balancer's `cpu` (0
+    to 1) and its `memory_mib` in use at the end are means over them, None without any. `ratio` is
+    the reference's P99 / its own over the rounds that both have (above 1 is better than the
+    reference), None of the reference itself and with fewer than two rounds.
 
     Of its `trials`, so many were `overloaded` (they missed the rate, or more than 1 % of their
     requests failed) or `failed` (nothing was answered). `fails_more` says whether more of them
@@ -73,7 +75,9 @@ class ArmAt:
     failed: int
     fails_more: bool
     p99_ms: MeanInterval | None
+    mean_ms: float | None
     achieved_rps: float | None
+    received_mb_s: float | None
     cpu: float | None
     memory_mib: float | None
     ratio: RatioInterval | None
@@ -98,10 +102,12 @@ class ArmAt:
 class Point:
     """All arms at one point: at a `value`, which is so many `times` what the workload has.
 
-    `times` is None along an axis of which the workload says nothing.
+    `times` is None along an axis of which the workload says nothing. Of a file, `value` is its
+    place among the files that were asked for, from 1 on. `label` is what a point is called.
     """
 
     value: float
+    label: str
     times: float | None
     arms: tuple[ArmAt, ...]
 
@@ -216,7 +222,9 @@ def arms_at(
             failed=_count(own, "failed"),
             fails_more=_count(own, "failed") > failed,
             p99_ms=_interval(list(p99s[arm].values()), level),
+            mean_ms=_mean([t.histogram.mean_ms for t in own if t.usable and t.histogram]),
             achieved_rps=_mean([t.achieved_rps for t in own if t.usable]),
+            received_mb_s=_mean([t.received_mb_s for t in own if t.usable and t.received_mb_s]),
             cpu=_mean([t.balancer.cpu for t in own if t.usable and t.metrics]),
             memory_mib=_mean([t.balancer.memory_mib for t in own if t.usable and t.metrics]),
             ratio=ratio(arm),

@@ -90,7 +90,8 @@ class PlannedTrial:
     one that proposed the trial, and `reason` says why: promise, uncertainty or replicate.
     `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
     verdict that has longer trials. In a sweep `rate_rps` and `connections` take the place of the
-    workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`).
+    workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`). With a `path` all
+    requests ask for that.
     """
 
     index: int
@@ -105,11 +106,13 @@ class PlannedTrial:
     rate_rps: float | None = None
     connections: int | None = None
     closed_loop: bool = False
+    path: str = ""
 
     @property
     def has_its_own_load(self) -> bool:
         """Whether the load is another one than the workload's, its duration apart."""
-        return self.rate_rps is not None or self.connections is not None or self.closed_loop
+        numbers = self.rate_rps, self.connections
+        return self.closed_loop or bool(self.path) or any(n is not None for n in numbers)
 
     @property
     def block(self) -> Block | None:
@@ -145,7 +148,9 @@ class HostMetrics:
     time of the one processor that had most of each. `softnet_drops` counts packets for which a
     processor's backlog had no room, `softnet_squeezes` how often the kernel stopped receiving
     before it was done; a network namespace shows its machine's. `accepted` counts connections that
-    it accepted. All are None of trials that an earlier intop measured.
+    it accepted. `context_switches_per_s` is of all processors, `power_w` the mean power that its
+    processors' packages report (RAPL), None where they don't. All are None of trials that an
+    earlier intop measured.
     """
 
     cpu: float
@@ -169,6 +174,8 @@ class HostMetrics:
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
     accepted: int | None = None
+    context_switches_per_s: float | None = None
+    power_w: float | None = None
     p99_ms: float | None = None
 
 
@@ -179,9 +186,10 @@ class Trial:
     Every request that was due has one place in the histogram, those that failed and those that were
     pending at the end too (`LoadResult` in hosts/load/types.py says which). `errors` counts these
     by kind; `detail` says why the status is not `ok`. `started_at` is UTC in ISO 8601. `replica` is
-    the load balancer that it was measured on. `counters` are what the kernel of each host counted;
-    trials of an earlier intop have none. `pruned_above_ms` is what P99 is certainly above, of a
-    pruned trial.
+    the load balancer that it was measured on. `received_mb_s` is what the load generators received
+    over the whole run, heads of answers included (10^6 bytes/s). `counters` are what the kernel of
+    each host counted. Trials of an earlier intop have neither. `pruned_above_ms` is what P99 is
+    certainly above, of a pruned trial.
     """
 
     planned: PlannedTrial
@@ -197,6 +205,7 @@ class Trial:
     replica: str
     histogram: Histogram | None = None
     achieved_rps: float = 0.0
+    received_mb_s: float | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
     counters: Mapping[str, HostCounters] = field(default_factory=dict)

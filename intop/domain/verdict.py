@@ -51,6 +51,11 @@ class SideBySide:
     in it, as the verdict has. `requests` were due; `achieved_rps` and `balancer_cpu`
     (the load balancer's, 0 to 1) are means over trials; `error_share` is of all requests.
     `fewest_requests` were answered in a single trial, None where an earlier intop did not count.
+
+    The others are the reference metrics, means over trials: `mean_ms` of the latencies,
+    `received_mb_s` by the load generators (10^6 bytes/s), and of the load balancer `memory_mib` in
+    use at the end, `context_switches_per_s` and `power_w` (RAPL). Each is None where some trial
+    doesn't have it.
     """
 
     latencies_ms: dict[str, PairwiseLatency]
@@ -59,6 +64,11 @@ class SideBySide:
     error_share: Pairwise
     balancer_cpu: Pairwise
     fewest_requests: int | None = None
+    mean_ms: Pairwise | None = None
+    received_mb_s: Pairwise | None = None
+    memory_mib: Pairwise | None = None
+    context_switches_per_s: Pairwise | None = None
+    power_w: Pairwise | None = None
 
     @property
     def untold(self) -> Mapping[str, str]:

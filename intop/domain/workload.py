@@ -71,7 +71,8 @@ class Workload:
     same connections. `threads` are wrk2's. `paths` are what `slt` asks for; where there are none,
     it is the cluster's own static paths. `clients` share the load; their shares add up to 1.
     `check` is what answers to static paths are held against: the length and checksum that they had
-    when the campaign began to measure, the length alone, or neither.
+    when the campaign began to measure, the length alone, or neither. In a sweep over files
+    `only_path` is the one that a trial of `slt` asks for.
     """
 
     name: WorkloadName
@@ -85,6 +86,7 @@ class Workload:
     arrivals: Arrivals = "constant"
     clients: tuple[Clients, ...] = (ALIKE,)
     check: Check = "content"
+    only_path: str = ""
 
     @property
     def traffic(self) -> str:

@@ -1,7 +1,7 @@
 """A host's counters before and after a load, and what happened in between."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -47,13 +47,21 @@ class CpuTime:
     steal: int
 
 
+@dataclass(frozen=True)
+class Energy:
+    """What a processor's package has used (µJ), and the number after which it begins again at 0."""
+
+    used_uj: int
+    largest_uj: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counters:
     """One reading. CPU times in ticks, memory in KiB, pressure in µs, uptime in s.
 
     `cpu_total`, `cpu_idle` and `cpu_steal` are those of all processors, `cpus` has each by its
     number. `softnet_drops` and `softnet_squeezes` are sums over the processors; None where the
-    host doesn't show them.
+    host doesn't show them. `energy` has the processors' packages that count theirs.
     """
 
     cpu_total: int
@@ -69,6 +77,8 @@ class Counters:
     pressure_us: int
     softnet_drops: int | None = None
     softnet_squeezes: int | None = None
+    context_switches: int | None = None
+    energy: tuple[Energy, ...] = ()
     uptime_s: float
     processes: Mapping[Identity, Process] = field(default_factory=dict)
 
@@ -103,6 +113,8 @@ def parse_counters(text: str) -> Counters:
         pressure_us=named.get("some", 0),  # there are kernels without it
         softnet_drops=drops,
         softnet_squeezes=squeezes,
+        context_switches=named.get("ctxt"),
+        energy=tuple(_energy(tables[:start])),
         uptime_s=decimal(last),
         processes=parse_processes(tables[start:]),
     )
@@ -135,6 +147,14 @@ def _softnet(tables: Iterable[str]) -> tuple[int, int] | tuple[None, None]:
     return sum(int(row[1], 16) for row in rows), sum(int(row[2], 16) for row in rows)
 
 
+def _energy(tables: Iterable[str]) -> Iterator[Energy]:
+    """Of each package, from lines of our own. Raises ValueError or IndexError."""
+    for line in tables:
+        if line.startswith("energy "):
+            _, used, largest = line.split()
+            yield Energy(count(used), count(largest))
+
+
 def _named(tables: Iterable[str]) -> dict[str, int]:
     """Counters by name. Raises ValueError or IndexError, also for one with two values."""
     named: dict[str, int] = {}
@@ -162,6 +182,8 @@ def _pairs(tables: Iterable[str]) -> Iterator[tuple[str, str]]:
             header = words
         elif line.startswith("some "):
             yield "some", words[-1].removeprefix("total=")
+        elif line.startswith("ctxt "):
+            yield "ctxt", words[1]
         elif (name := line.partition(":")[0]) in NAMED:
             yield name, words[1]
 
@@ -201,7 +223,24 @@ def between(before: Counters, after: Counters, ours: Collection[str] | None = No
         max_cpu_softirq=_largest_share("softirq", before, after),
         softnet_drops=_grown(before.softnet_drops, after.softnet_drops),
         softnet_squeezes=_grown(before.softnet_squeezes, after.softnet_squeezes),
+        context_switches_per_s=_rate(before.context_switches, after.context_switches, seconds),
+        power_w=_power_w(before.energy, after.energy, seconds),
     )
+
+
+def _rate(before: int | None, after: int | None, seconds: float) -> float | None:
+    grown = _grown(before, after)
+    return None if grown is None else grown / seconds
+
+
+def _power_w(before: Sequence[Energy], after: Sequence[Energy], seconds: float) -> float | None:
+    """The mean power of all packages, None where none says so, or where one has come or gone."""
+    if not before or [e.largest_uj for e in before] != [e.largest_uj for e in after]:
+        return None
+    used = [
+        (b.used_uj - a.used_uj) % (a.largest_uj + 1) for a, b in zip(before, after, strict=True)
+    ]
+    return sum(used) / 1e6 / seconds
 
 
 def _largest_share(kind: Literal["softirq", "steal"], before: Counters, after: Counters) -> float:

@@ -180,7 +180,7 @@ class Reader:
 def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
     *samples, sections = _split(text, mark)
-    order = ("host", "tables", "processes", "time")
+    order = ("host", "tables", "energy", "processes", "time")
     whole = [line for name in order for line in sections.get(name, ())]
     counters = parse_counters("".join(f"{line}\n" for line in whole))
     now = replace(_sample(sections, port), uptime_s=counters.uptime_s)

@@ -69,6 +69,17 @@ common() {
     [[ $what == *n* ]] && page
 }
 
+# Appends what the processors' packages have used, where the kernel counts it (RAPL, for root only).
+energy() {
+    local zone name used largest
+    text+="$mark energy"$'\n'
+    for zone in /sys/class/powercap/intel-rapl:*; do
+        read -r name <"$zone/name" && [[ $name == package-* ]] &&
+            read -r used <"$zone/energy_uj" && read -r largest <"$zone/max_energy_range_uj" &&
+            text+="energy $used $largest"$'\n'
+    done
+}
+
 clock() {
     local seconds rest
     read -r seconds rest </proc/uptime
@@ -90,6 +101,7 @@ answer() {
     text=
     section host $host
     common
+    energy
     [[ $what == *p* ]] && section processes /proc/[0-9]*/stat
     clock
     text+="$mark machine"$'\n'$machine$'\n'

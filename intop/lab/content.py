@@ -46,6 +46,15 @@ LARGE_KB: Mapping[str, float] = {
 }
 """Large responses, for a workload that names them in its `paths`; no part of the usual mix."""
 
+ONE_SIZE_KB: Mapping[str, float] = {
+    "size/1k.jpg": 1,
+    "size/10k.jpg": 10,
+    "size/100k.jpg": 100,
+    "size/1m.jpg": 1024,
+    "size/10m.jpg": 10240,
+}
+"""One file of each size, for a sweep over files; no part of the usual mix either."""
+
 _MAGIC: Mapping[str, bytes] = {
     "png": b"\x89PNG\r\n\x1a\n",
     "jpg": b"\xff\xd8\xff\xe0",
@@ -62,7 +71,7 @@ _WORDS = (
 
 def static_files() -> dict[str, bytes]:
     """Path (without a leading slash) to bytes."""
-    sizes = {**SIZES_KB, **LARGE_KB}
+    sizes = {**SIZES_KB, **LARGE_KB, **ONE_SIZE_KB}
     return {path: _file(path, round(size * KB)) for path, size in sizes.items()}
 
 

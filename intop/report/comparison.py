@@ -20,7 +20,7 @@ from intop.report import paper, ranks
 from intop.report.document.columns import Column, Form, Span, Value, columns, span, texts, worded
 from intop.report.document.model import Notes, Section, Table, tabled
 from intop.report.numbers import interval, number, percent
-from intop.report.verdict import LUCK, measured_as, models_sentence
+from intop.report.verdict import LUCK, measured_as, models_sentence, reference_metrics
 
 WIDEST_BAR = 40
 
@@ -29,7 +29,14 @@ def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
     made = [*_forced(found), matrix(found), *_models(found), _paper(found), _picture(found)]
     for one in found.comparisons:
-        details = (_sides(one), _errors(one), _convergences(one), _parameters(one), *_ranks(one))
+        details = (
+            _sides(one),
+            *_references(one),
+            _errors(one),
+            _convergences(one),
+            _parameters(one),
+            *_ranks(one),
+        )
         title = f"{one.workload}: {_names(one)}"
         made.append(Section(title=title, blocks=(*details, _values(one))))
     return made
@@ -118,6 +125,22 @@ def _model(one: ModelSpeedUp) -> Value:
     remark = measured_as(one)
     words = worded(span(one.ratio), Column("", "span"))
     return f"{words}, {remark}" if remark else span(one.ratio)
+
+
+def _references(c: Comparison) -> list[Section]:
+    """What each side's verdict has beside latencies, of its default and of its winner."""
+    by_side = [
+        {name: (both.default, both.tuned) for name, both in reference_metrics(side.verdict.sides)}
+        if side.verdict
+        else {}
+        for side in c.sides
+    ]
+    rows = _rows(by_side, (None, None))
+    if not rows:
+        return []
+    heads = [f"{side.arch} {name}" for side in c.sides for name in ("default", "tuned")]
+    title = "Reference metrics, means over the pairs of the verdicts"
+    return [tabled(title, (*texts("quantity"), *columns("number", *heads)), rows)]
 
 
 def _paper(found: Compared) -> Section:

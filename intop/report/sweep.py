@@ -12,48 +12,65 @@ ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",
     "connections": "with other numbers of connections",
     "cores": "with other numbers of workers",
+    "file": "with other files",
 }
 
 
 def sweep(title: str, found: Sweep) -> Section:
-    """The table of points, what each arm carries, and what the sweep can't tell."""
+    """The tables of points, what each arm carries, and what the sweep can't tell."""
     return Section(
         title=f"{title}: {sentence(found)}",
-        blocks=(sweep_table(found), Notes(tuple(sweep_notes(found)))),
+        blocks=(*sweep_tables(found), Notes(tuple(sweep_notes(found)))),
     )
 
 
-def sweep_table(found: Sweep) -> Table:
-    """A row for each arm at each point."""
-    return Table(
-        name=f"sweep-{found.axis}-{found.loop}",
-        title=f"{_heading(found)}: all points",
+def sweep_tables(found: Sweep) -> tuple[Table, Table]:
+    """Latencies, and what was answered at what cost: a row for each arm at each point."""
+    name, unit = f"sweep-{found.axis}-{found.loop}", UNITS[found.axis] or "file"
+    level, heading = percent(found.level), _heading(found)
+    rows = [(point.label, one) for point in found.points for one in point.arms]
+    latencies = Table(
+        name=name,
+        title=f"{heading}: latencies",
         origin="measured",
         columns=(
-            Column(UNITS[found.axis], "text"),
+            Column(unit, "text"),
             Column("arm", "text"),
-            Column(f"P99 ({percent(found.level)} interval)", "span", "ms"),
-            Column(f"{found.reference} / its own ({percent(found.level)} interval)", "span"),
+            Column(f"P99 ({level} interval)", "span", "ms"),
+            Column(f"{found.reference} / its own", "span"),
+            Column("mean", unit="ms"),
+        ),
+        rows=tuple(
+            (label, one.arm, span(one.p99_ms), span(one.ratio), one.mean_ms) for label, one in rows
+        ),
+    )
+    answered = Table(
+        name=f"{name}-answered",
+        title=f"{heading}: what was answered",
+        origin="measured",
+        columns=(
+            Column(unit, "text"),
+            Column("arm", "text"),
             Column("reached", unit="requests/s"),
+            Column("received", unit="MB/s"),
             Column("CPU", unit="%"),
             Column("memory", unit="MiB"),
             Column("what fails", "prose"),
         ),
         rows=tuple(
             (
-                f"{point.value:g}",
+                label,
                 one.arm,
-                span(one.p99_ms),
-                span(one.ratio),
                 one.achieved_rps,
+                one.received_mb_s,
                 None if one.cpu is None else 100 * one.cpu,
                 one.memory_mib,
                 _failures(one),
             )
-            for point in found.points
-            for one in point.arms
+            for label, one in rows
         ),
     )
+    return latencies, answered
 
 
 def sentence(found: Sweep) -> str:
@@ -85,7 +102,7 @@ def sweep_notes(found: Sweep) -> Iterator[str]:
     )
     enough = requests_for(PERCENTS["P99"])
     few = [
-        f"{point.value:g} ({least})"
+        f"{point.label} ({least})"
         for point in found.points
         if (least := min((a.fewest_requests or 0 for a in point.arms), default=0)) < enough
     ]
@@ -142,9 +159,9 @@ def _outcomes(found: Sweep, arm: str) -> str:
     for point in found.points:
         for one in point.arms:
             if one.arm == arm:
-                told.setdefault(one.outcome, []).append(f"{point.value:g}")
+                told.setdefault(one.outcome, []).append(point.label)
     parts = [f"{outcome} at {', '.join(places)}" for outcome, places in told.items()]
-    return f"{', '.join(parts)} {UNITS[found.axis]}"
+    return f"{', '.join(parts)} {UNITS[found.axis]}".rstrip()
 
 
 def _failures(one: ArmAt) -> str | None:

@@ -136,6 +136,7 @@ def side_table(found: Verdict) -> Table:
         ("requests/s achieved", sides.achieved_rps, 1.0),
         ("failed requests in %", sides.error_share, 100.0),
         ("balancer's CPU in %", sides.balancer_cpu, 100.0),
+        *((name, both, 1.0) for name, both in reference_metrics(sides)),
     ]
     return Table(
         name="sides",
@@ -151,6 +152,19 @@ def side_table(found: Verdict) -> Table:
             for name, both, scale in lines
         ),
     )
+
+
+def reference_metrics(sides: SideBySide) -> Iterator[tuple[str, Pairwise]]:
+    """What a verdict is not judged by, as far as its trials have it, by name and unit."""
+    for name, both in (
+        ("mean latency in ms", sides.mean_ms),
+        ("received MB/s", sides.received_mb_s),
+        ("balancer's memory in MiB", sides.memory_mib),
+        ("balancer's context switches/s", sides.context_switches_per_s),
+        ("balancer's power in W", sides.power_w),
+    ):
+        if both is not None:
+            yield name, both
 
 
 def _scaled(value: float | None, scale: float) -> float | None:

@@ -129,6 +129,7 @@ class ClusterTestbed:
                 rate_rps=0.0 if workload.arrivals == "closed" else workload.rate_rps,
                 connections=workload.connections,
                 traffic=workload.traffic,
+                paths=workload.only_path or self.conditions.paths,
             ),
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
@@ -136,6 +137,7 @@ class ClusterTestbed:
             tool_version=__version__,
             histogram=measurement.result.histogram if measurement else None,
             achieved_rps=measurement.result.achieved_rps if measurement else 0.0,
+            received_mb_s=measurement.result.received_mb_s if measurement else None,
             errors=measurement.result.errors if measurement else {},
             metrics=measurement.metrics if measurement else {},
             counters=measurement.counters if measurement else {},
@@ -430,6 +432,8 @@ def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
     }
     if planned.closed_loop:
         own["arrivals"] = "closed"
+    if planned.path:
+        own["only_path"] = planned.path
     return replace(workload, **own)
 
 

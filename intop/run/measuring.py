@@ -143,6 +143,8 @@ def _described(trial: Trial) -> str:
         who += f" at {trial.planned.rate_rps:g} requests/s"
     if trial.planned.connections is not None:
         who += f" with {trial.planned.connections} connections"
+    if trial.planned.path:
+        who += f" with {trial.planned.path}"
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"

@@ -2,9 +2,10 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from intop.config.workload import one_request
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import (
@@ -29,18 +30,20 @@ from intop.errors import UsageError
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
 from intop.run.executor import execute
+from intop.run.prospect import Prospect
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
 from intop.stages.blocks import Arms, latest_series, planned_rounds
 from intop.stages.pilot import timed
 
 FEWEST_ROUNDS = 3
+EXAMPLES = {"cores": "1,2,4", "file": "/small.html,/large.jpg"}
 POINTS = {"rate": "0.25x,0.5x,0.75x,1x,1.25x,1.5x,2x", "connections": "0.25x,0.5x,1x,2x,4x"}
 """Where nobody says which."""
 WORKERS = "nginx:main.worker_processes"
 AFFINITY = "nginx:main.worker_cpu_affinity"
 
-_Place = tuple[float | None, int | None, bool, int | None, str, str]
+_Place = tuple[float | None, int | None, bool, str, int | None, str, str]
 """What a trial is of, without its round: the load, and the arm."""
 
 
@@ -60,15 +63,20 @@ class Request:
     limit_ms: float | None = None
     names: tuple[str, ...] = ()
 
-    def points_for(self, workload: Workload) -> tuple[float, ...]:
-        """Where it measures under a workload, in ascending order. Raises UsageError."""
+    def points_for(self, workload: Workload) -> Mapping[float, str]:
+        """Where it measures under a workload, in order, and what each is called.
+
+        Raises UsageError.
+        """
         text = self.points or POINTS.get(self.axis)
         if text is None:
-            raise UsageError(f"--over {self.axis} needs --points, such as --points 1,2,4")
+            raise UsageError(f"--over {self.axis} needs --points, such as {EXAMPLES[self.axis]}")
         try:
-            found = points_of(text, own_value(workload, self.axis))
+            found = self._points(text, workload)
         except ValueError as error:
             raise UsageError(f"--points: {error}") from error
+        if self.axis == "file" and workload.name != "slt":
+            raise UsageError("--over file asks for static files: --workload slt")
         if self.loop == "closed" and self.axis == "rate":
             raise UsageError("a closed loop has no rate: --over connections, or without --closed")
         if self.limit_ms is not None and self.axis != "rate":
@@ -76,7 +84,17 @@ class Request:
         self._check_idle(workload, found)
         return found
 
-    def _check_idle(self, workload: Workload, points: Sequence[float]) -> None:
+    def _points(self, text: str, workload: Workload) -> dict[float, str]:
+        """Raises ValueError."""
+        if self.axis != "file":
+            found = points_of(text, own_value(workload, self.axis))
+            return {point: f"{point:g}" for point in found}
+        paths = [one_request(word.strip()) for word in text.split(",")]
+        if len(set(paths)) < len(paths):
+            raise ValueError("a file is there twice")
+        return {float(n): path for n, path in enumerate(paths, 1)}
+
+    def _check_idle(self, workload: Workload, points: Iterable[float]) -> None:
         """Raises UsageError for a load whose connections wait too long for a request."""
         if self.loop == "closed":
             return
@@ -149,7 +167,7 @@ class SweepAlong(Stage[Sweeps]):
         whole = {name: _whole(own, len(self.points)) for name, own in curves.items()}
         limit = self.request.limit_ms
         knees: tuple[Knee, ...] = ()
-        if self.request.loop == "closed":
+        if self.request.loop == "closed" and self.request.axis != "file":
             knees = bends(whole, level=level)
         elif self.request.axis == "rate":
             knees = saturations(whole, level=level)
@@ -161,10 +179,11 @@ class SweepAlong(Stage[Sweeps]):
             points=tuple(
                 Point(
                     value=point,
+                    label=label,
                     times=point / own if own else None,
                     arms=arms_at(by_point[point], reference, level=level),
                 )
-                for point in self.points
+                for point, label in self.points.items()
             ),
             rounds=self.request.rounds,
             level=level,
@@ -174,6 +193,12 @@ class SweepAlong(Stage[Sweeps]):
         )
         before = self.task.store.get(self.task.subject, Sweeps) or Sweeps()
         return before.with_one(found)
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        """Whether the last one that was begun has ended: a default that failed is a result here."""
+        places = prospect.places(cls.name)
+        return super().is_done(prospect) and all(p.is_done(prospect.budget.retries) for p in places)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -230,6 +255,7 @@ class SweepAlong(Stage[Sweeps]):
                         rate_rps=point if self.request.axis == "rate" else None,
                         connections=int(point) if self.request.axis == "connections" else None,
                         closed_loop=self.request.loop == "closed",
+                        path=self.points[point] if self.request.axis == "file" else "",
                     )
                 )
         return plan
@@ -258,6 +284,8 @@ class SweepAlong(Stage[Sweeps]):
             return float(planned.rate_rps or 0.0)
         if self.request.axis == "connections":
             return float(planned.connections or 0)
+        if self.request.axis == "file":
+            return next(point for point, path in self.points.items() if path == planned.path)
         return float(planned.configuration.values[WORKERS])
 
 
@@ -278,5 +306,5 @@ def _whole(curves: dict[Block, list[tuple[float, Trial]]], points: int) -> dict[
 
 
 def _place(p: PlannedTrial) -> _Place:
-    load = (p.rate_rps, p.connections, p.closed_loop, p.duration_s)
+    load = (p.rate_rps, p.connections, p.closed_loop, p.path, p.duration_s)
     return (*load, p.arm, p.configuration.digest)

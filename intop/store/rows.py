@@ -19,13 +19,13 @@ from intop.store.packed_counters import unpacked
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
-    *("duration_s", "rate_rps", "connections", "closed_loop"),
+    *("duration_s", "rate_rps", "connections", "closed_loop", "path"),
 )
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 
 AS_THEY_ARE = (
     *("attempt", "status", "detail", "started_at", "seconds", "seed", "tool_version"),
-    *("achieved_rps", "replica", "pruned_above_ms"),
+    *("achieved_rps", "received_mb_s", "replica", "pruned_above_ms"),
 )
 """The columns of a trial that hold what its fields of the same names do."""
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -51,6 +51,7 @@ planned_table = sa.Table(
     sa.Column("rate_rps", sa.Float),
     sa.Column("connections", sa.Integer),
     sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("path", sa.String, nullable=False, server_default=""),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )
@@ -76,6 +77,7 @@ trial_table = sa.Table(
     sa.Column("replica", sa.String, nullable=False, server_default=""),
     sa.Column("pruned_above_ms", sa.Float),
     sa.Column("counters", sa.Text),  # see packed_counters.py
+    sa.Column("received_mb_s", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
 

@@ -103,6 +103,30 @@ def test_rate_and_cpu_are_means_over_trials() -> None:
     assert RatioInterval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
 
 
+def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
+    def trials(**changes: float) -> list[Trial]:
+        hosts = {"lg": METRICS, "lb": replace(METRICS, memory_mib=100.0, **changes)}
+        return [replace(quick(us), received_mb_s=3.0, metrics=hosts) for us in (1000, 2000)]
+
+    counted = trials(context_switches_per_s=500.0, power_w=80.0)
+    found = side_by_side(counted, trials(context_switches_per_s=250.0, power_w=40.0), level=0.9)
+    assert found.mean_ms is not None
+    assert (1.5, 1.5) == (found.mean_ms.default, pytest.approx(found.mean_ms.tuned))
+    assert found.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=RatioInterval(1, 1, 1))
+    assert found.memory_mib is not None
+    assert 100.0 == found.memory_mib.tuned
+    assert found.context_switches_per_s is not None
+    assert (500.0, 250.0) == (
+        found.context_switches_per_s.default,
+        found.context_switches_per_s.tuned,
+    )
+    assert found.power_w is not None
+    assert (80.0, 40.0) == (found.power_w.default, found.power_w.tuned)
+    # One side doesn't say it.
+    other = side_by_side(counted, trials(), level=0.9)
+    assert (None, None) == (other.context_switches_per_s, other.power_w)
+
+
 @pytest.mark.parametrize("side", ["default", "tuned"])
 def test_what_is_zero_has_no_ratio(side: str) -> None:
     sides: dict[str, Sequence[Trial]] = {

@@ -211,3 +211,45 @@ def test_drops_and_squeezes_are_those_of_all_processors_between_the_readings() -
 def test_a_host_without_softnet_stat_has_no_drops_to_tell_of() -> None:
     found = between(parse_counters(X86), parse_counters(LATER))
     assert (None, None) == (found.softnet_drops, found.softnet_squeezes)
+
+
+def test_context_switches_are_counted_between_the_readings() -> None:
+    before, after = parse_counters(EACH), parse_counters(EACH_LATER)
+    seconds = after.uptime_s - before.uptime_s
+    found = between(before, after)
+    assert (133254602 - 133241918) / seconds == pytest.approx(found.context_switches_per_s)
+    # The reader's test data of an earlier intop leaves them out.
+    assert between(parse_counters(X86), parse_counters(LATER)).context_switches_per_s is None
+
+
+RAPL = "energy 1000 262143328850\nenergy 262143328000 262143328850\n"
+
+
+def with_energy(text: str, lines: str) -> str:
+    """A reading with the packages' lines behind the tables, ahead of the time."""
+    *rest, last = text.rstrip("\n").split("\n")
+    return "\n".join([*rest, lines + last, ""])
+
+
+def test_power_is_that_of_all_packages_and_counters_begin_again_at_zero() -> None:
+    before, after = parse_counters(X86), parse_counters(LATER)
+    seconds = after.uptime_s - before.uptime_s
+    used = "energy 5001000 262143328850\nenergy 999149 262143328850\n"
+    found = between(
+        parse_counters(with_energy(X86, RAPL)), parse_counters(with_energy(LATER, used))
+    )
+    # 5 J on one, and on the other 850 uJ up to the end, 999,149 from 0 on, and the step to it.
+    assert 6.0 / seconds == pytest.approx(found.power_w)
+
+
+def test_without_the_same_packages_no_power_is_told() -> None:
+    before = parse_counters(with_energy(X86, RAPL))
+    one = with_energy(LATER, "energy 5001000 262143328850\n")
+    assert between(before, parse_counters(one)).power_w is None
+    assert between(parse_counters(X86), parse_counters(LATER)).power_w is None
+
+
+@pytest.mark.parametrize("line", ["energy 5\n", "energy 5 x\n", "energy -5 9\n", "energy 1 2 3\n"])
+def test_energy_that_makes_no_sense_is_refused(line: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
+        parse_counters(with_energy(X86, line))

@@ -23,9 +23,10 @@ from intop.domain.cluster import HostAddress
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
+from intop.hosts.metrics import Energy
 from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, script, series
 from namespace_host import NamespaceHost
-from samples import LocalConversation, LocalHost, Told
+from samples import LocalConversation, LocalHost, Told, read_counters
 from studies import wait_for
 
 MARK = "0123456789abcdef" * 2
@@ -201,6 +202,23 @@ def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept,
     assert before == faults_of_children()
     reader.read(Wanted(port=80))
     assert before != faults_of_children()
+
+
+def test_the_energy_of_packages_is_read_and_of_nothing_else() -> None:
+    """From files as the kernel has them for two packages, their cores and the whole platform."""
+    zones = {"0": "package-0", "1": "package-1", "2": "psys", "0:0": "core"}
+    made = "".join(
+        f"mkdir /sys/class/powercap/intel-rapl:{zone}; cd /sys/class/powercap/intel-rapl:{zone}; "
+        f"echo {name} >name; echo {100 + n} >energy_uj; echo 262143328850 >max_energy_range_uj; "
+        for n, (zone, name) in enumerate(zones.items())
+    )
+    host = LocalHost(
+        setup=f"mount -t tmpfs made-up /sys/class && mkdir /sys/class/powercap && {made} cd /"
+    )
+    found = read_counters(host)
+    largest = 262143328850
+    assert (Energy(100, largest), Energy(101, largest)) == found.energy
+    assert read_counters(LocalHost()).context_switches
 
 
 # What it says ------------------------------------------------------------------------------------

@@ -173,6 +173,10 @@ def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
     found = status(study)
     assert "done" == stage(found, "sweep").state
     assert (SWEEP,) == found.subjects[0].sweeps
+    # Another one is under way.
+    with opened(study.store) as store:
+        store.write_plan(subject, "sweep", [replace(place(2), rate_rps=75.0, round=1, series=2)])
+    assert ("begun", 2) == (stage(status(study), "sweep").state, stage(status(study), "sweep").done)
     (block,) = report.campaign(found)[1:]
     lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
     assert "  at other rates: tuned gain at 50, 100, worse at 150 requests/s" in lines

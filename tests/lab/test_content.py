@@ -20,12 +20,13 @@ def test_there_are_enough_files_of_mixed_kinds() -> None:
 
 def test_large_files_are_there_and_in_no_mix() -> None:
     assert {256, 384, 512, 1024, 4096} == {len(FILES[path]) // 1024 for path in content.LARGE_KB}
-    assert not {f"/{path}" for path in content.LARGE_KB} & set(content.static_paths())
+    others = (*content.LARGE_KB, *content.ONE_SIZE_KB)
+    assert not {f"/{path}" for path in others} & set(content.static_paths())
 
 
 def test_sizes_are_those_that_are_declared() -> None:
     found = {path: len(data) / 1024 for path, data in FILES.items()}
-    assert found == {**content.SIZES_KB, **content.LARGE_KB}
+    assert found == {**content.SIZES_KB, **content.LARGE_KB, **content.ONE_SIZE_KB}
     sizes_kb = content.SIZES_KB
     assert (min(sizes_kb.values()), max(sizes_kb.values())) == (2, 120)
     assert 33 <= mean(sizes_kb.values()) <= 36

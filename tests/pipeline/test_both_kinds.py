@@ -7,6 +7,7 @@ from typing import Any
 from intop.lab.state import STATE_FOLDER
 
 Make = Callable[..., Any]
+WORKERS = "nginx:main.worker_processes"
 KEYS = ["net.core.somaxconn", "net.ipv4.tcp_rmem", "nginx:*"]
 
 
@@ -34,6 +35,13 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
     varied = {key for *_, values in study.trials("collect") for key in json.loads(values)}
     assert {"net.core.somaxconn", "nginx:main.worker_processes", "nginx:listen.backlog"} < varied
     assert varied < set(offered)
+    assert before == (conf.read_bytes(), conf.stat().st_mode)
+
+    cores = ("sweep", "--workload", "slt", "--over", "cores", "--points", "1,2")
+    points = study.json(*cores)["x86 slt"]["points"]
+    assert [("1", 3), ("2", 3)] == [(p["label"], p["arms"][0]["trials"]) for p in points]
+    set_to = {json.loads(values)[WORKERS] for *_, values in study.trials("sweep")}
+    assert {"1", "2"} == set_to
     assert before == (conf.read_bytes(), conf.stat().st_mode)
 
     study.run("train", "--workload", "slt")

@@ -92,7 +92,11 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     closed = ("--over", "connections", "--closed", "--points", "4,16")
     points = study.json("sweep", "--workload", "slt", *closed)["x86 slt"]["points"]
     assert all(one["achieved_rps"] > 0 for point in points for one in point["arms"])
-    assert len(study.trials("sweep")) == 6 + 12
+    files = ("--over", "file", "--points", "/img/icon-1.png,/js/app.js")
+    small, large = study.json("sweep", "--workload", "slt", *files)["x86 slt"]["points"]
+    size = [p["arms"][0]["received_mb_s"] / p["arms"][0]["achieved_rps"] for p in (small, large)]
+    assert size == pytest.approx([2e-3, 88e-3], rel=0.3)  # 2 and 88 KB, with heads of answers
+    assert len(study.trials("sweep")) == 6 + 12 + 12
 
     assert study.balancer(NAMESPACED) == before
     study.run("lab", "down")

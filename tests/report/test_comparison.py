@@ -26,6 +26,7 @@ from intop.domain.comparison import (
     Contrast,
 )
 from intop.domain.stats import DifferenceInterval, RatioInterval
+from intop.domain.verdict import Pairwise
 from intop.report.comparison import sections
 from intop.report.document.columns import worded
 from intop.report.document.markdown import as_markdown
@@ -209,6 +210,19 @@ def test_the_sides_say_what_was_measured_on_what() -> None:
     assert "rate_rps 100.0, connections 8, threads 2" in same
     assert "link tbf" in same
     assert "kernel" not in same
+
+
+def test_reference_metrics_of_both_sides_as_far_as_their_verdicts_have_them() -> None:
+    title = "Reference metrics"
+    assert title not in as_markdown(sections(compared()))
+    assert X86.verdict is not None
+    both = Pairwise(default=12.5, tuned=6.25)
+    sides = replace(X86.verdict.sides, received_mb_s=both)
+    with_metrics = replace(X86, verdict=replace(X86.verdict, sides=sides))
+    found = compared(comparison(sides=(with_metrics, ARM)))
+    text = as_markdown(sections(found))
+    assert title in text
+    assert "| received MB/s | 12.5 | 6.25 | - | - |" in text
 
 
 def test_errors_of_both_sides_by_family() -> None:

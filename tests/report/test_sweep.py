@@ -9,7 +9,7 @@ from intop.domain.sweep import Capacity, Knee
 from intop.report.figures.files import figures_of
 from intop.report.sweep import sentence, sweep
 from printed import shown
-from samples import AT_HALF, AT_ONCE, SWEEP
+from samples import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
@@ -21,9 +21,8 @@ def said(capsys: pytest.CaptureFixture[str], found: object) -> str:
 def test_every_arm_has_a_row_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys, SWEEP)
     assert "x86 slt: at other rates: tuned gain at 50, 100, worse at 150 requests/s" in out
-    assert "50 default 40.0 (36.0 to 44.0) ms - 50.0 25.0 % 512 MiB" in out.replace(
-        " requests/s ", " "
-    )
+    assert "50 default 40.0 (36.0 to 44.0) ms - 20.0 ms" in out
+    assert "50 default 50.0 requests/s 1.00 MB/s 25.0 % 512 MiB" in out
     assert "150 tuned 900 (810 to 990) ms 0.05 (0.01 to 0.20)" in out
     assert "150: tuned: 2 of 5 overloaded, 1 of 5 failed" in out
     assert "5 rounds with each point once for each arm. An open loop" in out
@@ -80,6 +79,18 @@ def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> N
     assert "with other numbers of connections: tuned gain at 50, 100, worse at 150" in out
     assert "A closed loop: each connection asks again once it has its answer" in out
     assert "from 64.0 (60.0 to 68.0) connections on, tuned answers hardly more" in out
+
+
+def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = (
+        replace(point, value=float(n), label=path, times=None)
+        for n, (point, path) in enumerate(((AT_HALF, "/a.css"), (TOO_MUCH, "/b.jpg")), 1)
+    )
+    found = replace(SWEEP, axis="file", points=(one, other), knees=())
+    assert "with other files: tuned gain at /a.css, worse at /b.jpg" == sentence(found)
+    assert "/b.jpg tuned 900 (810 to 990) ms" in said(capsys, found)
+    (drawing,) = figures_of(found, "x86 slt")
+    assert "/a.css" in drawing.svg()
 
 
 def test_a_sweep_without_a_winner_has_the_default_alone() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from intop.domain.verdict import PairwiseLatency
+from intop.domain.stats import RatioInterval
+from intop.domain.verdict import Pairwise, PairwiseLatency
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown
@@ -59,6 +60,19 @@ def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) 
     cpu = "balancer's CPU in % 25.0 20.0 1.25 (1.10 to 1.40)"
     assert cpu == " ".join(cells(out, "balancer's"))
     assert "3000 and 2990" in out
+
+
+def test_reference_metrics_stand_below_as_far_as_they_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = Pairwise(default=1200.0, tuned=600.0, ratio=RatioInterval(2.0, 1.9, 2.1))
+    sides = replace(SIDES, mean_ms=replace(both, default=3.25), context_switches_per_s=both)
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=sides)))
+    assert "mean latency in ms 3.25 600" in " ".join(out.split())
+    switches = "balancer's context switches/s 1200 600 2.00 (1.90 to 2.10)"
+    assert switches in " ".join(out.split())
+    for unknown in ("power in W", "MB/s", "memory in MiB"):
+        assert unknown not in out
 
 
 def test_latencies_are_drawn_on_one_logarithmic_scale(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,7 @@ NOTHING: Any = None
         ({"rate_rps": 225.0, "duration_s": 1}, (225.0, 64, 1, "")),
         ({"connections": 8}, (150, 8, 2, "")),
         ({"connections": 8, "closed_loop": True}, (0.0, 8, 2, "closed loop")),
+        ({"path": "/one.html"}, (150, 64, 2, "")),
     ],
 )
 def test_a_trial_has_the_load_of_its_place(
@@ -58,6 +59,8 @@ def test_a_trial_has_the_load_of_its_place(
         found.conditions.duration_s,
         found.conditions.traffic,
     )
+    path = coordinates.get("path", "")
+    assert (path, path or CONDITIONS.paths) == (asked[0].only_path, found.conditions.paths)
     guard.draining = 3
     told = ready.trial(planned, "sweep", 0).detail
     assert "lb still had 3 old workers of nginx with connections" in told

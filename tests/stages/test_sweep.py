@@ -157,6 +157,26 @@ def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed
     assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.told.getvalue())
 
 
+def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -> None:
+    request = Request(axis="file", loop="closed", points="/b.jpg, /a.css")
+    found = sweep(judged.task, request)
+    assert [(1.0, "/b.jpg", None), (2.0, "/a.css", None)] == [
+        (p.value, p.label, p.times) for p in found.points
+    ]
+    assert {("/b.jpg", True), ("/a.css", True)} == {
+        (p.path, p.closed_loop) for p in planned(judged)
+    }
+    assert () == found.knees
+    # The same files in another order are the same trials.
+    assert ["/a.css", "/b.jpg"] == [
+        p.label for p in sweep(judged.task, replace(request, points="/a.css,/b.jpg")).points
+    ]
+    assert 12 == len(judged.measured)
+    dynamic = replace(judged.task, workload=replace(judged.task.workload, name="dlt"))
+    with pytest.raises(UsageError, match="--over file asks for static files: --workload slt"):
+        SweepAlong(dynamic, request)
+
+
 def test_without_a_verdict_the_hosts_own_values_are_alone_with_baselines(
     testbed: FakeTestbed,
 ) -> None:
@@ -183,7 +203,10 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
     [
         (Request(points="0.1x"), r"at 1 requests/s 64 connections are idle for longer"),
         (Request(axis="connections", points="1000"), r"at 10 requests/s 1000 connections are idle"),
-        (Request(axis="cores"), "--over cores needs --points"),
+        (Request(axis="cores"), "--over cores needs --points, such as 1,2,4"),
+        (Request(axis="file"), "--over file needs --points, such as /small.html"),
+        (Request(axis="file", points="/a,/a"), "--points: a file is there twice"),
+        (Request(axis="file", points="/a b"), "--points: a path begins with / and has no"),
         (Request(loop="closed"), "a closed loop has no rate"),
         (Request(axis="connections", limit_ms=1.0), "takes --over rate"),
         (Request(points="1x", names=("nosuch",)), "there is no baseline nosuch"),

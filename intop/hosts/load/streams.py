@@ -53,6 +53,7 @@ def streams(
                     seed=(seed + number) % 2**32,
                     timeout_s=workload.timeout_s,
                     dynamic_path=cluster.dynamic_path,
+                    only_path=workload.only_path,
                     arrivals=workload.arrivals,
                     clients=clients,
                     stream=number,

@@ -34,7 +34,8 @@ class Load:
 
     `rate_rps` in requests/s over all `connections`, and without a meaning in a closed loop;
     `duration_s` are the counted seconds, and `warmup_s` the uncounted ones before them; `url` has
-    no path; `dynamic_path` is what dlt asks for; `threads` are wrk2's. Stream `stream` of `streams`
+    no path; `dynamic_path` is what dlt asks for, `only_path` what slt asks for in place of all
+    paths of PATHS_FILE; `threads` are wrk2's. Stream `stream` of `streams`
     (from 0 on) draws URLs that no other of them draws. `start_at` is the first slot of the first
     stream, in seconds of the generator's own time of day; None is soon. With an `expected_file`, a
     name in the scripts' folder, answers have to be what it says: lines of path, length, and CRC-32
@@ -53,6 +54,7 @@ class Load:
     warmup_s: float = 0.0
     timeout_s: float = 10.0
     dynamic_path: str = "/dynamic"
+    only_path: str = ""
     arrivals: Arrivals = "constant"
     clients: Clients = ALIKE
     stream: int = 0
@@ -110,6 +112,11 @@ class LoadResult:
     lag_ms: float | None = None
     clock_step_s: float | None = None
     uncounted: int = 0
+
+    @property
+    def received_mb_s(self) -> float:
+        """10^6 bytes received in a second, over the whole run."""
+        return self.bytes / 1e6 / self.run_s if self.run_s > 0 else 0.0
 
 
 def _require_positive(name: str, number: float) -> None:

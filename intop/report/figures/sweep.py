@@ -44,6 +44,9 @@ def curves(about: str, found: Sweep) -> Drawing:
         _scales(panels, found)
         for axes in panels[-columns:]:
             axes.set_xlabel(UNITS[found.axis])
+            if found.axis == "file":
+                labels = [point.label for point in found.points]
+                axes.set_xticks([point.value for point in found.points], labels, rotation=20)
         legend_below(figure, panels[0])
 
     return drawn(
@@ -100,7 +103,7 @@ def _scales(panels: Sequence[Axes], found: Sweep) -> None:
     values = [point.value for point in found.points]
     if found.axis == "rate":
         rate.plot(values, values, color=INK, linewidth=0.8, linestyle=":", gid="asked")
-    elif len(values) > 1:
+    elif found.axis != "file" and len(values) > 1:
         latency.set_xscale("log")
         plain_ticks(latency.xaxis, values)
     for axes in (rate, *others):

@@ -46,6 +46,7 @@ PLAIN = asked()
         ({"duration_s": 3600}, {"--duration": "3600"}),
         ({"timeout_s": 0.25, "connections": 33}, {"--timeout": "0.25", "--connections": "33"}),
         ({"arrivals": "poisson"}, {"--arrivals": "poisson"}),
+        ({"only_path": "/one.html"}, {}),  # that is for the script
         ({"stream": 2, "streams": 3}, {"--stream": "2", "--streams": "3"}),
         ({"start_at": 1795245568.331601}, {"--start-at": "1795245568.331601"}),
         ({"expected_file": "expected-0.txt"}, {"--expect": "expected-0.txt"}),
@@ -88,6 +89,7 @@ def test_a_closed_loop_has_no_rate() -> None:
     ("changes", "expected"),
     [
         ({}, "--paths paths.txt"),
+        ({"only_path": "/one.html"}, "--paths paths.txt --only /one.html"),
         ({"script": "dlt"}, "--path /dynamic"),
         ({"script": "dlt", "dynamic_path": "/d?a=1"}, "--path '/d?a=1'"),
         ({"clients": Clients(method="POST")}, "--paths paths.txt --method POST"),

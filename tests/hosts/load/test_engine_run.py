@@ -214,6 +214,13 @@ def test_answers_under_way_at_the_end_miss_no_rate_where_a_warm_up_has_as_many(
     assert pytest.approx(reached, abs=20) == result.achieved_rps
 
 
+def test_slt_asks_for_one_path_only(server: CrookedServer, directory: Path) -> None:
+    (directory / "paths.txt").write_text("/ok?file=0\n/ok?file=1\n")
+    result = run(load(server, script="slt", only_path="/ok?file=2"), directory)
+    assert {} == result.errors
+    assert {"/ok?file=2"} == {one.path for one in server.asked}
+
+
 def test_slt_asks_for_all_paths_alike(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok\n/chunked\n/nothing\n/ok?x=1\n")
     result = run(load(server, script="slt", rate_rps=400), directory)

@@ -27,7 +27,7 @@ from intop.report.mediation import sentence as mediation_sentence
 from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.sweep import sentence as sweep_sentence
-from intop.report.sweep import sweep_notes, sweep_table
+from intop.report.sweep import sweep_notes, sweep_tables
 from intop.report.text import LOADS
 from intop.report.verdict import (
     LUCK,
@@ -348,8 +348,9 @@ def latency(one: Findings) -> Iterator[Block]:
 def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
     """What the winner is worth under other loads."""
     yield Paragraph(as_sentence(sweep_sentence(found)))
+    tables = tuple(named(one, table) for table in sweep_tables(found))
     if not found.has_latencies:
-        yield named(one, sweep_table(found))
+        yield from tables
         return
     yield Figure(
         title="Along the " + found.axis,
@@ -359,7 +360,7 @@ def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
             "P99 with its intervals, the rate that was reached, processor and memory of the load "
             "balancer. The dotted lines are what was asked, and the limit of P99."
         ),
-        tables=(named(one, sweep_table(found)),),
+        tables=tables,
     )
     yield from map(Paragraph, sweep_notes(found))
 

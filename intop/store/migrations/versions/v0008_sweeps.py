@@ -17,6 +17,7 @@ def upgrade() -> None:
     op.add_column(
         "planned", sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false())
     )
+    op.add_column("planned", sa.Column("path", sa.String, nullable=False, server_default=""))
     planned = sa.table("planned", sa.column("stage", sa.String))
     op.execute(planned.update().where(planned.c.stage == "rates").values(stage="sweep"))
     result = sa.table("result", sa.column("kind", sa.String))

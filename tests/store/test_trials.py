@@ -1,0 +1,137 @@
+"""Trials in the store: everything comes back, and is on disk at once."""
+
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from campaigns import sql
+from commands import ran
+from intop.domain.counters import HostCounters
+from intop.domain.trial import RECORDED_LATER, Trial
+from intop.errors import IntopError
+from intop.store import Store, Subject, opened
+from samples import METRICS
+from stored import FAILED, MADE, PLAN, begun, kept, trial
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        trial(),
+        FAILED,
+        trial(status="disturbed", detail="x"),
+        trial(status="pruned", attempt=2, pruned_above_ms=450.5),
+    ],
+)
+def test_a_trial_comes_back_as_it_was_measured(store: Store, made: Trial) -> None:
+    subject = kept(store, made)
+    assert [made] == store.trials(subject)
+
+
+def test_trials_come_back_in_order_of_measurement_and_by_stage(store: Store) -> None:
+    subject = begun(store)
+    for stage in ("screen", "collect"):
+        store.write_plan(subject, stage, PLAN)  # type: ignore[arg-type]
+    made = [
+        trial(stage="collect", planned=PLAN[2]),
+        trial(stage="screen", planned=PLAN[0]),
+        trial(stage="collect", planned=PLAN[0]),
+    ]
+    for one in made:
+        store.add(subject, one)
+    assert made == store.trials(subject)
+    assert [made[1]] == store.trials(subject, "screen")
+    assert made == store.trials(subject, "screen", "collect")
+    assert [] == store.trials(subject, "judge")
+    assert [] == store.trials(replace(subject, arch="arm"))
+
+
+def test_a_trial_is_stored_once_for_each_attempt(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = kept(store, trial(attempt=0), trial(attempt=1))
+    with pytest.raises(IntopError, match="UNIQUE"), opened(str(path)) as store:
+        store.add(subject, trial(attempt=1))
+    with opened(str(path)) as store:
+        assert [0, 1] == [t.attempt for t in store.trials(subject)]
+
+
+def test_a_trial_without_a_place_in_a_plan_is_refused(path: Path) -> None:
+    with pytest.raises(IntopError, match=r"intop\.db: .*NOT NULL"), opened(str(path)) as store:
+        store.add(begun(store), trial())
+
+
+def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, path: Path) -> None:
+    kept(store, trial(), replace(FAILED, attempt=1))
+    found = sql(path, "select p99_ms, status from trial order by id")
+    assert [(trial().p99_ms, "ok"), (None, "failed")] == found
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = {paths!r}
+from intop.store import opened
+from stored import PLAN, kept, trial
+with opened(sys.argv[1]) as store:
+    kept(store, trial(), trial(planned=PLAN[2]))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(path: Path) -> None:
+    script = KILLED.format(paths=[p for p in sys.path if p])
+    done = ran(sys.executable, "-c", script, path)
+    assert -signal.SIGKILL == done.returncode, done.stderr
+    with opened(str(path)) as store:
+        campaign = store.latest("study")
+        assert campaign is not None
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        assert [trial(), trial(planned=PLAN[2])] == store.trials(subject)
+
+
+def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, path: Path) -> None:
+    kept(store, trial())
+    query = f"sqlite3.connect({str(path)!r}).execute('select count(*) from trial').fetchone()"
+    done = ran(sys.executable, "-c", f"import sqlite3; print({query})", check=True)
+    assert "(1,)" == done.stdout.strip()
+
+
+def test_evidence_comes_back(store: Store) -> None:
+    before = replace(METRICS, memory_before_mib=90.5, time_wait_before=7)
+    seen = replace(before, foreign_cpu=0.25, foreign_program="cc1", load_cpu=0.5)
+    seen = replace(seen, cpus=48, max_cpu_steal=0.25, max_cpu_softirq=0.5)
+    seen = replace(seen, softnet_drops=3, softnet_squeezes=4)
+    seen = replace(seen, context_switches_per_s=1234.5, power_w=88.25)
+    subject = kept(store, trial(metrics={"lg": seen}))
+    (found,) = store.trials(subject)
+    assert {"lg": seen} == found.metrics
+
+
+def test_counters_come_back(store: Store, path: Path) -> None:
+    growth = {"TcpExt.TCPTimeouts": (0, 3), "clients.busy_ms": (12, 2**63)}
+    counted = HostCounters(
+        at_s=(0.5, 1.25),
+        growth=growth,
+        levels={"clients.rtt_us.p50": (1.5, 0)},
+        unread=("sockets",),
+    )
+    subject = kept(store, trial(counters={"lb": counted, "lg": HostCounters(at_s=(1.0,))}))
+    (found,) = store.trials(subject)
+    assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == found.counters
+    sql(path, "update trial set counters = null")
+    assert {} == store.trials(subject)[0].counters
+
+
+def test_a_trial_of_an_intop_that_recorded_less_lacks_it(store: Store, path: Path) -> None:
+    subject = kept(store, trial(metrics={"lb": replace(METRICS, cpus=2, softnet_drops=0)}))
+    for name in RECORDED_LATER:
+        sql(path, f"update trial set conditions = json_remove(conditions, '$.{name}')")
+    for name in ("cpus", "max_cpu_steal", "max_cpu_softirq", "softnet_drops", "softnet_squeezes"):
+        sql(path, f"update trial set metrics = json_remove(metrics, '$.lb.{name}')")
+    (found,) = store.trials(subject)
+    blank = {"cpus": None} | dict.fromkeys(RECORDED_LATER[1:], "")
+    assert replace(MADE.conditions, **blank) == found.conditions
+    assert [] == found.conditions.differences(MADE.conditions)
+    assert {"lb": METRICS} == found.metrics
