@@ -129,7 +129,7 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
         machine = platform.machine()
         clusters = "\n".join(
             f'[[cluster.{arch}]]\nlab = "{lab}"\nmachines = ["{machine}"]\n'
-            "link = { rate_mbit = 300 }\n"
+            'link = { rate_mbit = 300 }\nload_cpus = "0-1"\n'
             for arch, lab in places
         )
         (tmp_path / "intop.toml").write_text(SMALL.format(clusters=clusters))

@@ -70,8 +70,8 @@ def command(
     Nothing is written on any host; one whose session has been silent for its lease, and whose
     watchdog is dead, restores itself when it is asked. intop apply carries out the plan of --output
     as it is, and refuses it when a host has changed since. Guardrails that are unclear are noted,
-    and so it is when the winner was not measured at other rates. The exit code is 3 where there is
-    no gain, or one that breaks a guardrail: keep the defaults; 1 when a host can't be asked.
+    and so it is when the winner was not measured under other loads. The exit code is 3 where there
+    is no gain, or one that breaks a guardrail: keep the defaults; 1 when a host can't be asked.
     """
     from intop.config.plan_file import write_plan
     from intop.deploy.plan import plan as stage

@@ -130,6 +130,10 @@ class Study:
         return (*kernel, *nginx)
 
 
+CpuList = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")]
+"""Processors as taskset lists them, such as 0-3,8."""
+
+
 class _HostModel(Model):
     hostname: HostName
     name: HostName | None = None
@@ -143,6 +147,7 @@ class _HostModel(Model):
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     config_root: str = Field(default="/", pattern=r"^/([^\n\t]*[^/\s])?$")
     jump: "_HostModel | None" = None
+    load_cpus: CpuList | None = None
 
     def address(self, role: Role) -> HostAddress:
         return HostAddress(
@@ -159,6 +164,7 @@ class _HostModel(Model):
             state_dir=self.state_dir,
             lease_s=self.lease_s,
             config_root=self.config_root,
+            load_cpus=self.load_cpus or "",
         )
 
 
@@ -213,6 +219,7 @@ class _LabModel(Model):
     clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
     machines: tuple[str, ...] = ()
+    load_cpus: CpuList | None = None
     upstream_keepalive: Annotated[int, Field(ge=0, le=10_000)] = 64
     backlog: Annotated[int, Field(ge=1, le=65535)] = 65535
     workers: int = 1
@@ -262,6 +269,12 @@ class _ClusterModel(Model):
         lower = [n.lower() for n in names]
         if twice := {n for n in names if lower.count(n.lower()) > 1}:
             raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
+        return self
+
+    @model_validator(mode="after")
+    def _loads_are_pinned(self) -> "_ClusterModel":
+        if any(host.load_cpus for host in (self.load_balancer, *self.backends)):
+            raise ValueError("load_cpus: only load generators send a load")
         return self
 
     def _hosts(self) -> tuple[_HostModel, ...]:
@@ -498,6 +511,7 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
             link=lab.link.link() if lab.link else None,
             machines=lab.machines,
             balancing=lab.balancing(),
+            load_cpus=lab.load_cpus or "",
             clients=tuple(
                 LabClients(name=c.name, share=c.share, link=c.link.link() if c.link else None)
                 for c in lab.clients

@@ -46,6 +46,7 @@ class HostAddress:
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
     `none`), and then root at port 22. `sudo` runs every command through sudo; `ask` says that it
     wants a password. `share` is a load generator's of the load; None: as much as any other.
+    `load_cpus` are the processors that its load may run on, as taskset lists them; "" is all.
     """
 
     name: str
@@ -62,6 +63,7 @@ class HostAddress:
     lease_s: float = 30.0
     config_root: str = "/"
     share: float | None = None
+    load_cpus: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +283,7 @@ class LabSpec:
     """What an embedded lab shall be. `link` as in Link; None: no shaping.
 
     With several classes of `clients` each is a load generator, and `link` can only be the load
-    balancer's.
+    balancer's. `load_cpus` as in `HostAddress`.
 
     `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
     what its load balancer is: a network namespace as all its other hosts, a virtual machine of the
@@ -295,6 +297,7 @@ class LabSpec:
     machines: tuple[str, ...] = ()
     balancing: Balancing = Balancing()
     clients: tuple[LabClients, ...] = ()
+    load_cpus: str = ""
 
     def __post_init__(self) -> None:
         if problem := lab_name_problem(self.name):

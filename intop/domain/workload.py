@@ -99,6 +99,11 @@ class Workload:
         return "; ".join(filter(None, (arrivals, *map(str, self.clients))))
 
     @property
+    def due_rps(self) -> float:
+        """How many requests are due in a second; 0 in a closed loop, in which nothing is due."""
+        return 0.0 if self.arrivals == "closed" else self.rate_rps
+
+    @property
     def counted_s(self) -> int:
         """The duration. Raises ResultMissingError while no pilot has chosen it."""
         if self.duration_s is None:

@@ -169,7 +169,9 @@ def _run(generator: Host, tool: LoadTool, load: Load) -> LoadResult:
     seconds = planned_run_s(tool, load) + START_IN_S
     # The load ends by itself, even when our connection is gone and nobody reads its output.
     limit = f"{seconds + LOAD_GRACE_S:.0f}"
-    words = ["timeout", limit, "sh", "-c", command(tool, load, load_directory(generator))]
+    cpus = generator.address.load_cpus
+    pinned = ["taskset", "-c", cpus] if cpus else []
+    words = ["timeout", limit, *pinned, "sh", "-c", command(tool, load, load_directory(generator))]
     done = generator.run(shlex.join(words), timeout_s=seconds + LOAD_GRACE_S + 10)
     name = generator.address.name
     if done.exit_code > KILLED:

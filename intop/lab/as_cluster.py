@@ -57,6 +57,7 @@ def as_cluster(lab: Lab) -> Cluster:
             lease_s=15.0,
             config_root="/" if part in lab.guests else str(folders.config_root(part)),
             share=clients.share if clients else None,
+            load_cpus="" if part in ROLES and part != "lg" else lab.spec.load_cpus,
         )
 
     first, *others = network.clients(len(lab.media))

@@ -126,7 +126,7 @@ class ClusterTestbed:
             conditions=replace(
                 self.conditions,
                 duration_s=workload.counted_s,
-                rate_rps=0.0 if workload.arrivals == "closed" else workload.rate_rps,
+                rate_rps=workload.due_rps,
                 connections=workload.connections,
                 traffic=workload.traffic,
                 paths=workload.only_path or self.conditions.paths,
@@ -242,7 +242,7 @@ class ClusterTestbed:
             requests=result.requests,
             p99_ms=result.histogram.percentile_ms(99) if result.requests else 0.0,
             achieved_rps=result.achieved_rps,
-            rate_rps=0.0 if workload.arrivals == "closed" else workload.rate_rps,
+            rate_rps=workload.due_rps,
             errors=result.errors,
             metrics=measurement.metrics,
             backends=[backend.name for backend in self.rig.cluster.backends],

@@ -154,7 +154,8 @@ def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: b
     for address in addresses:
         if (host := facts.hosts.get(address.name)) is None:
             return ""
-        counted[_host_in_words(host, nginx=nginx)] += 1
+        pinned = f", load on CPUs {address.load_cpus}" if address.load_cpus else ""
+        counted[_host_in_words(host, nginx=nginx) + pinned] += 1
     return "; ".join(f"{n} x {text}" if n > 1 else text for text, n in sorted(counted.items()))
 
 

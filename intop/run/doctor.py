@@ -143,6 +143,7 @@ def _examined(
                     _judge_listening(host, report.readiness, found)
                     _judge_workers(host, workloads, found)
                 if host.address.role == "load-generator":
+                    found.problems += _unpinned(host)
                     _judge_answers(host, report.readiness, workloads, found)
         if len(hosts) < len(cluster.hosts):
             return found
@@ -233,6 +234,17 @@ def _judge_answers(
     found.fetched = found.fetched or tuple(fetched)
     found.problems += load_paths.problems(name, url, fetched)
     found.warnings += load_paths.warnings(name, url, fetched)
+
+
+def _unpinned(host: Host) -> list[str]:
+    """Why a load can't run on the processors that it is to run on, if it can't."""
+    if not (cpus := host.address.load_cpus):
+        return []
+    done = host.run(f"taskset -c {cpus} true")
+    if done.exit_code == 0:
+        return []
+    name = host.address.name
+    return [f"{name}: its load can't run on the processors {cpus} (load_cpus): {done.said}"]
 
 
 def _unasked(hosts: Iterable[HostDiagnosis]) -> list[str]:

@@ -4,6 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from intop.config.workload import one_request
 from intop.domain.baseline import HOST, TUNED
@@ -11,7 +12,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.sweep import (
     Arm,
     Axis,
-    Curve,
+    Curves,
     Knee,
     Loop,
     Point,
@@ -38,6 +39,7 @@ from intop.stages.pilot import timed
 
 FEWEST_ROUNDS = 3
 EXAMPLES = {"cores": "1,2,4", "file": "/small.html,/large.jpg"}
+"""Of points, where somebody has to say which."""
 POINTS = {"rate": "0.25x,0.5x,0.75x,1x,1.25x,1.5x,2x", "connections": "0.25x,0.5x,1x,2x,4x"}
 """Where nobody says which."""
 WORKERS = "nginx:main.worker_processes"
@@ -79,6 +81,11 @@ class Request:
             raise UsageError("--over file asks for static files: --workload slt")
         if self.loop == "closed" and self.axis == "rate":
             raise UsageError("a closed loop has no rate: --over connections, or without --closed")
+        if self.axis == "connections" and any(c.connections for c in workload.clients):
+            raise UsageError(
+                f"--over connections: clients of {workload.name} have connections of their own, "
+                "which it would not change"
+            )
         if self.limit_ms is not None and self.axis != "rate":
             raise UsageError("--limit-ms asks for the capacity, which takes --over rate")
         self._check_idle(workload, found)
@@ -150,45 +157,38 @@ class SweepAlong(Stage[Sweeps]):
 
     def result(self, trials: Sequence[Trial]) -> Sweeps:
         mine = [t for t in trials if t.planned.series == self.series]
-        arms = self._arms()
-        reference, level = next(iter(arms)), self.budget.level
-        by_point: dict[float, dict[str, list[Trial]]] = {
-            point: {name: [] for name in arms} for point in self.points
-        }
-        curves: dict[str, dict[Block, list[tuple[float, Trial]]]] = {
-            name: defaultdict(list) for name in arms
-        }
-        for trial in sorted(mine, key=lambda t: self._point(t.planned)):
-            by_point[self._point(trial.planned)][trial.planned.arm].append(trial)
-            if trial.status != "disturbed" and trial.planned.block is not None:
-                curves[trial.planned.arm][trial.planned.block].append(
-                    (self._point(trial.planned), trial)
-                )
-        whole = {name: _whole(own, len(self.points)) for name, own in curves.items()}
-        limit = self.request.limit_ms
+        arms, level, limit = self._arms(), self.budget.level, self.request.limit_ms
+        reference = next(iter(arms))
+        by_arm = {name: [t for t in mine if t.planned.arm == name] for name in arms}
+        curves = {name: self._curves(own) for name, own in by_arm.items()}
+        own = own_value(self.task.workload, self.request.axis)
         knees: tuple[Knee, ...] = ()
         if self.request.loop == "closed" and self.request.axis != "file":
-            knees = bends(whole, level=level)
+            knees = bends(curves, level=level)
         elif self.request.axis == "rate":
-            knees = saturations(whole, level=level)
-        own = own_value(self.task.workload, self.request.axis)
+            knees = saturations(curves, level=level)
+
+        def at(point: float, label: str) -> Point:
+            here = {
+                name: [t for t in made if self._point(t.planned) == point]
+                for name, made in by_arm.items()
+            }
+            return Point(
+                value=point,
+                label=label,
+                times=point / own if own else None,
+                arms=arms_at(here, reference, level=level),
+            )
+
         found = Sweep(
             axis=self.request.axis,
             loop=self.request.loop,
             arms=tuple(Arm(name=name, configuration=c) for name, c in arms.items()),
-            points=tuple(
-                Point(
-                    value=point,
-                    label=label,
-                    times=point / own if own else None,
-                    arms=arms_at(by_point[point], reference, level=level),
-                )
-                for point, label in self.points.items()
-            ),
+            points=tuple(at(point, label) for point, label in self.points.items()),
             rounds=self.request.rounds,
             level=level,
             limit_ms=limit,
-            capacities=() if limit is None else capacities(whole, reference, limit, level=level),
+            capacities=() if limit is None else capacities(curves, reference, limit, level=level),
             knees=knees,
         )
         before = self.task.store.get(self.task.subject, Sweeps) or Sweeps()
@@ -278,6 +278,18 @@ class SweepAlong(Stage[Sweeps]):
         own = {WORKERS: f"{point:.0f}"} | ({AFFINITY: "auto"} if AFFINITY in offered else {})
         return Configuration({**configuration.values, **own})
 
+    def _curves(self, trials: Sequence[Trial]) -> Curves:
+        """An arm's curves by round, without rounds in which a point is missing."""
+        found: dict[Block, list[tuple[float, Trial]]] = defaultdict(list)
+        for trial in trials:
+            if trial.status != "disturbed" and trial.planned.block is not None:
+                found[trial.planned.block].append((self._point(trial.planned), trial))
+        return {
+            block: sorted(curve, key=itemgetter(0))
+            for block, curve in found.items()
+            if len(curve) == len(self.points)
+        }
+
     def _point(self, planned: PlannedTrial) -> float:
         """Where a trial of this sweep is on its axis."""
         if self.request.axis == "rate":
@@ -298,11 +310,6 @@ def sweep(task: Task, request: Request, *, again: bool = False) -> Sweep:
 def own_value(workload: Workload, axis: Axis) -> float | None:
     """What a workload has along an axis, None where it says nothing of it."""
     return {"rate": workload.rate_rps, "connections": float(workload.connections)}.get(axis)
-
-
-def _whole(curves: dict[Block, list[tuple[float, Trial]]], points: int) -> dict[Block, Curve]:
-    """The rounds in which every point was measured: one without a point has another shape."""
-    return {block: curve for block, curve in curves.items() if len(curve) == points}
 
 
 def _place(p: PlannedTrial) -> _Place:

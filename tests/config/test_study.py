@@ -9,6 +9,7 @@ from config_files import (
     GENERATOR,
     GENERATORS,
     GOOD,
+    LAB,
     REPLICAS,
     STORE,
     edited,
@@ -242,6 +243,20 @@ def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     assert ("jump.example", "me") == (jump.hostname, jump.user)
     # What a study doesn't say is for OpenSSH's configuration to say.
     assert (None, None, None) == (jump.port, arm.load_balancer.user, arm.load_balancer.port)
+
+
+def test_a_load_may_be_tied_to_processors(tmp_path: Path) -> None:
+    pinned = edited('hostname = "load.example"', 'hostname = "load.example"\nload_cpus = "0-3,8"')
+    pinned = edited(LAB, f'{LAB}\nload_cpus = "1"', pinned)
+    found = study(tmp_path, pinned)
+    (lab,), (arm,) = found.clusters["x86"], found.clusters["arm"]
+    assert isinstance(lab, LabSpec)
+    assert isinstance(arm, Cluster)
+    assert ("1", "0-3,8", "") == (
+        lab.load_cpus,
+        arm.load_generator.load_cpus,
+        arm.load_balancer.load_cpus,
+    )
 
 
 def test_a_host_may_ask_for_its_password_and_do_without_openssh(tmp_path: Path) -> None:

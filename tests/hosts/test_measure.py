@@ -219,6 +219,15 @@ def test_the_load_ends_by_itself_when_nobody_listens_any_more(
     assert load.startswith(f"timeout {expected} sh -c ")
 
 
+def test_a_load_runs_on_the_processors_of_its_generator() -> None:
+    stage = Stage()
+    generator = stage.hosts["lg"]
+    generator.address = replace(generator.address, load_cpus="2-3,5")
+    measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+    (load,) = stage.loads()
+    assert load.startswith("timeout 66 taskset -c 2-3,5 sh -c ")
+
+
 def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:
     stage = Stage()
     stage.says("lg", said("", 1, "unable to connect: refused\n"))

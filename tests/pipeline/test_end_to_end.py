@@ -1,7 +1,9 @@
 """Every stage on the real thing: nginx, sshd, load and sysctls of a small embedded lab."""
 
+import json
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -75,6 +77,10 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
         assert all(g["low"] <= g["effect"] <= g["high"] for g in guardrails.values())
         # Three pairs of 300 requests.
         assert "P99.9" in one["verdict"]["sides"]["untold"]
+
+    with sqlite3.connect(study.folder / "small.db") as store:
+        ((conditions,),) = store.execute("select distinct conditions from trial where id < 3")
+    assert json.loads(conditions)["generator"].endswith("load on CPUs 0-1")
 
     # Asked again, nothing is measured again, and without a word nothing is mixed.
     _, refusal = study.run("tune", *slt, expected=(2,))

@@ -60,6 +60,9 @@ def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
     made = cluster(more_generators=(more,))
     found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
     assert "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0" == found
+    pinned = replace(made, more_generators=(replace(more, load_cpus="0"),))
+    found = conditions_of(testbed.task, pinned, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
+    assert "EPYC, 2 CPUs, Linux 6.1.0, load on CPUs 0; EPYC, 4 CPUs, Linux 6.1.0" == found
 
 
 def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> None:

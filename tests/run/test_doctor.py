@@ -113,6 +113,8 @@ class Answers:
             return Completed(0, texts[command], "")
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")
+        if command.startswith("taskset"):
+            return Completed(1, "", "taskset: failed to set pid 0's affinity: Invalid argument\n")
         assert "guard.sh" in command, command
         return Completed(0, f"{self.status}end\t0\n", "")
 
@@ -239,6 +241,13 @@ def test_generators_that_share_a_load_need_the_same_tool(examined: Examine) -> N
     (found,) = examined(shared, a_lg2={"tools": TOOLS.replace("/opt/wrk2/bin", "/usr/local/bin")})
     (problem,) = found.problems
     assert "has wrk2 4.0.0 (/usr/local/bin/wrk2), and a-lg has wrk2 4.0.0 (/opt/wrk2/" in problem
+
+
+def test_a_load_for_processors_that_a_generator_lacks_is_a_problem(examined: Examine) -> None:
+    pinned = replace(cluster(), load_generator=replace(cluster().load_generator, load_cpus="96"))
+    (found,) = examined(pinned)
+    (problem,) = found.problems
+    assert problem.startswith("a-lg: its load can't run on the processors 96 (load_cpus): taskset")
 
 
 @pytest.mark.parametrize(

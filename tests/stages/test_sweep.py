@@ -11,6 +11,7 @@ from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Clients
 from intop.errors import IncomparableError, UsageError
 from intop.run.comparability import check_same
 from intop.stages.sweep import Request, SweepAlong, sweep
@@ -219,6 +220,14 @@ def test_what_cannot_be_measured_is_refused(
     with pytest.raises(UsageError, match=told):
         SweepAlong(replace(judged.task, workload=slow), request_)
     assert [] == judged.measured
+
+
+def test_connections_of_a_class_of_its_own_are_not_swept(judged: FakeTestbed) -> None:
+    bots = Clients(name="bots", share=0.5, connections=2)
+    own = replace(judged.task.workload, clients=(Clients(name="people", share=0.5), bots))
+    task = replace(judged.task, workload=own)
+    with pytest.raises(UsageError, match="clients of slt have connections of their own"):
+        SweepAlong(task, Request(axis="connections"))
 
 
 def test_workers_are_set_where_nginx_is_tuned_only(judged: FakeTestbed) -> None:
