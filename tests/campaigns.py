@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
 from intop.store import Campaign, Store, Subject, opened
@@ -54,6 +55,17 @@ def begun(folder: Path, statuses: list[Status], *, planned: int = 8) -> tuple[Ca
         for n, status in enumerate(statuses):
             add(store, subject, n, status)
     return campaign, subject
+
+
+def just_begun(study: Path, *, arch: str = "x86", finished: bool = False) -> None:
+    """A campaign of the study in this file with one place in its plan, and no trial."""
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version=__version__)
+        subject = Subject(campaign=campaign, arch=arch, workload="slt")
+        baseline = PlannedTrial(index=0, role="baseline", configuration=DEFAULT)
+        store.write_plan(subject, "screen", [baseline])
+        if finished:
+            store.finish(campaign)
 
 
 def place(n: int) -> PlannedTrial:

@@ -36,7 +36,7 @@ LONGEST = (
     "faults/test_kill_points.py",
     "hosts/load/test_engine_run.py",
     "faults/test_disks.py",
-    "run/test_doctor.py",
+    "run/test_doctor_on_labs.py",
     "run/test_disturbance.py",
     "faults/test_rivals.py",
     "lab/test_guest.py",
@@ -48,7 +48,8 @@ LONGEST = (
     "test_recorded_benchmark.py",
     "hosts/test_guard_deaths.py",
     "pipeline/test_planted.py",
-    "test_cli.py",
+    "typed/test_compare.py",
+    "typed/test_help.py",
 )
 """Files that take longest, the longest first: their workers shall not be what all wait for."""
 

@@ -1,0 +1,166 @@
+"""compare and export, as they are typed."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from campaigns import LAB
+from commands import intop
+from fakes import probe_of
+from intop import __version__
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.store import Subject, opened
+from samples import CONDITIONS, importance, ranking, trial
+
+
+def measured(study: Path, *archs: str, **arm_changes: Any) -> None:
+    """A campaign with three trials of each architecture."""
+    machines = {"x86": "x86_64", "arm": "aarch64"}
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.begin("mine", seed=1, tool_version=__version__)
+        for arch in archs:
+            subject = Subject(campaign=campaign, arch=arch, workload="slt")
+            changes = arm_changes if arch == "arm" else {}
+            conditions = replace(CONDITIONS, arch=arch, machine=machines[arch], **changes)
+            three = [DEFAULT, Configuration({"net.core.somaxconn": "64"}), DEFAULT]
+            made = [
+                trial(c, 1000 * (9 - n), index=n, conditions=conditions)
+                for n, c in enumerate(three)
+            ]
+            store.write_plan(subject, "collect", [one.planned for one in made])
+            for one in made:
+                store.add(subject, one)
+            store.put(subject, probe_of({}))
+
+
+def ranked(study: Path, *archs: str) -> None:
+    """The same screening of each architecture, in the latest campaign."""
+    keys = ("net.core.somaxconn", "vm.swappiness", "fs.file-max")
+    shares = [importance(key, 0.5 - n / 10) for n, key in enumerate(keys)]
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        for arch in archs:
+            subject = Subject(campaign=campaign, arch=arch, workload="slt")
+            store.put(subject, ranking(*shares, chosen=keys[:1]))
+
+
+@pytest.mark.parametrize(
+    ("archs", "missing"), [((), ("x86", "arm")), (("x86",), ("arm",)), (("arm",), ("x86",))]
+)
+def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_command(
+    study: Path, archs: tuple[str, ...], missing: tuple[str, ...]
+) -> None:
+    measured(study, *archs)
+    done = intop("compare", "x86", "arm", "-c", study)
+    assert (1, "") == (done.returncode, done.stdout)
+    lines = done.stderr.removeprefix("intop: ").splitlines()
+    for arch, line in zip(missing, lines, strict=True):
+        assert line.startswith(f"{arch} slt: nothing to compare (0 usable trials")
+        assert f"intop collect --arch {arch} --workload slt" in line
+
+
+def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
+    measured(study, "x86", "arm")
+    ranked(study, "x86", "arm")
+    folder = study.parent / "new" / "figures"
+    done = intop("compare", "x86", "arm", "-c", study, "--figures", folder)
+    assert 0 == done.returncode, done.stderr
+    assert "x86 and arm: measured P99 in ms" in done.stdout
+    assert "aarch64" in done.stdout
+    assert "not verified" in done.stdout
+    assert f"drawn: {folder}/x86-and-arm-slt-agreement.svg" in done.stderr
+    assert (folder / "x86-and-arm-slt-agreement.svg").read_text().startswith("<svg")
+
+
+def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) -> None:
+    text = LAB.format(folder=study.parent)
+    load = text[text.index("[workload.slt]") : text.index("[cluster")]
+    study.write_text(text + load.replace("slt", "dlt"))
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study)
+    assert 0 == done.returncode, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "Not compared: arm dlt: nothing to compare" in told
+    assert "intop collect --arch arm --workload dlt" in told
+    done = intop("compare", "x86", "arm", "-c", study, "--workload", "dlt")
+    assert (1, "") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
+def test_compare_refuses_other_loads_by_name(study: Path, form: tuple[str, ...]) -> None:
+    measured(study, "x86", "arm", rate_rps=50.0)
+    done = intop("compare", "x86", "arm", "-c", study, *form)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert "slt: rate_rps: 100.0 against 50.0" in done.stderr
+    assert "--force" in done.stderr
+    done = intop("compare", "x86", "arm", "-c", study, "--force", *form)
+    assert 0 == done.returncode, done.stderr
+    assert "rate_rps: 100.0 against 50.0" in done.stdout
+
+
+def test_compare_for_programs(study: Path) -> None:
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study, "--json")
+    found = json.loads(done.stdout)
+    (one,) = found["comparisons"]
+    assert ("slt", []) == (one["workload"], found["missing"])
+    assert ["x86", "arm"] == [side["arch"] for side in one["sides"]]
+    assert [3, 3] == [side["trials"] for side in one["sides"]]
+    assert "not separated" == one["default"]["outcome"]
+
+
+def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
+    study.write_text(study.read_text() + "\n[budget]\nreplicate_trials = 1\n")
+    measured(study, "x86")
+    with opened(str(study.parent / "mine.db")) as store:
+        campaign = store.latest("mine")
+        assert campaign is not None
+        again = trial(Configuration({"net.core.somaxconn": "64"}), 4000, index=3)
+        again = replace(again, planned=replace(again.planned, role="replicate"))
+        subject = Subject(campaign=campaign, arch="x86", workload="slt")
+        store.write_plan(subject, "collect", [again.planned])
+        store.add(subject, again)
+    done = intop("collect", "-c", study, "--json")
+    assert 0 == done.returncode, done.stderr
+    found = json.loads(done.stdout)["x86 slt"]
+    assert (1, 1, 1) == (
+        found["replicates"],
+        found["noise"]["freedom"],
+        found["default_noise"]["freedom"],
+    )
+    assert 0 < found["noise"]["low"] < found["noise"]["sd"] < found["noise"]["high"]
+    assert ["design"] * 3 + ["replicate"] == [t["role"] for t in found["trials"]]
+    told = intop("collect", "-c", study).stdout
+    assert "1 of these trials are replicates" in told
+    assert "noise of configurations: a trial's P99 scatters by" in told
+
+
+def test_compare_as_markdown(study: Path) -> None:
+    measured(study, "x86", "arm")
+    done = intop("compare", "x86", "arm", "-c", study, "--markdown")
+    assert done.stdout.startswith("# x86 and arm, side by side\n")
+    assert "| workload | P99 | x86 | arm | arm - x86 | arm / x86 |\n" in done.stdout
+
+
+def test_compare_writes_a_page_with_its_figures_beside_it(study: Path) -> None:
+    measured(study, "x86", "arm")
+    page, figures = study.parent / "page.md", study.parent / "images" / "compare"
+    words = ("compare", "x86", "arm", "-c", study, "--output", page, "--figures", figures)
+    done = intop(*words, "--markdown")
+    assert (0, "") == (done.returncode, done.stdout), done.stderr
+    assert f"written: {page}" in done.stderr
+    text = page.read_text()
+    places = re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE)
+    assert ["images/compare/x86-and-arm-p99.svg"] == places
+    assert all((page.parent / place).is_file() for place in places)
+    done = intop(*words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--output is for the page of --markdown" in done.stderr
+    done = intop(*words[:-3], figures / "none" / "page.md", "--markdown")
+    assert 2 == done.returncode
+    assert "can't be written" in done.stderr

@@ -1,0 +1,77 @@
+"""status and rollback, as they are typed."""
+
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from commands import intop
+from intop.cli import rollback
+from intop.domain.answer import Answer
+from intop.domain.host_state import HostState
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_a_lab_that_is_not_up_can_be_neither_asked_nor_given_back(study: Path, verb: str) -> None:
+    done = intop(verb, "-c", study)
+    assert (1, "") == (done.returncode, done.stderr)
+    assert "lab t-cli is not up: start it with intop lab up" in done.stdout
+    (answer,) = json.loads(intop(verb, "-c", study, "--json").stdout)
+    assert ("lab t-cli", None) == (answer["name"], answer["said"])
+    assert not (study.parent / "mine.db").exists()
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_an_optional_lab_that_is_not_up_has_nothing_to_be_given_back(
+    study: Path, verb: str
+) -> None:
+    study.write_text(study.read_text() + "optional = true\n")
+    done = intop(verb, "-c", study)
+    assert (0, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert f"x86 is optional in {study} and left out: lab t-cli is not up" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "rollback"])
+def test_a_host_that_cannot_be_reached_is_named_and_the_exit_code_is_1(
+    study: Path, verb: str
+) -> None:
+    """The study is not even read: it is wrong."""
+    study.write_text("nonsense")
+    words = ("--host", "root@127.0.0.1:1", "--host", "root@127.0.0.1:2")
+    done = intop(verb, *words, before=f"import os; os.environ['INTOP_CONFIG'] = {str(study)!r}")
+    assert (1, "") == (done.returncode, done.stderr)
+    lines = done.stdout.splitlines()
+    assert ["127.0.0.1:1: ", "127.0.0.1:2: "] == [line[:13] for line in lines]
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("state", "typed", "code"),
+    [
+        (HostState(holder="root@elsewhere (process 8)"), "n\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "\n", 1),
+        (HostState(holder="root@elsewhere (process 8)"), "y\n", None),
+        (HostState(), "", None),
+    ],
+)
+def test_a_host_is_taken_from_somebody_only_when_that_is_confirmed(
+    state: HostState, typed: str, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", stderr)
+    found = [Answer(name="lb", said=state), Answer[HostState](name="gone", error="gone: gone")]
+    ended = None
+    try:
+        rollback._confirm(found)
+    except SystemExit as error:
+        ended = error.code
+    assert code == ended
+    assert bool(state.holder) == ("lb: held by root@elsewhere (process 8)" in stderr.getvalue())
+    assert (code == 1) == ("nothing was changed" in stderr.getvalue())
