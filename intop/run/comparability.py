@@ -26,6 +26,9 @@ REPLICAS_OWN = ("nginx_conf",)
 COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
 """What all trials that are mixed have in common."""
 
+OWN_LOAD = ("rate_rps", "connections", "traffic", "paths")
+"""What a trial of a sweep may have of its own."""
+
 
 def conditions_of(
     task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool, probe: Probe
@@ -96,7 +99,9 @@ def differences(
     last = next((t for t in reversed(trials) if t.planned.duration_s is None), trials[-1])
     if task.tries_durations or last.planned.duration_s is not None:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
-    found = last.conditions.differences(conditions, COMMON)
+    # A campaign may have sweeps only: what each of their trials has of its own says nothing.
+    own = OWN_LOAD if last.planned.has_its_own_load else ()
+    found = last.conditions.differences(conditions, [n for n in COMMON if n not in own])
     found += nginx_changed(trials, conditions, replica)
     if before is not None:
         found += defaults_changed(task, before, probe)

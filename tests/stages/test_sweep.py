@@ -236,6 +236,22 @@ def test_workers_are_set_where_nginx_is_tuned_only(judged: FakeTestbed) -> None:
     assert [] == judged.measured
 
 
+def test_a_campaign_may_have_sweeps_only(judged: FakeTestbed) -> None:
+    task, probe = judged.task, probe_of(FILE_MAX)
+    usual = replace(CONDITIONS, rate_rps=RATE, connections=64)
+    trial = judged.trial
+
+    def measured(p: PlannedTrial, *rest: Any) -> Trial:
+        check_same(task, usual, probe, probe, "lb")
+        return replace(trial(p, *rest), conditions=replace(usual, rate_rps=p.rate_rps or 0.0))
+
+    judged.trial = measured  # type: ignore[method-assign,assignment]
+    sweep(task, Request(points="0.5x,2x"))
+    sweep(task, Request(axis="connections", loop="closed", points="16"))
+    with pytest.raises(IncomparableError, match=r"kernel: .* against 9.9"):
+        check_same(task, replace(usual, kernel="9.9"), probe, probe, "lb")
+
+
 def test_trials_of_a_sweep_do_not_keep_others_from_being_measured(judged: FakeTestbed) -> None:
     """The load is a condition: what comes after the sweep has the workload's again."""
     task = judged.task
