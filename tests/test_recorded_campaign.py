@@ -138,13 +138,21 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
+LATER = (
+    *("fewest_requests", "mean_ms", "received_mb_s", "memory_mib"),
+    *("context_switches_per_s", "power_w"),
+)
+"""What both sides of a verdict have since then."""
+
+
 def as_told(value: Any) -> Any:
-    """Without what an intop of that time told of too few requests, and did not count."""
+    """Without what an intop of that time told of too few requests, did not count or look at."""
     if isinstance(value, list):
         return [as_told(one) for one in value]
     if not isinstance(value, dict):
         return value
-    told = {k: as_told(v) for k, v in value.items() if k != "fewest_requests"}
+    unknown = LATER if "latencies_ms" in value else ()
+    told = {k: as_told(v) for k, v in value.items() if k not in unknown}
     for name, needed in TAKES.items() if "latencies_ms" in told else ():
         latency = told["latencies_ms"][name]
         few = [told["requests"][side] < needed for side in ("default", "tuned")]

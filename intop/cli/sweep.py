@@ -10,6 +10,7 @@ from intop.cli.options import (
     figures_options,
     force_option,
     stage_options,
+    study_of,
     subcommand,
 )
 from intop.cli.running import run_stage
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     "intop sweep ubuntu-18.04 --points 0.5x,1x,1.5x      this baseline, too",
     "intop sweep --over connections --closed --points 10,50,100,500",
     "intop sweep --over cores --points 1,2,4             nginx's worker processes",
-    "intop sweep --over file --points /small.html,/large.jpg",
+    "intop sweep --workload slt --over file --points /small.html,/large.jpg",
     "intop sweep --figures figures",
 )
 @click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
@@ -96,7 +97,11 @@ def asked_sweep(
     limit_ms: float | None,
     **options: Any,
 ) -> "tuple[Request, dict[str, Any]]":
-    """What to sweep over, and the options that all stages have."""
+    """What to sweep over, and the options that all stages have.
+
+    Raises UsageError for what one of the workloads can't have, before anything is measured.
+    """
+    from intop.run.context import chosen_workloads
     from intop.stages.sweep import Request
 
     request = Request(
@@ -108,4 +113,6 @@ def asked_sweep(
         limit_ms=limit_ms,
         names=names,
     )
+    for workload in chosen_workloads(study_of(options["config"]), options["workload"]):
+        request.points_for(workload)
     return request, options

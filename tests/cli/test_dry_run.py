@@ -175,6 +175,7 @@ def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) 
         (["sweep", "--over", "cores"], "--over cores needs --points"),
         (["sweep", "--closed"], "a closed loop has no rate: --over connections"),
         (["sweep", "--over", "connections", "--limit-ms", "9"], "takes --over rate"),
+        (["sweep", "--over", "file", "--points", "/a,/a"], "--points: a file is there twice"),
         (["sweep", "nosuch"], "there is no baseline nosuch"),
         (["doctor"], "--dry-run belongs to --write-test"),
         (["rollback", "--yes"], "--yes belongs to --force"),

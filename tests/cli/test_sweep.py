@@ -10,6 +10,7 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from intop.cli import running
+from intop.errors import UsageError
 from samples import VERDICT
 
 Call = Callable[..., tuple[int, str, str]]
@@ -57,3 +58,11 @@ def test_json_has_all_points(sweep: Call) -> None:
     assert [(16.0, "gain"), (32.0, "gain")] == [
         (point["value"], point["arms"][1]["outcome"]) for point in found["x86 slt"]["points"]
     ]
+
+
+def test_what_one_workload_cannot_have_is_refused_before_the_other_is_measured(
+    sweep: Call, testbed: FakeTestbed
+) -> None:
+    with pytest.raises(UsageError, match="--over file asks for static files: --workload slt"):
+        sweep("--over", "file", "--points", "/index.html")
+    assert [] == testbed.measured

@@ -30,10 +30,10 @@ def test_a_campaign_goes_on_only_with_the_nginx_conf_that_it_began_with(
         task.store.add(task.subject, trial)
         kernel, cpus = platform.release(), os.cpu_count()
         assert (cpus, 8) == (began.cpus, len(began.nginx_conf))
-        assert began.generator.endswith(
-            f" CPUs, Linux {kernel}" if cpus != 1 else f"Linux {kernel}"
-        )
-        assert began.backends.startswith(f"3 x {began.generator}, nginx 1.")
+        host, _, load = began.generator.rpartition(", ")
+        assert "load on CPUs 0-1" == load
+        assert host.endswith(f" CPUs, Linux {kernel}" if cpus != 1 else f"Linux {kernel}")
+        assert began.backends.startswith(f"3 x {host}, nginx 1.")
         metrics = trial.metrics[ready.name]
         assert cpus == metrics.cpus
         assert metrics.max_cpu_softirq is not None

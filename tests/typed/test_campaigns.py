@@ -78,6 +78,7 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
         (["contest", "--default", "tuned"], "tuned is no entrant of this contest"),
         (["verify", "--default", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
         (["sweep", "nosuch"], "there is no baseline nosuch; there are kernel-6.1"),
+        (["sweep", "--over", "file", "--points", "/a b"], "--points: a path begins with / and has"),
         (["sweep", "--points", "0"], "--points: 0 is not in 0.01x to 100x of what the workload"),
     ],
 )
