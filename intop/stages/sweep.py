@@ -51,7 +51,7 @@ _Place = tuple[float | None, int | None, bool, str, int | None, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to sweep over. `points` as it is typed, None for those of POINTS.
+    """What to sweep over. `points` as the user types them; None stands for the defaults (POINTS).
 
     With `limit_ms` a sweep over the rate says the capacity at that P99. `seconds` is the duration
     of each trial, None as the workload has it. `names` are baselines that take part.
