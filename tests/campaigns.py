@@ -107,8 +107,21 @@ TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
 
 
+TABLES_LATER = ("late_trial", "job", "worker")
+"""Tables that an early intop didn't have."""
+
+
+def at_version(path: Path, version: str) -> None:
+    """Say that a store is at an early migration, which knew fewer tables."""
+    for table in TABLES_LATER:
+        sql(path, f"drop table {table}")
+    sql(path, f"update {VERSION_TABLE} set version_num = '{version}'")
+
+
 def with_labels(connection: sqlite3.Connection) -> None:
     """A store as an intop wrote it that had labels, and no pruned trials."""
+    for table in TABLES_LATER:
+        connection.execute(f"drop table {table}")
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
     for column in ("round", "series", "step", "reason", "duration_s", *OWN_LOAD):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from itertools import groupby
 from typing import TypeVar
 
@@ -11,10 +10,9 @@ from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Trial
+from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
-from intop.store.packed_counters import packed
 from intop.store.rows import (
-    AS_THEY_ARE,
     COORDINATES,
     Campaign,
     Subject,
@@ -27,6 +25,7 @@ from intop.store.rows import (
     place_of,
     planned_of,
     trial_of,
+    values_of,
 )
 from intop.store.schema import campaign_table, planned_table, result_table, trial_table
 
@@ -38,6 +37,7 @@ class Store:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self.jobs = Jobs(engine)
 
     def latest(self, study: str) -> Campaign | None:
         """The newest campaign of a study."""
@@ -126,16 +126,7 @@ class Store:
             planned_table.c.stage == trial.stage,
             planned_table.c.position == trial.planned.index,
         )
-        values = {
-            **{name: getattr(trial, name) for name in AS_THEY_ARE},
-            "planned_id": planned.scalar_subquery(),
-            "p99_ms": trial.p99_ms if trial.histogram is not None else None,
-            "histogram": None if trial.histogram is None else trial.histogram.to_text(),
-            "errors": json.dumps(dict(trial.errors)),
-            "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
-            "conditions": json.dumps(asdict(trial.conditions)),
-            "counters": packed(trial.counters),
-        }
+        values = {"planned_id": planned.scalar_subquery()} | values_of(trial)
         with self._engine.begin() as connection:
             connection.execute(trial_table.insert().values(values))
 
@@ -156,6 +147,36 @@ class Store:
                 with as_written(f"trial {row.trial_id}"):
                     found.append(trial_of(row))
         return found
+
+    def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
+        """One attempt at the trial of a place; None where it is not stored."""
+        kept = [column for column in trial_table.c if column.name != "id"]
+        query = (
+            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
+            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(
+                *about(planned_table, subject),
+                planned_table.c.stage == stage,
+                planned_table.c.position == index,
+                trial_table.c.attempt == attempt,
+            )
+        )
+        with self._engine.connect() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        with as_written(f"trial {row.trial_id}"):
+            return trial_of(row)
+
+    def campaign(self, number: int) -> Campaign:
+        """The campaign of this number. Raises LookupError where there is none."""
+        query = campaign_table.select().where(campaign_table.c.id == number)
+        with self._engine.connect() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise LookupError(f"the store has no campaign {number}")
+        with as_written(f"campaign {number}"):
+            return campaign_of(row)
 
     def places(self, subject: Subject) -> list[Place]:
         """All plans in the order of measurement, with what their trials came to, in one query.

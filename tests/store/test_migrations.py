@@ -12,7 +12,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from campaigns import OWN_LOAD, TRIALS_LATER, as_before_migrations, sql, with_labels
+from campaigns import (
+    OWN_LOAD,
+    TRIALS_LATER,
+    as_before_migrations,
+    at_version,
+    sql,
+    with_labels,
+)
 from intop.domain.histogram import Histogram
 from intop.domain.search import Search
 from intop.domain.trial import PlannedTrial, Trial
@@ -143,7 +150,7 @@ def before_0005(path: Path, *trials: Trial) -> None:
         sql(path, f"alter table planned drop column {column}")
     for column in TRIALS_LATER:
         sql(path, f"alter table trial drop column {column}")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+    at_version(path, "0004")
 
 
 def test_failures_go_into_histograms_and_p99_stays_what_it_was(path: Path) -> None:
@@ -239,7 +246,7 @@ def test_plans_of_before_have_no_load_of_their_own(path: Path) -> None:
         sql(path, f"alter table planned drop column {column}")
     for column in TRIALS_LATER:
         sql(path, f"alter table trial drop column {column}")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+    at_version(path, "0004")
     with opened(str(path)) as store:
         bare = [
             replace(p, rate_rps=None, connections=None, closed_loop=False, path="") for p in PLAN
@@ -260,7 +267,7 @@ def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
         sql(path, f"alter table planned drop column {column}")
     sql(path, "alter table trial drop column received_mb_s")
     sql(path, "update result set kind = 'rate_sweep'")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0007'")
+    at_version(path, "0007")
     with opened(str(path)) as store:
         assert plan == store.plan(subject, "sweep")
         assert [("sweep", 75.5)] == [
