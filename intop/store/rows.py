@@ -148,7 +148,7 @@ def trial_of(row: Any) -> Trial:
             "planned": planned_of(row),
             "stage": row.stage,
             "conditions": conditions,
-            "histogram": None if row.histogram is None else Histogram.from_text(row.histogram),
+            "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
             "counters": unpacked(row.counters),
