@@ -262,7 +262,7 @@ def _reached(task: Task, spot: Spot) -> set[int]:
     """The replicas of the task's cluster that a living worker serves."""
     return {
         one.replica
-        for worker in task.store.jobs.workers()
+        for worker in task.store.workers.all()
         if worker.is_alive
         for one in worker.reach
         if (one.study, one.arch) == (spot.study, spot.arch)

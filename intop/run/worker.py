@@ -112,12 +112,7 @@ class Worker:
         )
 
     def _next(self) -> Job | None:
-        try:
-            return self.store.jobs.next(self.reach())
-        except IntopError as error:  # the store may come back
-            self._trouble(f"the store can't be asked for work: {error}")
-            time.sleep(BACK_OFF_S)
-            return None
+        return self.store.jobs.next(self.reach())
 
     def _serve(self, job: Job) -> None:
         """Open a job's replica, and do all that its campaign wants there."""

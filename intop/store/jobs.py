@@ -7,15 +7,14 @@ nothing.
 """
 
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import asdict
+from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.dialects import postgresql, sqlite
 
-from intop.domain.job import Job, JobStatus, Kind, Lease, Request, Spot, WorkerStatus
+from intop.domain.job import Job, JobStatus, Kind, Lease, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.clock import StoreClock
 from intop.store.rows import Subject, about, as_written, key_of, now, planned_of, values_of
@@ -25,23 +24,24 @@ from intop.store.schema import (
     late_trial_table,
     planned_table,
     trial_table,
-    worker_table,
 )
+from intop.store.session import Session
 
 _REQUEST = TypeAdapter(Request)
-_SPOTS = TypeAdapter(tuple[Spot, ...])
 
-_IS_FREE = sa.or_(
-    job_table.c.state == "offered",
-    sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock()),
-)
+_HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
+_IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
+_IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
+
+ATTEMPT = ("planned_id", "attempt")
+"""What there is one job of."""
 
 
 class Jobs:
     """The jobs of an open store. Every method is a transaction of its own."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     # -- who asks ----------------------------------------------------------------------------------
 
@@ -60,39 +60,39 @@ class Jobs:
         A job of the same attempt that somebody holds goes on. Any other begins again.
         """
         place = _place(subject, stage, planned)
-        values = self._values(subject, replica, "trial", request) | {
-            "planned_id": place,
-            "attempt": attempt,
-        }
-        with self._engine.begin() as connection:
-            insert = self._insert(job_table).values(values)
-            again = {name: insert.excluded[name] for name in ("replica", "request", "state")}
-            free = sa.or_(job_table.c.state == "failed", _IS_FREE)
-            connection.execute(
-                insert.on_conflict_do_update(
-                    index_elements=["planned_id", "attempt"],
-                    set_=again | {"answer": "", "problem": ""},
-                    where=free,
-                )
-            )
-            wanted = job_table.c.planned_id == place, job_table.c.attempt == attempt
-            found: int = connection.execute(sa.select(job_table.c.id).where(*wanted)).scalar_one()
-            return found
+        insert = self._session.insert(job_table).values(
+            **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
+        )
+        again = {name: insert.excluded[name] for name in ("replica", "request", "state")}
+        offered = insert.on_conflict_do_update(
+            index_elements=ATTEMPT,
+            set_=again | {"answer": "", "problem": ""},
+            where=~_IS_HELD,
+        )
+        wanted = job_table.c.planned_id == place, job_table.c.attempt == attempt
+
+        def work(connection: sa.Connection) -> int:
+            connection.execute(offered)
+            number: int = connection.execute(sa.select(job_table.c.id).where(*wanted)).scalar_one()
+            return number
+
+        return self._session.write(work)
 
     def ask(self, subject: Subject, replica: int, kind: Kind, request: Request) -> int:
         """Ask a replica something that is no trial, and return the job's number."""
-        values = self._values(subject, replica, kind, request)
-        with self._engine.begin() as connection:
-            made = job_table.insert().values(values).returning(job_table.c.id)
-            found: int = connection.execute(made).scalar_one()
-            return found
+        made = job_table.insert().values(_values(subject, replica, kind, request))
+
+        def work(connection: sa.Connection) -> int:
+            number: int = connection.execute(made.returning(job_table.c.id)).scalar_one()
+            return number
+
+        return self._session.write(work)
 
     def status(self, job: int) -> JobStatus | None:
         """How far a job is; None once it is gone, as that of a trial which is stored."""
         columns = (job_table.c[name] for name in ("state", "answer", "problem", "worker"))
         query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
-        with self._engine.connect() as connection:
-            row = connection.execute(query).first()
+        row = self._session.first(query)
         if row is None:
             return None
         return JobStatus(
@@ -106,15 +106,22 @@ class Jobs:
     def move(self, job: int, replica: int) -> bool:
         """Give a job that nobody holds to another replica. Says whether it could."""
         update = job_table.update().where(job_table.c.id == job, _IS_FREE)
-        with self._engine.begin() as connection:
-            done = connection.execute(update.values(replica=replica, state="offered"))
-            return done.rowcount == 1
+        return bool(self._session.change(update.values(replica=replica, state="offered")))
 
     def withdraw(self, job: int) -> None:
         """Take back a job, unless somebody holds it."""
-        held = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
-        with self._engine.begin() as connection:
-            connection.execute(job_table.delete().where(job_table.c.id == job, ~held))
+        self._session.change(job_table.delete().where(job_table.c.id == job, ~_IS_HELD))
+
+    def waiting(self) -> dict[int, tuple[int, int]]:
+        """By campaign, how many jobs are free and how many are held."""
+        is_free = sa.case((_IS_FREE, 1), else_=0)
+        query = (
+            sa.select(job_table.c.campaign_id, sa.func.sum(is_free), sa.func.count())
+            .where(job_table.c.state.in_(("offered", "claimed")))
+            .group_by(job_table.c.campaign_id)
+        )
+        rows = self._session.rows(query)
+        return {campaign: (int(free), int(count - free)) for campaign, free, count in rows}
 
     # -- who measures ------------------------------------------------------------------------------
 
@@ -129,28 +136,22 @@ class Jobs:
         worker: str,
         lease_s: float,
     ) -> Lease:
-        """A lease on a trial for a process that asks and measures itself.
+        """A lease on a trial, for a process that asks and measures itself.
 
         It holds the replica by the guard on its host, so whoever had the lease before has lost it.
         """
-        place = _place(subject, stage, planned)
-        values = self._values(subject, 0, "trial", request) | {
-            "planned_id": place,
-            "attempt": attempt,
-            "state": "claimed",
-            "worker": worker,
-            "token": 1,
-            "lease_until": StoreClock() + lease_s,
-        }
-        with self._engine.begin() as connection:
-            insert = self._insert(job_table).values(values)
-            taken = {name: insert.excluded[name] for name in ("state", "worker", "lease_until")}
-            row = connection.execute(
-                insert.on_conflict_do_update(
-                    index_elements=["planned_id", "attempt"],
-                    set_=taken | {"token": job_table.c.token + 1},
-                ).returning(job_table.c.id, job_table.c.token)
-            ).one()
+        insert = self._session.insert(job_table).values(
+            **_values(subject, 0, "trial", request)
+            | {"state": "claimed", "worker": worker, "lease_until": StoreClock() + lease_s},
+            planned_id=_place(subject, stage, planned),
+            attempt=attempt,
+            token=1,
+        )
+        taken = {name: insert.excluded[name] for name in ("state", "worker", "lease_until")}
+        taking = insert.on_conflict_do_update(
+            index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
+        ).returning(job_table.c.id, job_table.c.token)
+        row = self._session.write(lambda connection: connection.execute(taking).one())
         job = Job(
             id=row.id,
             kind="trial",
@@ -166,9 +167,8 @@ class Jobs:
 
     def next(self, spots: Iterable[Spot]) -> Job | None:
         """The job that has waited longest on one of these replicas; nobody claims it by that."""
-        wanted = sa.or_(sa.false(), *(_on(spot) for spot in spots))
-        with self._engine.connect() as connection:
-            row = connection.execute(self._found().where(wanted, _IS_FREE).limit(1)).first()
+        wanted = sa.or_(sa.false(), *map(_on, spots))
+        row = self._session.first(_jobs().where(wanted, _IS_FREE).limit(1))
         return None if row is None else _job_of(row)
 
     def claim(
@@ -188,7 +188,7 @@ class Jobs:
             .limit(1)
             .with_for_update(of=job_table, skip_locked=True)
         )
-        update = (
+        claiming = (
             job_table.update()
             .where(job_table.c.id == waiting.scalar_subquery())
             .values(
@@ -200,38 +200,42 @@ class Jobs:
             )
             .returning(job_table.c.id, job_table.c.token)
         )
-        with self._engine.begin() as connection:
-            claimed = connection.execute(update).first()
+
+        def work(connection: sa.Connection) -> Lease | None:
+            claimed = connection.execute(claiming).first()
             if claimed is None:
                 return None
-            row = connection.execute(self._found().where(job_table.c.id == claimed.id)).one()
-        return Lease(job=_job_of(row), worker=worker, token=claimed.token)
+            row = connection.execute(_jobs().where(job_table.c.id == claimed.id)).one()
+            return Lease(job=_job_of(row), worker=worker, token=claimed.token)
+
+        return self._session.write(work)
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
         """Hold a job for longer. Says whether it is still this worker's."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
-        with self._engine.begin() as connection:
-            done = connection.execute(update.values(lease_until=StoreClock() + lease_s))
-            return done.rowcount == 1
+        return bool(self._session.change(update.values(lease_until=StoreClock() + lease_s)))
 
     def complete(self, lease: Lease, trial: Trial) -> bool:
         """Store a trial and end its job, both or neither.
 
         Returns False where the lease was lost to somebody else: the trial is kept as evidence, and
-        counts for nothing. The same trial may be stored twice, by a caller who was not told of the
-        first time; it counts once.
+        counts for nothing.
         """
-        with self._engine.begin() as connection:
-            ended = job_table.delete().where(*_held_by(lease)).returning(job_table.c.planned_id)
-            planned_id = connection.execute(ended).scalar()
-            if planned_id is not None:
-                row = {"planned_id": planned_id} | values_of(trial)
-                connection.execute(trial_table.insert().values(row))
-                return True
-            return self._is_stored(connection, lease, trial) or self._keep(connection, lease, trial)
+        ending = job_table.delete().where(*_held_by(lease)).returning(job_table.c.planned_id)
+        values = values_of(trial)
+
+        def work(connection: sa.Connection) -> bool:
+            planned_id = connection.execute(ending).scalar()
+            if planned_id is None:
+                connection.execute(late_trial_table.insert().values(_evidence(lease, values)))
+                return False
+            connection.execute(trial_table.insert().values(planned_id=planned_id, **values))
+            return True
+
+        return self._session.write(work)
 
     def answer(self, lease: Lease, text: str) -> None:
-        """End a job that is a question; without a word if somebody else has it by now."""
+        """End a job that is a question. Nothing happens where somebody else has it by now."""
         self._end(lease, "done", text)
 
     def fail(self, lease: Lease, why: str) -> None:
@@ -241,68 +245,12 @@ class Jobs:
     def release(self, lease: Lease, problem: str = "") -> None:
         """Give a job back, for somebody else."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
-        with self._engine.begin() as connection:
-            connection.execute(update.values(state="offered", problem=problem))
+        self._session.change(update.values(state="offered", problem=problem))
 
     def note(self, job: Job, problem: str) -> None:
         """Say what keeps a worker from a job that it has not claimed."""
         update = job_table.update().where(job_table.c.id == job.id, _IS_FREE)
-        with self._engine.begin() as connection:
-            connection.execute(update.values(problem=problem))
-
-    # -- workers -----------------------------------------------------------------------------------
-
-    def beat(self, worker: WorkerStatus) -> None:
-        """A worker's sign of life; `silent_s` has no meaning here."""
-        values = {
-            "name": worker.name,
-            "started_at": worker.started_at,
-            "heard_at": StoreClock(),
-            "doing": worker.doing,
-            "reach": json.dumps([asdict(spot) for spot in worker.reach]),
-            "trials": worker.trials,
-            "failures": worker.failures,
-        }
-        insert = self._insert(worker_table).values(values)
-        changed = {name: insert.excluded[name] for name in values if name != "name"}
-        with self._engine.begin() as connection:
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=changed))
-
-    def workers(self) -> list[WorkerStatus]:
-        """All workers that were ever heard of, the latest first."""
-        silent = (StoreClock() - worker_table.c.heard_at).label("silent_s")
-        query = sa.select(worker_table, silent).order_by(worker_table.c.heard_at.desc())
-        found: list[WorkerStatus] = []
-        with self._engine.connect() as connection:
-            for row in connection.execute(query):
-                with as_written(f"worker {row.name}"):
-                    found.append(
-                        WorkerStatus(
-                            name=row.name,
-                            started_at=row.started_at,
-                            silent_s=max(0.0, row.silent_s),
-                            doing=row.doing,
-                            reach=_SPOTS.validate_json(row.reach),
-                            trials=row.trials,
-                            failures=row.failures,
-                        )
-                    )
-        return found
-
-    def forget(self, worker: str) -> None:
-        """Remove a worker that has ended."""
-        with self._engine.begin() as connection:
-            connection.execute(worker_table.delete().where(worker_table.c.name == worker))
-
-    def waiting(self) -> dict[int, tuple[int, int]]:
-        """By campaign, how many jobs are free and how many are held."""
-        is_free = sa.case((_IS_FREE, 1), else_=0)
-        query = sa.select(job_table.c.campaign_id, sa.func.sum(is_free), sa.func.count()).where(
-            job_table.c.state.in_(("offered", "claimed"))
-        )
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.group_by(job_table.c.campaign_id)).all()
-        return {campaign: (int(free), int(count - free)) for campaign, free, count in rows}
+        self._session.change(update.values(problem=problem))
 
     def late(self, subject: Subject) -> list[tuple[str, str]]:
         """Who brought a result too late, and when, the first one first."""
@@ -312,73 +260,34 @@ class Jobs:
             .where(*about(planned_table, subject))
             .order_by(late_trial_table.c.id)
         )
-        with self._engine.connect() as connection:
-            return [(row.worker, row.stored_at) for row in connection.execute(query)]
-
-    # -- parts -------------------------------------------------------------------------------------
-
-    def _insert(self, table: sa.Table) -> Any:
-        """An insert that can say what to do where the row is there already."""
-        of = postgresql if self._engine.dialect.name == "postgresql" else sqlite
-        return of.insert(table)
-
-    def _values(
-        self, subject: Subject, replica: int, kind: str, request: Request
-    ) -> dict[str, Any]:
-        return {
-            **key_of(subject),
-            "replica": replica,
-            "kind": kind,
-            "request": json.dumps(_REQUEST.dump_python(request)),
-            "state": "offered",
-        }
-
-    def _found(self) -> "sa.Select[Any]":
-        """Jobs with their places in plans, in the order in which they were offered."""
-        own = [column for column in planned_table.c if column.name not in ("id", *_SUBJECT)]
-        return (
-            sa.select(job_table, campaign_table.c.study, *own)
-            .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
-            .outerjoin(planned_table, planned_table.c.id == job_table.c.planned_id)
-            .order_by(job_table.c.id)
-        )
+        return [(row.worker, row.stored_at) for row in self._session.rows(query)]
 
     def _end(self, lease: Lease, state: str, answer: str) -> None:
         update = job_table.update().where(*_held_by(lease))
-        with self._engine.begin() as connection:
-            connection.execute(update.values(state=state, answer=answer))
-
-    def _is_stored(self, connection: sa.Connection, lease: Lease, trial: Trial) -> bool:
-        """Whether it was this very trial that ended the job."""
-        same = ("started_at", "seconds", "seed", "replica")
-        query = (
-            sa.select(trial_table.c.id)
-            .join(planned_table, planned_table.c.id == trial_table.c.planned_id)
-            .where(
-                *_of_place(lease.job),
-                trial_table.c.attempt == trial.attempt,
-                *(trial_table.c[name] == getattr(trial, name) for name in same),
-            )
-        )
-        return connection.execute(query).first() is not None
-
-    def _keep(self, connection: sa.Connection, lease: Lease, trial: Trial) -> bool:
-        """Keep a result that came too late. Returns False."""
-        place = sa.select(planned_table.c.id).where(*_of_place(lease.job)).scalar_subquery()
-        connection.execute(
-            late_trial_table.insert().values(
-                planned_id=place,
-                attempt=trial.attempt,
-                worker=lease.worker,
-                token=lease.token,
-                stored_at=now(),
-                document=json.dumps(values_of(trial)),
-            )
-        )
-        return False
+        self._session.change(update.values(state=state, answer=answer))
 
 
-_SUBJECT = ("campaign_id", "arch", "workload")
+def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dict[str, Any]:
+    """The columns of a job that is offered."""
+    return {
+        **key_of(subject),
+        "replica": replica,
+        "kind": kind,
+        "request": json.dumps(_REQUEST.dump_python(request)),
+        "state": "offered",
+    }
+
+
+def _jobs() -> "sa.Select[Any]":
+    """Jobs with their places in plans, in the order in which they were offered."""
+    known = ("id", "campaign_id", "arch", "workload")
+    own = [column for column in planned_table.c if column.name not in known]
+    return (
+        sa.select(job_table, campaign_table.c.study, *own)
+        .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
+        .outerjoin(planned_table, planned_table.c.id == job_table.c.planned_id)
+        .order_by(job_table.c.id)
+    )
 
 
 def _place(subject: Subject, stage: str, planned: PlannedTrial) -> Any:
@@ -394,17 +303,26 @@ def _place(subject: Subject, stage: str, planned: PlannedTrial) -> Any:
     )
 
 
-def _of_place(job: Job) -> Collection[sa.ColumnElement[bool]]:
-    """The conditions that select the place of a trial's job in its plan. Raises ValueError."""
+def _evidence(lease: Lease, values: dict[str, Any]) -> dict[str, Any]:
+    """The row of a result that came too late. Raises ValueError for what is no trial's."""
+    job = lease.job
     if job.planned is None:
         raise ValueError(f"job {job.id} is no trial's")
-    return (
+    place = sa.select(planned_table.c.id).where(
         planned_table.c.campaign_id == job.campaign_id,
         planned_table.c.arch == job.spot.arch,
         planned_table.c.workload == job.workload,
         planned_table.c.stage == job.stage,
         planned_table.c.position == job.planned.index,
     )
+    return {
+        "planned_id": place.scalar_subquery(),
+        "attempt": job.attempt,
+        "worker": lease.worker,
+        "token": lease.token,
+        "stored_at": now(),
+        "document": json.dumps(values, default=lambda data: b64encode(data).decode()),
+    }
 
 
 def _on(spot: Spot) -> sa.ColumnElement[bool]:
@@ -415,7 +333,7 @@ def _on(spot: Spot) -> sa.ColumnElement[bool]:
     )
 
 
-def _held_by(lease: Lease) -> Collection[sa.ColumnElement[bool]]:
+def _held_by(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
     return job_table.c.id == lease.job.id, job_table.c.token == lease.token
 
 

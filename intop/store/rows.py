@@ -148,7 +148,7 @@ def trial_of(row: Any) -> Trial:
             "planned": planned_of(row),
             "stage": row.stage,
             "conditions": conditions,
-            "histogram": None if row.histogram is None else Histogram.from_text(row.histogram),
+            "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
             "counters": unpacked(row.counters),
@@ -162,7 +162,7 @@ def values_of(trial: Trial) -> dict[str, Any]:
     return {
         **{name: getattr(trial, name) for name in AS_THEY_ARE},
         "p99_ms": trial.p99_ms if trial.histogram is not None else None,
-        "histogram": None if trial.histogram is None else trial.histogram.to_text(),
+        "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
         "errors": json.dumps(dict(trial.errors)),
         "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
         "conditions": json.dumps(asdict(trial.conditions)),

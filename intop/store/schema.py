@@ -7,11 +7,26 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0011")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """All migrations."""
 HEAD = KNOWN[-1]
 
 metadata = sa.MetaData()
+
+SEED = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""Seeds have 32 bits and no sign."""
+
+
+class Packed(sa.LargeBinary):
+    """Bytes as they are stored. What somebody else has written there is for its reader to refuse,
+    and not to be made bytes of.
+    """
+
+    cache_ok = True
+
+    def result_processor(self, dialect: object, coltype: object) -> None:
+        """Nothing is done to what the driver returns."""
+
 
 campaign_table = sa.Table(
     "campaign",
@@ -20,7 +35,7 @@ campaign_table = sa.Table(
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("started_at", sa.String, nullable=False),
     sa.Column("finished_at", sa.String),
-    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("seed", SEED, nullable=False),
     sa.Column("tool_version", sa.String, nullable=False),
 )
 
@@ -66,17 +81,17 @@ trial_table = sa.Table(
     sa.Column("detail", sa.Text, nullable=False),
     sa.Column("started_at", sa.String, nullable=False),
     sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("seed", SEED, nullable=False),
     sa.Column("tool_version", sa.String, nullable=False),
     sa.Column("achieved_rps", sa.Float, nullable=False),
     sa.Column("p99_ms", sa.Float),  # for people with an SQL prompt; read back from the histogram
-    sa.Column("histogram", sa.Text),
+    sa.Column("histogram", Packed),  # HdrHistogram's compressed V2 encoding
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
     sa.Column("replica", sa.String, nullable=False, server_default=""),
     sa.Column("pruned_above_ms", sa.Float),
-    sa.Column("counters", sa.Text),  # see packed_counters.py
+    sa.Column("counters", Packed),  # see packed_counters.py
     sa.Column("received_mb_s", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )

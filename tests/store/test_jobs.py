@@ -9,10 +9,20 @@ import pytest
 from intop.domain.configuration import Configuration
 from intop.domain.job import Job, Lease, Request, Spot, WorkerStatus
 from intop.domain.trial import PlannedTrial
+from intop.domain.workload import Clients, Workload
 from intop.store import Store, Subject
-from samples import WORKLOAD
 from stored import PLAN, begun, trial
 
+WORKLOAD = Workload(
+    name="slt",
+    rate_rps=60.0,
+    connections=32,
+    threads=1,
+    duration_s=2,
+    warmup_s=1,
+    timeout_s=2,
+    clients=(Clients(share=0.5, headers=("A: b",)), Clients(name="far", share=0.5, think_ms=2.5)),
+)
 REQUEST = Request(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
 
 
@@ -96,19 +106,6 @@ def test_a_trial_is_stored_with_the_end_of_its_job(store: Store, subject: Subjec
     assert store.jobs.status(number) is None
     assert made == store.attempt(subject, "collect", PLAN[0].index, 0)
     assert [made] == store.trials(subject)
-
-
-def test_a_trial_that_is_stored_twice_by_the_same_worker_counts_once(
-    store: Store, subject: Subject
-) -> None:
-    """As after a connection that was lost before the first answer came."""
-    offered(store, subject, PLAN[0])
-    lease = held(claimed(store, subject))
-    made = replace(trial(), planned=PLAN[0])
-    assert store.jobs.complete(lease, made)
-    assert store.jobs.complete(lease, made)
-    assert [made] == store.trials(subject)
-    assert [] == store.jobs.late(subject)
 
 
 @pytest.mark.parametrize("order", ["late first", "late last"])
@@ -245,16 +242,16 @@ def test_workers_are_known_by_their_signs_of_life(store: Store, subject: Subject
         trials=0,
         failures=0,
     )
-    store.jobs.beat(one)
-    store.jobs.beat(replace(one, name="two"))
-    store.jobs.beat(replace(one, trials=3, doing="at work", reach=()))
-    found = store.jobs.workers()
+    store.workers.heard(one)
+    store.workers.heard(replace(one, name="two"))
+    store.workers.heard(replace(one, trials=3, doing="at work", reach=()))
+    found = store.workers.all()
     assert {"one", "two"} == {w.name for w in found}
     assert all(w.is_alive and w.silent_s < 60 for w in found)
     (again,) = (w for w in found if w.name == "one")
     assert (3, "at work", ()) == (again.trials, again.doing, again.reach)
-    store.jobs.forget("one")
-    assert ["two"] == [w.name for w in store.jobs.workers()]
+    store.workers.ended("one")
+    assert ["two"] == [w.name for w in store.workers.all()]
 
 
 def test_how_many_jobs_are_free_and_held(store: Store, subject: Subject) -> None:
