@@ -34,6 +34,7 @@ from intop.cli import (
     transfer,
     tune,
     verify,
+    worker,
 )
 from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import Group, examples
@@ -80,6 +81,7 @@ for command in (
     compare.command,
     transfer.command,
     tune.command,
+    worker.command,
     report.command,
     plan.command,
     apply.command,

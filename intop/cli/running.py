@@ -26,8 +26,17 @@ if TYPE_CHECKING:
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The way to the hosts of these architectures, which asks for passwords where it must."""
-    replicas = [replica for name in archs for replica in study.clusters[name]]
+    """The way to the hosts of these architectures, which asks for passwords where it must.
+
+    Where workers measure, no host is reached from here.
+    """
+    if study.workers:
+        return connect_to_none(study, archs)
+    return reaching(replica for name in archs for replica in study.clusters[name])
+
+
+def reaching(replicas: "Iterable[Cluster | LabSpec]") -> "Connect":
+    """The way to the hosts of these replicas, which asks for passwords where it must."""
     return connecting([host for replica in replicas for host in _hosts_of(replica)])
 
 
@@ -51,7 +60,10 @@ def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
     """For what reads the store only: no host is reached, and no password asked for."""
 
     def refuse(address: "HostAddress") -> "Host":
-        raise UsageError(f"{address.name}: this command reads the store only")
+        raise UsageError(
+            f"{address.name}: this command reaches no host: it only reads the store, or workers "
+            "measure for it"
+        )
 
     return refuse
 

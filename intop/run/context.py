@@ -113,8 +113,11 @@ def taking_part(
 ) -> tuple[str, ...]:
     """The architectures without the optional ones whose lab isn't up.
 
-    One that was begun is never left out: its lab has to be brought up again.
+    One that was begun is never left out: its lab has to be brought up again. Where workers measure,
+    nothing need be up here.
     """
+    if study.workers:
+        return tuple(archs)
     present: list[str] = []
     for arch in archs:
         try:

@@ -69,7 +69,6 @@ class RemoteTestbed:
     name: str
     probe: Probe
     probed: Probed
-    conditions: Conditions | None = None
     aborted: Event = field(default_factory=Event, compare=False)
     absence: Absence = field(default_factory=Absence, compare=False)
 
@@ -155,28 +154,32 @@ def known(task: Task, probe: Probe, names: Sequence[str]) -> list[RemoteTestbed]
     ]
 
 
-def opened_by_workers(task: Task, count: int) -> list[RemoteTestbed]:
+def opened_by_workers(task: Task, count: int) -> list[Opened]:
     """So many replicas, once a worker has opened each of them. Raises what `_wait` does."""
     jobs, request = task.store.jobs, request_of(task)
     asked = [jobs.ask(task.subject, n, "open", request) for n in range(count)]
-    ready: list[RemoteTestbed] = []
+    found: list[Opened] = []
     try:
         for n, job in enumerate(asked):
-            said = OPENED.validate_json(_wait(task, job, n, Event()))
-            ready.append(
-                RemoteTestbed(
-                    task=task,
-                    replica=n,
-                    name=said.name,
-                    probe=said.probe,
-                    probed=probed_of(task.context.study, said.probe),
-                    conditions=said.conditions,
-                )
-            )
+            found.append(OPENED.validate_json(_wait(task, job, n, Event())))
     finally:
-        for job in asked[len(ready) :]:
+        for job in asked[len(found) :]:
             jobs.withdraw(job)
-    return ready
+    return found
+
+
+def as_opened(task: Task, found: Sequence[Opened]) -> list[RemoteTestbed]:
+    """The replicas that workers have just opened, in the study's order."""
+    return [
+        RemoteTestbed(
+            task=task,
+            replica=n,
+            name=one.name,
+            probe=one.probe,
+            probed=probed_of(task.context.study, one.probe),
+        )
+        for n, one in enumerate(found)
+    ]
 
 
 def _wait(

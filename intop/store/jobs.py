@@ -116,12 +116,16 @@ class Jobs:
         """By campaign, how many jobs are free and how many are held."""
         is_free = sa.case((_IS_FREE, 1), else_=0)
         query = (
-            sa.select(job_table.c.campaign_id, sa.func.sum(is_free), sa.func.count())
+            sa.select(
+                job_table.c.campaign_id,
+                sa.func.sum(is_free).label("free"),
+                sa.func.count().label("open"),
+            )
             .where(job_table.c.state.in_(("offered", "claimed")))
             .group_by(job_table.c.campaign_id)
         )
         rows = self._session.rows(query)
-        return {campaign: (int(free), int(count - free)) for campaign, free, count in rows}
+        return {row.campaign_id: (int(row.free), int(row.open - row.free)) for row in rows}
 
     # -- who measures ------------------------------------------------------------------------------
 

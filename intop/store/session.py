@@ -54,7 +54,9 @@ class Session:
 
     def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insert that can say what to do where the row is there already (ON CONFLICT)."""
-        return (postgresql if self.dialect == "postgresql" else sqlite).insert(table)
+        if self.dialect == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
 
     def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
         """All rows that a query finds. Raises what `read` does."""
@@ -65,7 +67,7 @@ class Session:
         return self.read(lambda connection: connection.execute(query).first())
 
     def change(self, statement: sa.Executable) -> int:
-        """Carry out one statement. Returns how many rows it changed. Raises what `write` does."""
+        """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
         return self.write(lambda connection: connection.execute(statement).rowcount)
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:

@@ -88,7 +88,7 @@ def in_use(task: Task) -> tuple[list[ClusterTestbed], str]:
     task = replace(task, context=replace(task.context, progress=LineProgress(told)))
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in (0, 1)]
-        check_alike(*ready)
+        check_alike(task, *ready)
         return in_common(ready), told.getvalue()
 
 
