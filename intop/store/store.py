@@ -1,7 +1,7 @@
 """The store of campaigns, plans, trials and results."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any, TypeVar
@@ -33,12 +33,6 @@ from intop.store.schema import campaign_table, planned_table, result_table, tria
 from intop.store.session import Session
 
 T = TypeVar("T")
-
-_INSERTS: Mapping[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
-"""Both know ON CONFLICT, each by a statement of its own."""
 
 
 class Store:
@@ -193,7 +187,8 @@ class Store:
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
         kind = KINDS[type(result)]
-        insert = _INSERTS[self.session.dialect]
+        # Both databases know ON CONFLICT, each by a statement of its own.
+        insert = (sqlite if self.session.dialect == "sqlite" else postgresql).insert
         values = {
             **key_of(subject),
             "kind": kind,
