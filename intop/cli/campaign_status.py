@@ -38,7 +38,7 @@ def _found(config: Path | None, arch: str | None) -> "CampaignStatus":
     from intop.store import opened_to_read
 
     study = study_of(config)
-    with opened_to_read(study.store) as store:
+    with opened_to_read(study.store, say) as store:
         archs = chosen_archs(study, arch)
         if arch is None:
             archs = taking_part(

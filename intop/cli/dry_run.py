@@ -129,7 +129,7 @@ def _measuring(
     archs, workloads = pair or chosen_archs(study, arch), chosen_workloads(study, workload)
     known = Request.__dataclass_fields__
     asked = Request(stages=stages, **{k: v for k, v in request.items() if k in known})
-    with opened_to_read(study.store) as store:
+    with opened_to_read(study.store, say) as store:
         if arch is None and not pair:
             archs = taking_part(study, archs, lambda name: is_begun(study, store, name), say)
         found = dry_run(study, store, archs, workloads, asked)

@@ -93,7 +93,7 @@ def stored_context(
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     # Also a store of an earlier intop is one, which opening it to write brings up to date.
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
-    with open_store(study.store) as store:
+    with open_store(study.store, say) as store:
         # Asked before the progress display takes the terminal.
         campaign = None
         if store is not None:
