@@ -111,3 +111,30 @@ class WorkerStatus:
     def is_alive(self) -> bool:
         """Whether it has been heard of lately."""
         return self.silent_s < 3 * LEASE_S
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignProgress:
+    """How far a campaign of a store is.
+
+    `planned` places of its stages' plans have been made, `measured` of them have a trial. Of what
+    workers are asked for, `waiting` jobs are free and `held` are in somebody's hands.
+    """
+
+    campaign: int
+    study: str
+    started_at: str
+    finished_at: str | None
+    planned: int
+    measured: int
+    waiting: int = 0
+    held: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """All campaigns of a store, the oldest first, and all workers, the one heard last first."""
+
+    store: str
+    campaigns: tuple[CampaignProgress, ...]
+    workers: tuple[WorkerStatus, ...]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from intop.run.worker import Worker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a registry wants it hashable
 class WorkerCollector(Collector):
     """The counts of a worker, read when Prometheus asks."""
 

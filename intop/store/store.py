@@ -68,6 +68,22 @@ class Store:
                 found.append(campaign_of(row))
         return found
 
+    def counts(self) -> dict[int, tuple[int, int]]:
+        """By campaign, how many places are planned, and how many of them have a trial."""
+        of = planned_table.c.campaign_id
+        first = sa.and_(trial_table.c.planned_id == planned_table.c.id, trial_table.c.attempt == 0)
+        query = (
+            sa.select(
+                of,
+                sa.func.count().label("planned"),
+                sa.func.count(trial_table.c.id).label("measured"),
+            )
+            .select_from(planned_table.outerjoin(trial_table, first))
+            .group_by(of)
+        )
+        rows = self.session.rows(query)
+        return {row.campaign_id: (row.planned, row.measured) for row in rows}
+
     def subjects(self, campaign: Campaign) -> list[Subject]:
         """What was planned for in a campaign, in the order in which it began."""
         of = (planned_table.c.arch, planned_table.c.workload)
