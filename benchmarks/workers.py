@@ -15,12 +15,13 @@ speed   One worker and eight, each for `--minutes`, 5 s a trial, on a plan witho
         an hour are those stored from the first one on until the time is over. Wanted: eight make
         at least 7 times as many as one.
 faults  A campaign of 1,000 trials or more (a screening of SCREENED and a collection of COLLECTED
-        configurations, with their sentinels), once undisturbed and once with faults; both with the
+        configurations with their sentinels, and a refinement of REFINED trials, each chosen by all
+        before it), once undisturbed and once with faults; both with the
         same seed and 1 s a trial. Every 10 s a worker drawn at random is killed with -9 and started
         again. Ten times PostgreSQL is restarted (`fast` and `immediate` in turn) and ten times the
         network to it is cut for CUT_S seconds, in turn, every 15 s. Wanted: each place of the plan
-        has its trial once; plan, trials' latencies, ranking and collection are those of the
-        undisturbed run; and 60 s after the end each load balancer has the sysctls from before.
+        has its trial once; plan, trials' latencies and ranking are those of the undisturbed run;
+        and 60 s after the end each load balancer has the sysctls from before.
 
 Prints Markdown. Needs root.
 """
@@ -49,7 +50,6 @@ import numpy as np
 from benchmarks.campaign import context_of, labs_up, scenario
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec, native_arch
-from intop.domain.collection import Collected
 from intop.domain.configuration import DEFAULT
 from intop.domain.histogram import Histogram
 from intop.domain.job import Spot
@@ -64,13 +64,14 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.worker import Worker
 from intop.stages.collect import Collect
+from intop.stages.refine import Refine
 from intop.stages.screen import Screen
 from intop.store import opened
 from intop.version import __version__
 from tests.postgres import Server, running
 
 REPLICAS = 8
-SCREENED, COLLECTED = 240, 660
+SCREENED, COLLECTED, REFINED = 240, 660, 24
 ENDLESS = 100_000
 KILL_EVERY_S, FAULT_EVERY_S, CUT_S = 10.0, 15.0, 5.0
 FAULTS = 20
@@ -143,7 +144,13 @@ def study_of(url: str, replicas: int) -> Study:
     """The labs and the store are shared by all processes of a run."""
     arch = native_arch()
     base = scenario("short-buffer")
-    budget = replace(base.budget, screen_trials=SCREENED, screen_stable=0, collect_trials=COLLECTED)
+    budget = replace(
+        base.budget,
+        screen_trials=SCREENED,
+        screen_stable=0,
+        collect_trials=COLLECTED,
+        refine_trials=REFINED,
+    )
     labs = tuple(LabSpec(name=f"work{n}", arch=arch) for n in range(replicas))
     return replace(
         base,
@@ -383,7 +390,6 @@ def faults(arguments: argparse.Namespace) -> int:
         "plan as in the undisturbed run": (rough.plan == calm.plan, True),
         "latencies as in the undisturbed run": (rough.latencies == calm.latencies, True),
         "ranking as in the undisturbed run": (rough.ranking == calm.ranking, True),
-        "collection as in the undisturbed run": (rough.collection == calm.collection, True),
         "load balancers with other sysctls than before": (len(changed), 0),
     }
     print("| | undisturbed | with faults |\n|---|---:|---:|")
@@ -408,7 +414,6 @@ class Outcome:
     plan: list[Any]
     latencies: list[Any]
     ranking: str
-    collection: str
     late: int
     minutes: float
     kills: int
@@ -432,6 +437,7 @@ def campaign(arguments: argparse.Namespace, *, is_disturbed: bool) -> Outcome:
             try:
                 execute(Screen.begin(task))
                 execute(Collect.begin(task))
+                execute(Refine.begin(task))
             finally:
                 done.set()
                 for trouble in troubles[: int(is_disturbed)]:
@@ -465,11 +471,11 @@ def disturb(server: Server, workers: Processes, counted: Counter[str], done: Eve
 
 def outcome(task: Task, minutes: float, counted: Counter[str]) -> Outcome:
     store, subject = task.store, task.subject
-    stages = ("replicas", "screen", "collect")
+    stages = ("replicas", "screen", "collect", "refine")
     plan = [(stage, asdict(p)) for stage in stages for p in store.plan(subject, stage)]
     trials = store.trials(subject)
     per_place = Counter((t.stage, t.planned.index) for t in trials)
-    ranking, collection = store.get(subject, Ranking), store.get(subject, Collected)
+    ranking = store.get(subject, Ranking)
     return Outcome(
         trials=len(trials),
         missing=sum((stage, p["index"]) not in per_place for stage, p in plan),
@@ -477,7 +483,6 @@ def outcome(task: Task, minutes: float, counted: Counter[str]) -> Outcome:
         plan=plan,
         latencies=sorted((t.stage, t.planned.index, t.p99_ms) for t in trials),
         ranking=json.dumps(ranking and asdict(ranking), sort_keys=True, default=str),
-        collection=json.dumps(collection and asdict(collection), sort_keys=True, default=str),
         late=len(store.jobs.late(subject)),
         minutes=minutes,
         kills=counted.pop("workers killed", 0),
