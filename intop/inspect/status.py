@@ -177,6 +177,7 @@ class _Known:
     def _has_its_own_duration(self, place: Place) -> bool:
         """Whether a trial may be longer or shorter than those of most stages."""
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
+        is_longer |= place.role == "soak"
         return is_longer or registry.stage(place.stage).prepares
 
     def _by_file(self) -> Span | None:
@@ -205,7 +206,7 @@ class _Known:
                 is_held = stage.measures
         for stage in registry.stages():
             if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
-                state = "done" if self.prospect.is_measured(places) else "begun"
+                state = "done" if stage.is_through(self.prospect, places) else "begun"
                 found.append(self._stage(stage, state, trial))
         return tuple(found)
 

@@ -139,9 +139,7 @@ def test_nginx_is_restarted_under_the_hosts_own_values_before_it_is_given_back(
         assert configuration.is_default
         done.append("restored")
 
-    guard = SimpleNamespace(
-        is_left=is_left, was_tuned=was_tuned, snapshot={"a.b": "1"}, base={"a.b": "1"}, apply=apply
-    )
+    guard = SimpleNamespace(is_left=is_left, was_tuned=was_tuned, as_found=DEFAULT, apply=apply)
     assert [] == ended(guard)
     assert expected == done
     assert not guard.was_tuned or is_left
@@ -151,7 +149,7 @@ def test_where_nginx_can_not_be_restarted_it_is_said_what_to_type() -> None:
     def lost(_: Configuration) -> None:
         raise UnreachableError("lb", "the connection is gone")
 
-    guard = SimpleNamespace(is_left=False, was_tuned=True, snapshot={}, base={}, apply=lost)
+    guard = SimpleNamespace(is_left=False, was_tuned=True, as_found=DEFAULT, apply=lost)
     (told,) = ended(guard)
     assert "as root there: systemctl restart nginx (the connection is gone)" in told
 
