@@ -302,7 +302,7 @@ def _warm(blocks: Sequence[SoakBlock], warm_up_s: float) -> list[tuple[SoakBlock
         if since is not None and one.nginx_started_s not in (since, None):
             part, begin = part + 1, one.hours
         since = one.nginx_started_s if one.nginx_started_s is not None else since
-        if (one.hours - begin) * 3600 >= warm_up_s:
+        if round((one.hours - begin) * 3600) >= warm_up_s:
             found.append((one, str(part)))
     return found
 

@@ -15,9 +15,14 @@ ROWS = 12
 
 def soak(title: str, found: Soak) -> Section:
     """What drifted, the soak over time, and what is to be known about it."""
+    growth, over_time = soak_tables(found)
     return Section(
         title=f"{title}: {sentence(found)}",
-        blocks=(*soak_tables(found), Notes(tuple(soak_notes(found)))),
+        blocks=(
+            growth,
+            Section(title=over_time.title, blocks=(over_time,)),
+            Notes(tuple(soak_notes(found))),
+        ),
     )
 
 
@@ -76,7 +81,7 @@ def _over_time(found: Soak) -> Table:
     parts = [found.blocks[n : n + size] for n in range(0, len(found.blocks), size)]
     return Table(
         name="soak-blocks",
-        title=f"Over time, {counted(size, 'block')} of {found.block_s:g} s in a row: means, and "
+        title=f"over time: {counted(size, 'block')} of {found.block_s:g} s in each row, means and "
         "the highest P99",
         origin="measured",
         columns=(
