@@ -212,7 +212,8 @@ class ClusterTestbed:
         """
         try:
             self.rig.on_all(lambda host: host.run("true"))
-            self.guard.apply(DEFAULT)
+            # A soak never sets anything else.
+            self.guard.apply(self.guard.as_found)
         except UnreachableError as error:
             raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
 
