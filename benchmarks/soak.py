@@ -148,7 +148,7 @@ def row(side: Side, code: int, kept: Sequence[str], block_s: int) -> tuple[str, 
     found = side.found()
     memory = next(t for t in found["trends"] if t["quantity"] == "nginx memory")
     files = next(t for t in found["trends"] if t["quantity"] == "nginx files")
-    p99 = next(t for t in found["trends"] if t["quantity"] == "P99")
+    p99 = next((t for t in found["trends"] if t["quantity"] == "P99"), None)
     one = memory["per_hour"]
     blocks = found["blocks"]
     day_mb = side.store_bytes / len(blocks) * 86400 / block_s / 1e6
@@ -169,7 +169,7 @@ def row(side: Side, code: int, kept: Sequence[str], block_s: int) -> tuple[str, 
         f"{found['leak']} ({code})",
         _span(one),
         _span(files["per_hour"]),
-        _span(p99["per_hour"]),
+        f"{_span(p99['per_hour'])}, {p99['blocks']} blocks" if p99 and p99["per_hour"] else "-",
         f"{len(blocks)} of {found['planned']}, {len(kept)} before the kill",
         f"{found['pause_s']:.2f}",
         f"{100 * found['load_share']:.2f}",

@@ -217,18 +217,24 @@ def block_of(trial: Trial, begin: datetime) -> SoakBlock:
 def broken_by(blocks: Sequence[SoakBlock], limits: Limits) -> tuple[Broken, int]:
     """The first limit that so many blocks in a row are beyond, and how many blocks that took.
 
-    "" and 0 where none is broken.
+    "" and 0 where none is broken. A disturbed block says nothing of P99, one way or the other.
     """
-    ways: dict[Broken, Callable[[SoakBlock], bool]] = {
+    ways: dict[Broken, Callable[[SoakBlock], bool | None]] = {
         "no answers": lambda one: not one.has_answers,
-        "P99": lambda one: _beyond(one, one.p99_ms, limits.p99_ms),
+        "P99": lambda one: (
+            None
+            if one.status == "disturbed" and one.has_answers
+            else _beyond(one, one.p99_ms, limits.p99_ms)
+        ),
         "errors": lambda one: limits.errors is not None and one.error_share > limits.errors,
         "memory": lambda one: _beyond(one, one.nginx_memory_mib, limits.memory_mib),
     }
     runs = dict.fromkeys(ways, 0)
     for number, one in enumerate(blocks, 1):
         for way, is_beyond in ways.items():
-            runs[way] = runs[way] + 1 if is_beyond(one) else 0
+            if (found := is_beyond(one)) is None:
+                continue
+            runs[way] = runs[way] + 1 if found else 0
             if runs[way] >= limits.in_a_row:
                 return way, number
     return "", 0
