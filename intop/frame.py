@@ -127,6 +127,10 @@ METRICS = (
     Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
     Field("context_switches_per_s", "1/s", "context switches of all processors", "number"),
     Field("power_w", "W", "power of the processors' packages (RAPL), where they say so", "number"),
+    Field("server_memory_mib", "MiB", "anonymous memory of nginx's processes (soak)", "number"),
+    Field("server_files", "", "open files of nginx's processes (soak)", "integer"),
+    Field("server_started_s", "s", "uptime when the latest of them started (soak)", "number"),
+    Field("files", "", "open files of the whole host (soak)", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
 UNREAD = {

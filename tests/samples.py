@@ -22,8 +22,9 @@ from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Effect, Importance, Ranking, Screening, State
 from intop.domain.search import Convergence, Search
+from intop.domain.soak import Limits, Soak, SoakBlock, Trend
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
@@ -631,3 +632,59 @@ DEPLOYMENT = Deployment(
         ),
     ),
 )
+
+
+SOAK_BLOCK = SoakBlock(
+    hours=0.0,
+    seconds=61.5,
+    status="ok",
+    detail="",
+    achieved_rps=50.0,
+    p50_ms=10.0,
+    p99_ms=20.0,
+    requests=3000,
+    errors=0,
+    nginx_memory_mib=30.0,
+    nginx_files=40,
+    nginx_started_s=100.0,
+    host_memory_mib=900.0,
+    host_files=1200,
+    time_wait=4,
+    connections=60,
+)
+SOAK = Soak(
+    applied="",
+    host="lb",
+    rate_rps=50.0,
+    block_s=60.0,
+    warmup_s=1.0,
+    planned=60,
+    limits=Limits(p99_ms=80.0),
+    level=0.95,
+    blocks=tuple(replace(SOAK_BLOCK, hours=n / 58) for n in range(60)),
+    trends=(
+        Trend(
+            quantity="nginx memory",
+            unit="MiB",
+            floor=5.0,
+            blocks=50,
+            first=30.0,
+            last=30.1,
+            per_hour=DifferenceInterval(0.1, -0.2, 0.4),
+        ),
+        Trend(
+            quantity="nginx files",
+            unit="files",
+            floor=60.0,
+            blocks=50,
+            first=40.0,
+            last=40.0,
+            per_hour=DifferenceInterval(0.0, 0.0, 0.0),
+        ),
+    ),
+    broken="",
+    pause_s=0.45,
+    interruptions=0,
+    restarts=0,
+)
+"""An hour without a leak."""

@@ -74,6 +74,15 @@ def of_sweep(**options: Any) -> None:
         _measuring(("sweep",), own_trials=trials, **options)
 
 
+def of_soak(**options: Any) -> None:
+    """In place of soak: its blocks, in which nothing is set."""
+    from intop.cli.soak import asked_soak
+
+    with interruptible(UNTOUCHED):
+        request, options = asked_soak(**options)
+        _measuring(("soak",), own_trials=request.blocks, trial_s=request.block_s, **options)
+
+
 def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:
     """In place of transfer: two machines, each with its default, both winners and a compromise."""
     if one == other:

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The way to the hosts of these architectures, which asks for passwords where it must.
-
-    Where workers measure, no host is reached from here.
-    """
-    if study.workers:
-        return connect_to_none(study, archs)
+    """The way to the hosts of these architectures, which asks for passwords where it must."""
     return reaching(replica for name in archs for replica in study.clusters[name])
 
 
@@ -66,6 +61,11 @@ def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
         )
 
     return refuse
+
+
+def connect_unless_workers(study: "Study", archs: Iterable[str]) -> "Connect":
+    """The same for a command whose trials workers measure, if the study says so."""
+    return connect_to_none(study, archs) if study.workers else connect_to(study, archs)
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def run_stage(
     workload: str | None,
     as_json: bool,
     begins: bool = False,
-    measures: bool = True,
+    connect: "Callable[[Study, Iterable[str]], Connect]" = connect_unless_workers,
     new: bool = False,
     force: bool = False,
     figures: Path | None = None,
@@ -181,8 +181,8 @@ def run_stage(
     Returns it by title, such as `x86 slt`.
 
     What is not ready is named on stderr, with the commands that are missing. Raises
-    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store, and
-    only one that `measures` may reach hosts.
+    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store.
+    `connect` is its way to the hosts.
     `also` finds out what the results say together, and makes a text of it; `drawn` what figures
     take beside the result.
     """
@@ -193,7 +193,6 @@ def run_stage(
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
     missing: list[ResultMissingError] = []
-    connect = connect_to if measures else connect_to_none
     choose = None
     if begins:
         check_up(config, arch, workload)

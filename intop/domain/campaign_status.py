@@ -9,6 +9,7 @@ from statistics import median
 from typing import Literal
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.soak import Soak
 from intop.domain.stats import geometric_mean
 from intop.domain.sweep import Sweep
 from intop.domain.trial import USABLE, Status, TrialRole
@@ -130,7 +131,7 @@ class SubjectStatus:
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
     durations and the constants of `run/effort.py`. `verdict` stands once there is one. `sweeps` are
-    those with its winner.
+    those with its winner, `soak` is the last one that has ended.
     """
 
     arch: str
@@ -141,6 +142,7 @@ class SubjectStatus:
     best: Best | None
     verdict: Verdict | None
     sweeps: tuple[Sweep, ...] = ()
+    soak: Soak | None = None
 
     @property
     def title(self) -> str:

@@ -18,6 +18,7 @@ from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
@@ -125,6 +126,7 @@ class Findings:
     verdict: Verdict | None
     judged: Judged | None
     sweeps: tuple[Sweep, ...]
+    soak: Soak | None
     mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None

@@ -8,7 +8,9 @@ from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
 
-TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
+TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist", "soak"]
+"""A block of a soak measures what it finds on the host: nothing is set, and nginx is not restarted.
+"""
 Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
 """A pruned trial was stopped before its end, since its P99 was certainly too high."""
 
@@ -151,6 +153,11 @@ class HostMetrics:
     it accepted. `context_switches_per_s` is of all processors, `power_w` the mean power that its
     processors' packages report (RAPL), None where they don't. All are None of trials that an
     earlier intop measured.
+
+    Only a soak reads these, of the load balancer alone, at the end of each block:
+    `server_memory_mib` is the anonymous memory of nginx's processes and `server_files` their open
+    file handles, `server_started_s` when the last of them started (s after the kernel did), and
+    `files` the handles that are open on the whole host.
     """
 
     cpu: float
@@ -177,6 +184,10 @@ class HostMetrics:
     context_switches_per_s: float | None = None
     power_w: float | None = None
     p99_ms: float | None = None
+    server_memory_mib: float | None = None
+    server_files: int | None = None
+    server_started_s: float | None = None
+    files: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from intop.domain.report import (
 )
 from intop.domain.search import Search
 from intop.domain.sides import latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.trial import Trial
@@ -105,6 +106,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         verdict=verdict,
         judged=_judged(compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
+        soak=get(subject, Soak),
         mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,

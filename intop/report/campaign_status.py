@@ -7,6 +7,7 @@ from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.numbers import counted
 from intop.report.progress import duration
+from intop.report.soak import sentence as soak_sentence
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.verdict import sentence
 
@@ -112,6 +113,8 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
         yield from (f"  {sweep_sentence(one)}" for one in subject.sweeps)
     elif subject.best is not None:
         yield from (f"  {line}" for line in _best(subject.best))
+    if subject.soak is not None:
+        yield f"  {soak_sentence(subject.soak)}"
 
 
 def _best(best: Best) -> Iterator[str]:

@@ -14,6 +14,7 @@ from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
+from intop.domain.soak import Soak, Trend
 from intop.domain.speedups import SpeedUps
 from intop.domain.sweep import ArmAt, Sweep
 from intop.domain.training import Training
@@ -34,7 +35,9 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     SpeedUps: ("best",),
     StageStatus: ("left",),
     SubjectStatus: ("left_s",),
+    Soak: ("leak", "hours", "load_share"),
     Sweep: ("reference",),
+    Trend: ("growth",),
     Training: ("best", "is_at_ceiling"),
     Verdict: ("outcome",),
 }

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from intop.config.study import Study
+from intop.domain.applied import title_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Trial, TrialRole
 from intop.domain.workload import Workload
 from intop.errors import (
     CommandError,
@@ -77,6 +78,12 @@ class ClusterTestbed:
         """What the replica is told from others by: its load balancer's name."""
         return self.rig.load_balancer.address.name
 
+    @property
+    def applied(self) -> str:
+        """What an earlier apply has left there, in words; "" for nothing."""
+        about = self.guard.applied
+        return f"{title_of(about)}, since {about.get('since', '?')}" if about else ""
+
     def trial(
         self,
         planned: PlannedTrial,
@@ -84,7 +91,7 @@ class ClusterTestbed:
         attempt: int,
         prune_above_ms: float | None = None,
     ) -> Trial:
-        """Apply, read back, settle, measure, restore.
+        """Apply, read back, settle, measure, restore. A block of a soak is only measured.
 
         It is pruned once its P99 is certainly above `prune_above_ms` (see `run/pruner.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
@@ -98,20 +105,23 @@ class ClusterTestbed:
         measurement: Measurement | None = None
         unsettled = ""
         try:
-            try:
-                self.guard.apply(planned.configuration)
-                unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
-                measurement = measure(
-                    self.rig,
-                    self.tool,
-                    workload,
-                    seed=seed,
-                    prune_above_ms=prune_above_ms,
-                    expected=self.expected,
-                )
-            finally:
-                self.guard.apply(DEFAULT)
-            validity = self._validity(measurement, workload, prune_above_ms)
+            if planned.role == "soak":
+                measurement = self._soak(workload, seed)
+            else:
+                try:
+                    self.guard.apply(planned.configuration)
+                    unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
+                    measurement = measure(
+                        self.rig,
+                        self.tool,
+                        workload,
+                        seed=seed,
+                        prune_above_ms=prune_above_ms,
+                        expected=self.expected,
+                    )
+                finally:
+                    self.guard.apply(DEFAULT)
+            validity = self._validity(measurement, workload, prune_above_ms, planned.role)
         except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
@@ -145,6 +155,22 @@ class ClusterTestbed:
             pruned_above_ms=prune_above_ms if is_stopped else None,
         )
 
+    def _soak(self, workload: Workload, seed: int) -> Measurement:
+        """Measure what is there, after a look whether somebody else has changed it.
+
+        Counters are read at the end alone: a day of blocks is to be small.
+        """
+        self.guard.apply(self.guard.as_found)
+        return measure(
+            self.rig,
+            self.tool,
+            workload,
+            seed=seed,
+            expected=self.expected,
+            points=1,
+            footprint=True,
+        )
+
     def leave(
         self,
         configuration: Configuration,
@@ -165,8 +191,7 @@ class ClusterTestbed:
 
         That is not the default where an earlier apply has left something.
         """
-        snapshot = self.guard.snapshot
-        self.guard.apply(DEFAULT if snapshot == self.guard.base else Configuration(snapshot))
+        self.guard.apply(self.guard.as_found)
         restart(self.rig)
         self.guard.was_tuned = False
 
@@ -187,7 +212,8 @@ class ClusterTestbed:
         """
         try:
             self.rig.on_all(lambda host: host.run("true"))
-            self.guard.apply(DEFAULT)
+            # A soak never sets anything else.
+            self.guard.apply(self.guard.as_found)
         except UnreachableError as error:
             raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
 
@@ -234,7 +260,11 @@ class ClusterTestbed:
         return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
     def _validity(
-        self, measurement: Measurement, workload: Workload, prune_above_ms: float | None
+        self,
+        measurement: Measurement,
+        workload: Workload,
+        prune_above_ms: float | None,
+        role: TrialRole,
     ) -> Validity:
         result = measurement.result
         budget = self.task.context.study.budget
@@ -245,7 +275,8 @@ class ClusterTestbed:
             rate_rps=workload.due_rps,
             errors=result.errors,
             metrics=measurement.metrics,
-            backends=[backend.name for backend in self.rig.cluster.backends],
+            # In a soak, nginx goes on with the connections that it has.
+            backends=[b.name for b in self.rig.cluster.backends if role != "soak"],
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
@@ -257,13 +288,14 @@ class ClusterTestbed:
 
 @contextmanager
 def cluster_testbed(
-    task: Task, replica: int = 0, *, originals: bool = False
+    task: Task, replica: int = 0, *, originals: bool = False, alone: bool = False
 ) -> Iterator[ClusterTestbed]:
     """Connect to a replica, probe, take the guard; give everything back at the end.
 
-    With `originals` the default is what the host had before an earlier apply. Raises HostError for
-    a host that can't be reached or used, IncomparableError when the cluster is no longer what this
-    campaign began on.
+    With `originals` the default is what the host had before an earlier apply. What is measured
+    `alone` is compared with no other trial of the campaign: the cluster may have changed. Raises
+    HostError for a host that can't be reached or used, IncomparableError when the cluster is no
+    longer what this campaign began on.
     """
     study = task.context.study
     say = task.context.progress.say
@@ -314,8 +346,9 @@ def cluster_testbed(
             conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
             own = before if replica == 0 else said_by(before, name)
-            check_same(task, conditions, probe, own, name)
-            if replica == 0:
+            if not alone:
+                check_same(task, conditions, probe, own, name)
+            if replica == 0 and not (alone and before):
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
                 _tell_left_out(task, probe)

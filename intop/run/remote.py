@@ -72,6 +72,11 @@ class RemoteTestbed:
     aborted: Event = field(default_factory=Event, compare=False)
     absence: Absence = field(default_factory=Absence, compare=False)
 
+    @property
+    def applied(self) -> str:
+        """Nobody asks workers that: a soak and an apply connect by themselves."""
+        raise NotImplementedError
+
     def trial(
         self, planned: PlannedTrial, stage: str, attempt: int, prune_above_ms: float | None = None
     ) -> Trial:

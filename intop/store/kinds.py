@@ -14,6 +14,7 @@ from intop.domain.ranking import Ranking
 from intop.domain.refined import Decisions, Refined
 from intop.domain.rollout import Rollout
 from intop.domain.search import Search
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps
 from intop.domain.training import Searches, Training
 from intop.domain.transfer import Compromise, Crosswise
@@ -36,6 +37,7 @@ KINDS: Mapping[type, str] = {
     Rollout: "rollout",
     Search: "search",
     Searches: "searches",
+    Soak: "soak",
     Sweeps: "sweeps",
     Training: "training",
     Verdict: "verdict",

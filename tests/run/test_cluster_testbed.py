@@ -66,6 +66,33 @@ def test_a_trial_has_the_load_of_its_place(
     assert "lb still had 3 old workers of nginx with connections" in told
 
 
+def test_a_block_of_a_soak_is_measured_as_the_host_is(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    applied: list[Configuration] = []
+
+    def measure(*_: Any, **options: Any) -> Any:
+        asked.append(options)
+        raise CommandError("lg", "that is all")
+
+    monkeypatch.setattr(cluster_testbed, "measure", measure)
+    monkeypatch.setattr(cluster_testbed, "settle", pytest.fail)
+    found = Configuration({"net.core.somaxconn": "512"})
+    guard = SimpleNamespace(
+        apply=applied.append,
+        as_found=found,
+        applied={"arch": "x86", "workload": "slt", "study": "s", "campaign": "3", "since": "then"},
+    )
+    ready = measuring(testbed, guard)
+    planned = PlannedTrial(index=0, role="soak", configuration=DEFAULT, duration_s=60)
+    ready.trial(planned, "soak", 0)
+    assert [found] == applied
+    assert [(1, True)] == [(one["points"], one["footprint"]) for one in asked]
+    assert "x86 slt of study s, campaign 3, since then" == ready.applied
+    assert "" == measuring(testbed, SimpleNamespace(applied={})).applied
+
+
 def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(
     testbed: FakeTestbed,
 ) -> None:
@@ -139,9 +166,7 @@ def test_nginx_is_restarted_under_the_hosts_own_values_before_it_is_given_back(
         assert configuration.is_default
         done.append("restored")
 
-    guard = SimpleNamespace(
-        is_left=is_left, was_tuned=was_tuned, snapshot={"a.b": "1"}, base={"a.b": "1"}, apply=apply
-    )
+    guard = SimpleNamespace(is_left=is_left, was_tuned=was_tuned, as_found=DEFAULT, apply=apply)
     assert [] == ended(guard)
     assert expected == done
     assert not guard.was_tuned or is_left
@@ -151,7 +176,7 @@ def test_where_nginx_can_not_be_restarted_it_is_said_what_to_type() -> None:
     def lost(_: Configuration) -> None:
         raise UnreachableError("lb", "the connection is gone")
 
-    guard = SimpleNamespace(is_left=False, was_tuned=True, snapshot={}, base={}, apply=lost)
+    guard = SimpleNamespace(is_left=False, was_tuned=True, as_found=DEFAULT, apply=lost)
     (told,) = ended(guard)
     assert "as root there: systemctl restart nginx (the connection is gone)" in told
 

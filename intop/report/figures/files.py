@@ -14,6 +14,7 @@ from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.report.figures.components import components
@@ -28,6 +29,7 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
+from intop.report.figures.soak import over_time
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
 
@@ -127,6 +129,12 @@ def _of_search(found: Search, about: str) -> Iterator[Drawing]:
 def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
     if found.has_latencies:
         yield curves(about, found)
+
+
+@figures_of.register
+def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
+    if any(one.p99_ms for one in found.blocks):
+        yield over_time(about, found)
 
 
 @figures_of.register

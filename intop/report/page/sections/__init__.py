@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from intop.domain.report import Findings, Report
 from intop.report.document.model import Block, Document, Section
-from intop.report.page.sections import models, trials, verdicts
+from intop.report.page.sections import models, soak, trials, verdicts
 from intop.report.page.sections.common import clock
 
 
@@ -18,6 +18,7 @@ SECTIONS: tuple[
     ("found", "What was found", verdicts.found, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, verdicts.latency),
+    ("soak", "Hours of load on what is applied", _nothing, soak.soaked),
     ("architectures", "X86 against ARM", verdicts.compared, _nothing),
     ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
     ("ablation", "Where the gain comes from", _nothing, verdicts.ablation),
