@@ -123,7 +123,7 @@ def with_nginx_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
     if is_known(found.nginx_conf or ()):
         return found
     host = rig.load_balancer
-    host.run(rig.cluster.nginx_restart, timeout_s=NGINX_LIMIT_S)
+    host.run(rig.cluster.server_restart, timeout_s=NGINX_LIMIT_S)
     for _ in range(NGINX_LOOKS):
         if is_known(confs := nginx_conf(host)):
             break

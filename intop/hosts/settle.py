@@ -79,7 +79,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
         pause = min(2 * pause, LONGEST_PAUSE_S)
     if not listens:
         raise CommandError(
-            balancer, f"after `{rig.cluster.nginx_restart}`, {nobody_listens(rig.cluster)}"
+            balancer, f"after `{rig.cluster.server_restart}`, {nobody_listens(rig.cluster)}"
         )
     kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
     return "; ".join([*problems, *kept, *_unknown(seen)])
@@ -91,7 +91,7 @@ def restart(rig: Rig) -> tuple[Sock, ...]:
     Raises CommandError when it does not come back.
     """
     host = rig.load_balancer
-    command = rig.cluster.nginx_restart
+    command = rig.cluster.server_restart
     done = host.run(f"{SOCKETS}\n{command}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
         raise CommandError(

@@ -293,7 +293,7 @@ def cluster_testbed(
             rig.load_balancer,
             keys,
             originals=originals,
-            restart=rig.cluster.nginx_restart,
+            restart=rig.cluster.server_restart,
             nginx=nginx,
             say=say,
         ) as guard:
@@ -361,7 +361,7 @@ def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
     try:
         testbed.give_nginx_its_own()
     except HostError as error:
-        command = testbed.rig.cluster.nginx_restart
+        command = testbed.rig.cluster.server_restart
         say(
             f"{testbed.name}: nginx may keep what its sockets got of a trial's values until it is "
             f"restarted, as root there: {command} ({error.message})"

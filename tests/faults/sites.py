@@ -279,7 +279,7 @@ def _tables(cluster: Cluster, lease_s: int) -> str:
     """The cluster as tables of TOML, whose strings and lists are JSON's, too."""
     about = {
         "url": cluster.url,
-        "nginx_restart": cluster.nginx_restart,
+        "nginx_restart": cluster.server_restart,
         "static_paths": cluster.static_paths,
         "dynamic_path": cluster.dynamic_path,
         "machines": cluster.machines,

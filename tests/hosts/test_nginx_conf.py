@@ -246,14 +246,14 @@ def test_the_nginx_of_another_namespace_is_none_of_the_hosts(nginx: Nginx) -> No
 
 def test_an_nginx_that_does_not_run_is_started_before_it_is_unknown(nginx: Nginx) -> None:
     """A session that was killed may have been restarting it."""
-    rig = Rig(cluster(nginx_restart=nginx.start_command), (nginx.host, nginx.host))
+    rig = Rig(cluster(server_restart=nginx.start_command), (nginx.host, nginx.host))
     asked = ClusterFacts(hosts={"lb": FACTS}, nginx_conf=nginx_conf(nginx.host))
     assert () == asked.nginx_conf
     found = with_nginx_started(rig, asked)
     assert found.nginx_conf is not None
     assert is_known(found.nginx_conf)
     # One that runs is left alone.
-    broken = replace(rig.cluster, nginx_restart="exit 3")
+    broken = replace(rig.cluster, server_restart="exit 3")
     assert found == with_nginx_started(Rig(broken, rig.hosts), found)
     end_processes(nginx.host)
     assert () == with_nginx_started(Rig(broken, rig.hosts), asked).nginx_conf
