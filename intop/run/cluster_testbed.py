@@ -27,7 +27,7 @@ from intop.errors import (
 )
 from intop.hosts import sysctl
 from intop.hosts.expected import ExpectedAnswers, expected_answers
-from intop.hosts.facts import nginx_conf
+from intop.hosts.facts import server_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.streams import streams
@@ -41,7 +41,7 @@ from intop.hosts.rig import (
     connected,
     load_tool,
     upload_scripts,
-    with_nginx_started,
+    with_server_started,
 )
 from intop.hosts.settle import restart, settle
 from intop.resources import shipped
@@ -151,7 +151,7 @@ class ClusterTestbed:
         about: Mapping[str, str],
         file: tuple[str, str] | None = None,
     ) -> None:
-        """Give the load balancer a configuration that stays, and nginx sockets that have it.
+        """Give the load balancer a configuration that stays, and its server sockets that have it.
 
         The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
         says what is raised.
@@ -160,8 +160,8 @@ class ClusterTestbed:
         self._settle()
         self.guard.keep(configuration, about, file)
 
-    def give_nginx_its_own(self) -> None:
-        """Let nginx open its sockets under what the host was found with, after other trials.
+    def give_server_its_own(self) -> None:
+        """Let the server open its sockets under what the host was found with, after other trials.
 
         That is not the default where an earlier apply has left something.
         """
@@ -245,7 +245,10 @@ class ClusterTestbed:
             rate_rps=workload.due_rps,
             errors=result.errors,
             metrics=measurement.metrics,
-            backends=[backend.name for backend in self.rig.cluster.backends],
+            # A server that answers from its own memory may ask none of them.
+            backends=[]
+            if self.rig.cluster.server.caches
+            else [backend.name for backend in self.rig.cluster.backends],
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
@@ -284,7 +287,7 @@ def cluster_testbed(
         expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
         nginx = None
         if "nginx" in study.tunes:
-            described = with_nginx_started(rig, described)
+            described = with_server_started(rig, described)
             nginx = tunable_nginx(rig.load_balancer, study.directives)
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
@@ -309,8 +312,8 @@ def cluster_testbed(
             probe = Probe(facts=facts, readings=readings, nginx=_probed_nginx(study, guard))
             if guard.nginx is not None:
                 # The same holds for its files.
-                described = replace(described, nginx_conf=nginx_conf(rig.load_balancer))
-            described = with_nginx_started(rig, described)
+                described = replace(described, nginx_conf=server_conf(rig.load_balancer))
+            described = with_server_started(rig, described)
             conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
             own = before if replica == 0 else said_by(before, name)
@@ -354,17 +357,18 @@ def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
 
 
 def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
-    """Before the host is given back: nginx opens its sockets under what the host was found with."""
+    """Before the host is given back: the server opens its sockets under what it was found with."""
     guard = testbed.guard
     if guard.is_left or not guard.was_tuned:
         return
     try:
-        testbed.give_nginx_its_own()
+        testbed.give_server_its_own()
     except HostError as error:
-        command = testbed.rig.cluster.server_restart
+        cluster = testbed.rig.cluster
+        server, command = cluster.server.title, cluster.server_restart
         say(
-            f"{testbed.name}: nginx may keep what its sockets got of a trial's values until it is "
-            f"restarted, as root there: {command} ({error.message})"
+            f"{testbed.name}: {server} may keep what its sockets got of a trial's values until it "
+            f"is restarted, as root there: {command} ({error.message})"
         )
 
 

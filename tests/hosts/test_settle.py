@@ -279,7 +279,9 @@ def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
     folder = rig.cluster.server_restart.split()[-1].rpartition("/")[0]
     nginx = f"nginx -e {folder}/nginx.log -c {folder}/nginx.conf"
     stop = f"kill $(cat {folder}/nginx.pid); while [ -e {folder}/nginx.pid ]; do sleep 0.02; done"
-    elsewhere = Rig(replace(rig.cluster, server_restart=f"{stop}; unshare --net {nginx}"), rig.hosts)
+    elsewhere = Rig(
+        replace(rig.cluster, server_restart=f"{stop}; unshare --net {nginx}"), rig.hosts
+    )
     try:
         with pytest.raises(CommandError, match=r"nothing listens on port 80 in the network names"):
             settle(elsewhere, max_time_wait=20_000, limit_s=1)
