@@ -1,4 +1,4 @@
-"""Debian's servers side by side on the lab, from 10 to 1,000 connections: the forum article's chart.
+"""Debian's servers side by side on the lab, over 10 to 1,000 connections: an article's chart.
 
     python -m benchmarks.servers --store build/servers.db --figure docs/images/servers.svg
 
@@ -157,7 +157,7 @@ def study_of(server: ServerName, label: str, seconds: int) -> Study:
 
 
 def measured(store: Store, server: ServerName, label: str, request: Request) -> Row:
-    """A server's trials. Its lab is up only where some are missing."""
+    """A server's trials; what the store has is not measured again."""
     study = study_of(server, label, request.seconds or SECONDS)
     testbeds = altered(lambda ready: Watched(**vars(ready)))
     with labs_up(study):

@@ -210,6 +210,8 @@ _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
 """Servers that pass requests on, and serve no files."""
+WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
+"""Servers that have no setting for the queue of their listening socket."""
 NGINXS_OWN = (
     *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
     *("tls_key_bits", "access_log", "sync_disk"),
@@ -271,6 +273,8 @@ class Balancing:
         if self.server == NGINX.name:
             return
         usual = Balancing()
+        if self.server in WITHOUT_BACKLOG and self.backlog != usual.backlog:
+            raise ValueError(f"backlog: {self.server} takes what somaxconn allows")
         given = [name for name in NGINXS_OWN if getattr(self, name) != getattr(usual, name)]
         if given:
             raise ValueError(f"{', '.join(given)}: only where the server is nginx")

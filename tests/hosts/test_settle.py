@@ -158,7 +158,9 @@ def test_an_nginx_that_keeps_its_socket_is_told_of() -> None:
     stage.hosts["lb"].restart = Completed(0, OLD, "")
     assert "" == stage.settled()
     stage.hosts["lb"].listens = OLD
-    assert "lb still listens on the socket from before: nginx_restart does not" in stage.settled()
+    assert (
+        f"lb still listens on the socket from before: `{RESTART}` does not open" in stage.settled()
+    )
 
 
 def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
