@@ -56,14 +56,15 @@ class Recipe:
     """How one is set up and started.
 
     Debian's `package` brings its `program`. `conf` is the text of its configuration, `command` runs
-    it in the foreground. One that never was root (`runs_as_user`) can't read a file of root's.
+    it in the foreground. One that reads it without root's rights (`reads_as_user`) needs a file
+    that others may read.
     """
 
     package: str
     program: str
     conf: Callable[[Site], str]
     command: Callable[[Site], Sequence[str]]
-    runs_as_user: bool = False
+    reads_as_user: bool = False
 
 
 # -- configurations ------------------------------------------------------------------------------
@@ -272,9 +273,11 @@ RECIPES: Mapping[ServerName, Recipe] = {
         conf=varnish,
         command=lambda site: (
             *("varnishd", "-F", "-a", "0.0.0.0:80", "-f", str(site.conf)),
-            *("-n", str(site.folder / "varnish"), "-j", f"unix,user={site.user}"),
+            # Its package makes this user, which shares a group with that of its worker.
+            *("-n", str(site.folder / "varnish"), "-j", "unix,user=vcache"),
             *("-s", "malloc,256m", "-p", f"listen_depth={site.backlog}"),
         ),
+        reads_as_user=True,
     ),
     "caddy": Recipe(
         package="caddy",
@@ -284,7 +287,7 @@ RECIPES: Mapping[ServerName, Recipe] = {
             *("env", f"GOMAXPROCS={site.workers}", *_as_user(site)),
             *("caddy", "run", "--config", str(site.conf), "--adapter", "caddyfile"),
         ),
-        runs_as_user=True,
+        reads_as_user=True,
     ),
     "h2o": Recipe(
         package="h2o",

@@ -62,6 +62,8 @@ warmup_s = 0
 [budget]
 collect_trials = 8
 replicate_trials = 0
+finalists = 1
+pick_rounds = 1
 judge_pairs = 3
 sentinel_every = 100
 prune_factor = 0

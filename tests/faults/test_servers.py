@@ -181,4 +181,6 @@ def test_it_is_measured_and_told_in_the_conditions(
 def test_there_is_a_verdict(seen: dict[ServerName, Seen], name: ServerName) -> None:
     verdict = seen[name].verdict
     assert verdict is not None
-    assert {KEY: WINNER} == dict(verdict.configuration.values)
+    # What was collected may be better than WINNER.
+    assert {"pick", "judge"} <= {trial.stage for trial in seen[name].trials}
+    assert verdict.pairs > 1
