@@ -195,7 +195,7 @@ def cluster(**changes: Any) -> Cluster:
         load_balancer=hosts["lb"],
         backends=(hosts["b1"],),
         url="http://198.18.0.20",
-        nginx_restart="systemctl restart nginx",
+        server_restart="systemctl restart nginx",
         static_paths=("/index.html",),
         dynamic_path="/dynamic",
     )

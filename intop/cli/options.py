@@ -239,4 +239,10 @@ def study_of(config: Path | None) -> "Study":
     study = load_study(path)
     context = click.get_current_context(silent=True)
     only = context.meta.get(ONLY) if context else None
+    if only == "nginx":
+        for arch, server in study.without_nginx.items():
+            raise UsageError(
+                f"--only nginx: the server of {arch} is {server.title}, and directives are tuned "
+                "for nginx only"
+            )
     return replace(study, tunes=(only,)) if only else study

@@ -34,6 +34,7 @@ from intop.domain.cluster import (
 from intop.domain.guardrails import Guardrails
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import Parameter, Risk, Tuned
+from intop.domain.server import NGINX, SERVERS, Server, ServerName
 from intop.domain.training import Objective
 from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
@@ -116,6 +117,11 @@ class Study:
     hints: bool = True
     load_tool: LoadToolChoice = "auto"
     workers: bool = False
+
+    @property
+    def without_nginx(self) -> Mapping[str, Server]:
+        """The servers by architecture, where that is not nginx: no directives are tuned there."""
+        return _without_nginx(self.clusters)
 
     @cached_property
     def directives(self) -> Directives:
@@ -215,6 +221,8 @@ class _LabClientsModel(Model):
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
+    server: ServerName = NGINX.name
+    serves_files: bool = False
     link: _LinkModel | None = None
     clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
@@ -233,6 +241,8 @@ class _LabModel(Model):
     def balancing(self) -> Balancing:
         """Raises ValueError for sysctls that are not a lab's own, and for what nginx refuses."""
         return Balancing(
+            server=self.server,
+            serves_files=self.serves_files,
             upstream_keepalive=self.upstream_keepalive,
             backlog=self.backlog,
             workers=self.workers,
@@ -255,7 +265,9 @@ class _ClusterModel(Model):
     load_balancer: _HostModel
     backends: tuple[_HostModel, ...] = Field(min_length=1)
     url: Annotated[str, AfterValidator(_server)]
-    nginx_restart: str = Field(min_length=1)
+    server: ServerName = NGINX.name
+    server_restart: str | None = Field(default=None, min_length=1)
+    nginx_restart: str | None = Field(default=None, min_length=1)
     static_paths: tuple[UrlPath, ...] = Field(min_length=1)
     dynamic_path: UrlPath
     link: str = "not described"
@@ -276,6 +288,23 @@ class _ClusterModel(Model):
         if any(host.load_cpus for host in (self.load_balancer, *self.backends)):
             raise ValueError("load_cpus: only load generators send a load")
         return self
+
+    @model_validator(mode="after")
+    def _is_of_the_server(self) -> "_ClusterModel":
+        if self.nginx_restart is not None and self.server != NGINX.name:
+            raise ValueError(
+                f"nginx_restart: the server is {self.server}: write server_restart, or leave it "
+                f"out for `{SERVERS[self.server].restart}`"
+            )
+        if self.nginx_restart is not None and self.server_restart is not None:
+            raise ValueError("nginx_restart and server_restart are the same: leave one out")
+        if self.stub_status and self.server != NGINX.name:
+            raise ValueError(f"stub_status: is a page of nginx, and the server is {self.server}")
+        return self
+
+    def restart(self) -> str:
+        """The command that restarts the server."""
+        return self.server_restart or self.nginx_restart or SERVERS[self.server].restart
 
     def _hosts(self) -> tuple[_HostModel, ...]:
         return (*self.generators(), self.load_balancer, *self.backends)
@@ -403,6 +432,13 @@ def load_study(path: Path) -> Study:
     catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
     if found and catalogue:
         _check(source, found, catalogue)
+    for arch, server in _without_nginx(clusters).items():
+        if found and "nginx" in found.study.tunes:
+            source.problem(
+                ("study", "tunes"),
+                f"only nginx has directives that are tuned, and the server of cluster {arch} is "
+                f"{server.title}: leave nginx out, or that cluster",
+            )
     baselines: dict[str, Baseline] = {}
     for folder in _baseline_folders(path, found):
         place = ("study", "baselines")
@@ -489,7 +525,14 @@ def _clusters(source: Source) -> tuple[dict[str, Replicas], frozenset[str]]:
             optional.add(arch)
         if twice := _tuned_twice(replicas):
             source.problem(("cluster", name), f"two replicas have {twice}: each needs its own")
+        if len(servers := {replica.server.name: None for replica in replicas}) > 1:
+            source.problem(("cluster", name), f"replicas have one server, not {', '.join(servers)}")
     return clusters, frozenset(optional)
+
+
+def _without_nginx(clusters: Mapping[str, Replicas]) -> dict[str, Server]:
+    found = {arch: replica.server for arch, replicas in clusters.items() for replica in replicas}
+    return {arch: server for arch, server in found.items() if server != NGINX}
 
 
 def _tuned_twice(replicas: Replicas) -> str | None:
@@ -528,7 +571,8 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
         load_balancer=model.load_balancer.address("load-balancer"),
         backends=tuple(b.address("backend") for b in model.backends),
         url=model.url,
-        nginx_restart=model.nginx_restart,
+        server=SERVERS[model.server],
+        server_restart=model.restart(),
         static_paths=model.static_paths,
         dynamic_path=model.dynamic_path,
         link=model.link,

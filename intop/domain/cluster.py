@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from intop.domain.server import NGINX, SERVERS, Server, ServerName
+
 Role = Literal["load-generator", "load-balancer", "backend"]
 LabKind = Literal["namespaces", "vm", "machine"]
 
@@ -144,13 +146,14 @@ class Link(Direction):
 class Cluster:
     """One cluster of an architecture, `x86` or `arm`.
 
-    `url` is the load balancer as the load generator sees it, without a path. `nginx_restart`
-    is the command that makes the load balancer's nginx open its listening sockets anew.
+    `url` is the load balancer as the load generator sees it, without a path. `server` is what
+    serves there, and `server_restart` the command that makes it open its listening sockets anew.
     `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
     load balancer's link in words; trials of different links are never compared silently.
     `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
     "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
-    nginx, by the kernel's names for them (/proc/PID/comm): the backends' application above all.
+    nginx and the server, by the kernel's names for them (/proc/PID/comm): the backends'
+    application above all.
     `more_generators` share the load with the first load generator. `stub_status` is the URL, on the
     load balancer itself, of the page of nginx's module of that name; "" where it has none.
     """
@@ -160,7 +163,7 @@ class Cluster:
     load_balancer: HostAddress
     backends: tuple[HostAddress, ...]
     url: str
-    nginx_restart: str
+    server_restart: str
     static_paths: tuple[str, ...]
     dynamic_path: str
     link: str = "not described"
@@ -169,6 +172,7 @@ class Cluster:
     programs: tuple[str, ...] = ()
     more_generators: tuple[HostAddress, ...] = ()
     stub_status: str = ""
+    server: Server = NGINX
 
     @property
     def load_generators(self) -> tuple[HostAddress, ...]:
@@ -204,9 +208,23 @@ _NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
 _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 
+ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
+"""Servers that pass requests on, and serve no files."""
+WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
+"""Servers that have no setting for the queue of their listening socket."""
+NGINXS_OWN = (
+    *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
+    *("tls_key_bits", "access_log", "sync_disk"),
+)
+"""What of `Balancing` a lab's other servers don't have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Balancing:
     """How a lab's load balancer is set up, where that is not as usual.
+
+    Its `server` passes requests on to the backends, or answers them from the static files with
+    `serves_files`. What follows is nginx's, but for `workers`, `backlog` and `sysctls`.
 
     nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
@@ -219,6 +237,8 @@ class Balancing:
     of a namespace is the machine's.
     """
 
+    server: ServerName = "nginx"
+    serves_files: bool = False
     upstream_keepalive: int = 64
     backlog: int = 65535
     workers: int = 1
@@ -240,11 +260,24 @@ class Balancing:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
+        self._check_server()
         for key, value in self.sysctls:
             if not _NAMESPACED_KEY.fullmatch(key):
                 raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
             if not _SYSCTL_VALUE.fullmatch(value):
                 raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
+
+    def _check_server(self) -> None:
+        if self.serves_files and self.server in ONLY_PROXIES:
+            raise ValueError(f"serves_files: {self.server} has no files of its own to serve")
+        if self.server == NGINX.name:
+            return
+        usual = Balancing()
+        if self.server in WITHOUT_BACKLOG and self.backlog != usual.backlog:
+            raise ValueError(f"backlog: {self.server} takes what somaxconn allows")
+        given = [name for name in NGINXS_OWN if getattr(self, name) != getattr(usual, name)]
+        if given:
+            raise ValueError(f"{', '.join(given)}: only where the server is nginx")
 
 
 MAX_CLIENTS = 9
@@ -306,6 +339,8 @@ class LabSpec:
             self._check_clients()
         if self.kind != "namespaces" and (self.balancing.tls_key_bits or self.balancing.sync_disk):
             raise ValueError("tls_key_bits and sync_disk: only where all hosts are namespaces")
+        if self.kind != "namespaces" and (self.server != NGINX or self.balancing.serves_files):
+            raise ValueError("server and serves_files: only where all hosts are namespaces")
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
 
@@ -317,6 +352,11 @@ class LabSpec:
             raise ValueError("clients: their shares must add up to 1")
         if self.link is not None and self.link.is_at_client:
             raise ValueError("link: with clients, a delay or loss belongs to the links of theirs")
+
+    @property
+    def server(self) -> Server:
+        """What runs on its load balancer."""
+        return SERVERS[self.balancing.server]
 
     @property
     def client_links(self) -> tuple[Link | None, ...]:

@@ -31,7 +31,8 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What a host is. `memory_bytes` is its RAM, `page_bytes` the size of a page of it;
+    """What a host is. `memory_bytes` is its RAM, `page_bytes` the size of a page of it; `nginx` is
+    the version of its server, whatever that is (`nginx/1.22.1`), "" where it has none;
     `clock_s` its Unix time when it was asked.
 
     `in_namespace` says that its network namespace is not the kernel's first one, so that it

@@ -7,6 +7,7 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
+from intop.domain.server import NGINX, ServerName
 
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist", "soak"]
 """A block of a soak measures what it finds on the host: nothing is set, and nginx is not restarted.
@@ -35,11 +36,12 @@ UNKNOWN = "unknown"
 class Conditions:
     """What must be equal for two trials to be comparable.
 
-    `machine`, `kernel`, `cpu`, `cpus` (how many processors) and `nginx` are the load balancer's;
+    `machine`, `kernel`, `cpu`, `cpus` (how many processors), `server` and `nginx` are the load
+    balancer's; `nginx` is the version of the server, whatever it is: `nginx/1.22.1`;
     `script` is the fingerprint of the Lua files, `paths` says in short what was asked for;
     `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
-    fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
+    fingerprint of the server's configuration, or UNKNOWN. `generator` and `backends`
     say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
     which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
     empty: it was not recorded.
@@ -67,6 +69,7 @@ class Conditions:
     generator: str = ""
     backends: str = ""
     congestion_control: str = ""
+    server: ServerName = NGINX.name
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.

@@ -29,7 +29,7 @@ START_IN_S = 1.0
 KILLED = 128
 """To which a shell adds the number of the signal that ended a command."""
 
-SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
+PROGRAMS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 """The programs that a load keeps busy on any cluster; what our commands use is sshd's, too."""
 
 
@@ -149,7 +149,7 @@ def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:
         return None
     if address.role == "load-balancer" and cluster.emulation:
         return None
-    return (*SERVERS, *cluster.programs)
+    return (*PROGRAMS, *cluster.server.programs, *cluster.programs)
 
 
 def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counters) -> float | None:

@@ -1,5 +1,7 @@
 """The lab's servers: sshd on every host, nginx on four of them, an application behind three.
 
+The load balancer may have another server in place of nginx.
+
 `prepare` writes keys, content and configurations, `start_all` starts the programs inside the
 namespaces, `problems` asks each of them for an answer.
 """
@@ -18,8 +20,9 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from intop.domain.cluster import Balancing
+from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
-from intop.lab import app, content, network, texts
+from intop.lab import app, content, network, other_servers, texts
 from intop.lab.certificate import self_signed
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
@@ -89,8 +92,8 @@ class Folders:
         return DISKS_FOLDER / self.root.name
 
     def restart_script(self, host: str) -> Path:
-        """The program that (re)starts a host's nginx."""
-        return self.host(host) / "nginx-restart"
+        """The program that (re)starts a host's nginx, or the server in its place."""
+        return self.host(host) / "server-restart"
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -177,17 +180,46 @@ def prepare(
         write(folder / "sshd.conf", sshd)
     for host in (host for host in WEB_HOSTS if host not in guests):
         folder = folders.host(host)
-        if host == BALANCER:
+        starting = texts.nginx_start(find_program("nginx") or "nginx")
+        if host != BALANCER:
+            text = texts.backend_config(folder, user, folders.content, open_files=files)
+            write(folder / "nginx.conf", text)
+        elif balancing.server == NGINX.name:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
             _make_disk_and_certificate(folders, balancing)
             text = texts.balancer_config(
-                folder, user, backends, open_files=files, balancing=balancing
+                *(folder, user, backends),
+                open_files=files,
+                balancing=balancing,
+                files=folders.content if balancing.serves_files else None,
             )
+            write(folder / "nginx.conf", text)
         else:
-            text = texts.backend_config(folder, user, folders.content, open_files=files)
-        write(folder / "nginx.conf", text)
-        nginx = find_program("nginx") or "nginx"
-        write(folders.restart_script(host), texts.restart_script(nginx, folder), 0o700)
+            starting = _other_server(folders, subnet, balancing)
+        write(folders.restart_script(host), texts.restart_script(starting, folder), 0o700)
+
+
+def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -> texts.Start:
+    """Write the configuration of the balancer's server; how that is started."""
+    user, group = web_user()
+    site = other_servers.Site(
+        folder=folders.host(BALANCER),
+        user=user,
+        group=group,
+        backends=[network.address(subnet, backend) for backend in backends_of(balancing)],
+        files=folders.content if balancing.serves_files else None,
+        workers=balancing.workers,
+        backlog=balancing.backlog,
+        open_files=open_files_limit(),
+    )
+    server, recipe = SERVERS[balancing.server], other_servers.RECIPES[balancing.server]
+    write(site.conf, recipe.conf(site), 0o644 if recipe.reads_as_user else 0o600)
+    return texts.foreground_start(server.title, server.programs, recipe.command(site))
+
+
+def backends_of(balancing: Balancing) -> tuple[str, ...]:
+    """The backends that the balancer passes requests on to."""
+    return BACKENDS[: other_servers.H2O_BACKENDS] if balancing.server == "h2o" else BACKENDS
 
 
 def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
@@ -240,7 +272,7 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
         start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
     for host in (host for host in WEB_HOSTS if host not in guests):
         script = ["sh", str(folders.restart_script(host))]
-        start(network.inside(lab, host, *script), log=folders.host(host) / "nginx-restart.log")
+        start(network.inside(lab, host, *script), log=folders.host(host) / "server-restart.log")
 
 
 def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:
@@ -263,8 +295,9 @@ def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
             found.append(f"{host}: the application {said}{log}")
     for host in WEB_HOSTS:
         if said := _http_problem(network.address(subnet, host), content.static_paths()[0]):
-            log = last_lines(folders.host(host) / "nginx.log")
-            found.append(f"{host}: nginx {said}{log}")
+            is_nginx = (folders.host(host) / "nginx.conf").exists()
+            log = last_lines(folders.host(host) / ("nginx.log" if is_nginx else "server.log"))
+            found.append(f"{host}: {'nginx' if is_nginx else 'its server'} {said}{log}")
     for host in folders.hosts:
         if said := ssh_problem(network.address(subnet, host)):
             log = last_lines(folders.host(host) / "sshd.log")

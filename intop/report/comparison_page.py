@@ -69,7 +69,7 @@ def _measured(found: Compared) -> Table:
         rows.append((name, *(str(of(side) or "-") for side in one.sides)))
 
     for name in (
-        *("machine", "cpu", "cpus", "kernel", "emulation", "nginx", "nginx_conf"),
+        *("machine", "cpu", "cpus", "kernel", "emulation", "server", "nginx", "nginx_conf"),
         *("generator", "backends", "load_tool", "link", "congestion_control"),
     ):
         add(

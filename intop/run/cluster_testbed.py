@@ -28,7 +28,7 @@ from intop.errors import (
 )
 from intop.hosts import sysctl
 from intop.hosts.expected import ExpectedAnswers, expected_answers
-from intop.hosts.facts import nginx_conf
+from intop.hosts.facts import server_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.streams import streams
@@ -42,7 +42,7 @@ from intop.hosts.rig import (
     connected,
     load_tool,
     upload_scripts,
-    with_nginx_started,
+    with_server_started,
 )
 from intop.hosts.settle import restart, settle
 from intop.resources import shipped
@@ -177,7 +177,7 @@ class ClusterTestbed:
         about: Mapping[str, str],
         file: tuple[str, str] | None = None,
     ) -> None:
-        """Give the load balancer a configuration that stays, and nginx sockets that have it.
+        """Give the load balancer a configuration that stays, and its server sockets that have it.
 
         The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
         says what is raised.
@@ -186,8 +186,8 @@ class ClusterTestbed:
         self._settle()
         self.guard.keep(configuration, about, file)
 
-    def give_nginx_its_own(self) -> None:
-        """Let nginx open its sockets under what the host was found with, after other trials.
+    def give_server_its_own(self) -> None:
+        """Let the server open its sockets under what the host was found with, after other trials.
 
         That is not the default where an earlier apply has left something.
         """
@@ -259,6 +259,16 @@ class ClusterTestbed:
         budget = self.task.context.study.budget
         return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
+    def _asked_backends(self, role: TrialRole) -> list[str]:
+        """The backends that must have been connected to.
+
+        A server that answers from its own memory may ask none of them, and in a soak nginx goes on
+        with the connections that it has.
+        """
+        cluster = self.rig.cluster
+        is_sure = role != "soak" and not cluster.server.caches
+        return [backend.name for backend in cluster.backends] if is_sure else []
+
     def _validity(
         self,
         measurement: Measurement,
@@ -275,8 +285,7 @@ class ClusterTestbed:
             rate_rps=workload.due_rps,
             errors=result.errors,
             metrics=measurement.metrics,
-            # In a soak, nginx goes on with the connections that it has.
-            backends=[b.name for b in self.rig.cluster.backends if role != "soak"],
+            backends=self._asked_backends(role),
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
@@ -316,7 +325,7 @@ def cluster_testbed(
         expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
         nginx = None
         if "nginx" in study.tunes:
-            described = with_nginx_started(rig, described)
+            described = with_server_started(rig, described)
             nginx = tunable_nginx(rig.load_balancer, study.directives)
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
@@ -325,7 +334,7 @@ def cluster_testbed(
             rig.load_balancer,
             keys,
             originals=originals,
-            restart=rig.cluster.nginx_restart,
+            restart=rig.cluster.server_restart,
             nginx=nginx,
             say=say,
         ) as guard:
@@ -341,8 +350,8 @@ def cluster_testbed(
             probe = Probe(facts=facts, readings=readings, nginx=_probed_nginx(study, guard))
             if guard.nginx is not None:
                 # The same holds for its files.
-                described = replace(described, nginx_conf=nginx_conf(rig.load_balancer))
-            described = with_nginx_started(rig, described)
+                described = replace(described, nginx_conf=server_conf(rig.load_balancer))
+            described = with_server_started(rig, described)
             conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
             own = before if replica == 0 else said_by(before, name)
@@ -387,17 +396,18 @@ def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
 
 
 def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
-    """Before the host is given back: nginx opens its sockets under what the host was found with."""
+    """Before the host is given back: the server opens its sockets under what it was found with."""
     guard = testbed.guard
     if guard.is_left or not guard.was_tuned:
         return
     try:
-        testbed.give_nginx_its_own()
+        testbed.give_server_its_own()
     except HostError as error:
-        command = testbed.rig.cluster.nginx_restart
+        cluster = testbed.rig.cluster
+        server, command = cluster.server.title, cluster.server_restart
         say(
-            f"{testbed.name}: nginx may keep what its sockets got of a trial's values until it is "
-            f"restarted, as root there: {command} ({error.message})"
+            f"{testbed.name}: {server} may keep what its sockets got of a trial's values until it "
+            f"is restarted, as root there: {command} ({error.message})"
         )
 
 

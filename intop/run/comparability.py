@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.parameter import barred
 from intop.domain.probing import HostFacts, Probe, changes
+from intop.domain.server import NGINX, SERVERS
 from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.errors import IncomparableError
 from intop.hosts.load.tools import script_fingerprint
@@ -21,7 +22,7 @@ from intop.run.context import Task
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 REPLICAS_OWN = ("nginx_conf",)
-"""What replicas needn't have in common: their nginx.conf names other servers."""
+"""What replicas needn't have in common: their configuration names other servers."""
 
 COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
 """What all trials that are mixed have in common."""
@@ -46,6 +47,7 @@ def conditions_of(
         machine=balancer.machine,
         kernel=balancer.kernel,
         cpu=balancer.cpu,
+        server=cluster.server.name,
         nginx=balancer.nginx,
         load_tool=f"{tool.name} {tool.version}",
         workload=workload.name,
@@ -133,16 +135,20 @@ def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
 
 
 def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str) -> list[str]:
-    """A line if a replica's nginx is configured otherwise than in the last trial on it."""
+    """A line if a replica's server is configured otherwise than in the last trial on it."""
     last = next((t.conditions for t in reversed(trials) if t.replica == replica), None)
     if last is None:
         return []
+    title, is_nginx = SERVERS[conditions.server].title, conditions.server == NGINX.name
     if conditions.nginx_conf == UNKNOWN:
-        why = f"no nginx runs on {replica}, or nginx -T fails there"
+        shows = "nginx -T fails there" if is_nginx else "its configuration can't be read there"
+        why = f"no {title} runs on {replica}, or {shows}"
     elif last.nginx_conf == UNKNOWN:
-        why = f"nginx -T could not be run on {replica} then"
+        seen = "nginx -T could not be run" if is_nginx else "its configuration could not be read"
+        why = f"{seen} on {replica} then"
     else:
-        why = f"nginx.conf on {replica}, or a file that it includes, was changed"
+        file = "nginx.conf" if is_nginx else f"{title}'s configuration"
+        why = f"{file} on {replica}, or a file that it includes, was changed"
     return [f"{line}: {why}" for line in last.differences(conditions, REPLICAS_OWN)]
 
 

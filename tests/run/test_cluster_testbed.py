@@ -138,7 +138,7 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
     ready = ClusterTestbed(
         task=NOTHING,
         rig=SimpleNamespace(  # type: ignore[arg-type]
-            cluster=SimpleNamespace(nginx_restart=restart),
+            cluster=SimpleNamespace(server_restart=restart),
             load_balancer=SimpleNamespace(address=SimpleNamespace(name="lb")),
         ),
         tool=NOTHING,

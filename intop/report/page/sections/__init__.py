@@ -44,7 +44,7 @@ def document(report: Report) -> Document:
         made += [Section(name=name, title=title, blocks=blocks)] if blocks else []
     until = clock(report.finished_at or "")
     return Document(
-        title=f"Kernel parameters for nginx: {report.study}",
+        title=f"Kernel parameters: {report.study}",
         subtitle=(
             f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
             f"{'' if until else ', not finished'}. By intop {report.tool_version}."
