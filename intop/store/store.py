@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.store.kinds import KINDS
 from intop.store.packed_counters import packed
 from intop.store.rows import (
@@ -22,6 +22,7 @@ from intop.store.rows import (
     as_written,
     campaign_of,
     check_instant,
+    conditions_of,
     key_of,
     now,
     place_of,
@@ -157,10 +158,36 @@ class Store:
                     found.append(trial_of(row))
         return found
 
-    def places(self, subject: Subject) -> list[Place]:
-        """All plans in the order of measurement, with what their trials came to, in one query.
+    def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
+        """What the last trial of each of these stages (default: all) was measured under.
 
-        It is quick, since no histogram is decoded.
+        In the order of these trials. It is quick, since no trial is decoded.
+        """
+        last = (
+            sa.select(sa.func.max(trial_table.c.id))
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .group_by(planned_table.c.stage)
+        )
+        if stages:
+            last = last.where(planned_table.c.stage.in_(stages))
+        query = (
+            sa.select(planned_table.c.stage, trial_table.c.id, trial_table.c.conditions)
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(trial_table.c.id.in_(last))
+            .order_by(trial_table.c.id)
+        )
+        found: dict[str, Conditions] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(query):
+                with as_written(f"trial {row.id}"):
+                    found[row.stage] = conditions_of(row.conditions)
+        return found
+
+    def places(self, subject: Subject, *stages: str) -> list[Place]:
+        """The plans of these stages (default: all) in the order of measurement.
+
+        With what their trials came to, in one query. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
         columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
@@ -170,6 +197,8 @@ class Store:
             .where(*about(planned_table, subject))
             .order_by(planned_table.c.id, last)
         )
+        if stages:
+            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Place] = []
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()

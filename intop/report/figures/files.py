@@ -16,6 +16,7 @@ from intop.domain.search import Search
 from intop.domain.sides import Latencies
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
+from intop.domain.trend import Trend
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
 from intop.report.figures.default_drift import default_drift
@@ -30,6 +31,7 @@ from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
+from intop.report.figures.trend import over_time
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
@@ -73,7 +75,7 @@ def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
 
 @figures_of.register
 def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
-    sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
+    sides = {f"{s.name} {c.workload}": s for c in found.comparisons for s in c.sides}
     verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
     trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
     searches = {title: s.convergences for title, s in sides.items() if s.convergences}
@@ -127,6 +129,11 @@ def _of_search(found: Search, about: str) -> Iterator[Drawing]:
 def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
     if found.has_latencies:
         yield curves(about, found)
+
+
+@figures_of.register
+def _of_trend(found: Trend, about: str) -> Iterator[Drawing]:
+    yield over_time(about, found)
 
 
 @figures_of.register

@@ -123,7 +123,7 @@ def architectures(about: str, found: Compared) -> Drawing:
 
     return drawn(
         "p99",
-        "P99 by architecture and workload",
+        "P99 by side and workload",
         paint,
         about=about,
         height=1.2 + ROW * len(rows),
@@ -183,7 +183,7 @@ def _shifted(
 
 
 def _title(workload: str, side: Side) -> str:
-    return f"{side.arch} {workload}" + (" (emulated)" if side.emulated else "")
+    return f"{side.name} {workload}" + (" (emulated)" if side.emulated else "")
 
 
 def _told(side: Side) -> str:
