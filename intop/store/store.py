@@ -72,6 +72,19 @@ class Store:
             rows = connection.execute(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
             return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
 
+    def subjects_with(self, *kinds: type) -> list[Subject]:
+        """What has a result of one of these types, in all campaigns, the oldest one first."""
+        of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
+        names = [KINDS[kind] for kind in kinds]
+        query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
+        campaigns = {campaign.id: campaign for campaign in self.campaigns()}
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(of[0], sa.func.min(result_table.c.id))).all()
+        return [
+            Subject(campaign=campaigns[row.campaign_id], arch=row.arch, workload=row.workload)
+            for row in rows
+        ]
+
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
         values = {"study": study, "started_at": now(), "seed": seed, "tool_version": tool_version}
