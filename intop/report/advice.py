@@ -195,8 +195,10 @@ def _changes(found: Advice) -> Iterator[Block]:
             draw=partial(effects, found),
             label="What each measured change did to P99, by situation and campaign",
             caption=(
-                f"{RATIOS} A row for each campaign that measured the change, the {len(measured)} "
-                "that say most. What is right of 1 in orange only was not shown to help by itself."
+                "Ratios of P99 without the change / P99 with it, with intervals: right of 1 it "
+                f"helps. A row for each campaign that measured the change, the {len(measured)} "
+                "that say most; its situation stands in brackets. What is right of 1 only beside "
+                "others was not shown to help by itself."
             ),
         )
     if not found.changes:

@@ -15,9 +15,9 @@ from intop.report.figures.colours import BLUE, ORANGE
 from intop.report.figures.drawing import Drawing, drawn
 from intop.report.figures.speedup import dots
 
-ROW, NARROW_ROW = 0.36, 0.5
+ROW, NARROW_ROW = 0.36, 0.72
 """The height of a row, in inches."""
-MOST_ROWS = 24
+MOST_ROWS = 16
 WIDEST = 100.0
 """Intervals end at so many times, and at its inverse: beyond that they only say that they are wide.
 """
