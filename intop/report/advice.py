@@ -63,7 +63,7 @@ def document(found: Advice) -> Document:
 
 
 def _sources(found: Advice) -> list[Source]:
-    return [one.source for one in (*found.verdicts, *found.sets)]
+    return [*(one.source for one in found.verdicts), *(one.source for one in found.sets)]
 
 
 # In short -----------------------------------------------------------------------------------------

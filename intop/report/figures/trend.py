@@ -1,5 +1,7 @@
 """A trend: P99 of the default and of the winner, campaign by campaign."""
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -51,7 +53,7 @@ def over_time(about: str, found: Trend) -> Drawing:
 
 
 def _series(
-    axes: Axes, name: str, colour: str, mark: str, shift: float, latencies: list[Latency | None]
+    axes: Axes, name: str, colour: str, mark: str, shift: float, latencies: Sequence[Latency | None]
 ) -> None:
     placed = [(n + shift, one.mean_ms) for n, one in enumerate(latencies) if one is not None]
     if not placed:
