@@ -92,7 +92,7 @@ def command(
         if as_markdown or force:
             raise UsageError("--over-time has neither --markdown nor --force")
     elif len(sides) != 2:
-        raise UsageError(f"{len(sides)} sides can't be compared: intop compare x86 arm")
+        raise UsageError(f"two sides are compared, not {len(sides)}: intop compare x86 arm")
     with stored_context(config, None, workload) as context:
         folder = output_folder(figures, "--figures") if figures else None
         if over_time:

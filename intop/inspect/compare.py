@@ -31,7 +31,8 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
     IncomparableError when what must be equal is not, unless by `force`.
     """
     selectors = selector(one), selector(other)
-    chosen_by = tuple(sorted(selectors[0].names | selectors[1].names))
+    apart = set(selectors[0].wanted) ^ set(selectors[1].wanted)
+    chosen_by = tuple(sorted({name for name, _ in apart}))
     here, there = (chosen_side(context, text) for text in selectors)
     if (here.campaign.id, here.arch) == (there.campaign.id, there.arch):
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
 from intop.domain.speedups import ModelSpeedUp
+from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.compared_workload import details, names, rows_by_side
 from intop.report.document.columns import Column, Span, Value, columns, span, texts, worded
@@ -32,7 +33,7 @@ def matrix(found: Compared) -> Section:
         cells: dict[str, tuple[Value, ...]] = {
             default: (*(_latency(side.default) for side in c.sides), *_contrast(c.default)),
             "tuned": (*(_latency(side.tuned) for side in c.sides), *_contrast(c.tuned)),
-            "speed-up": (*(_speed_up(side, c.level) for side in c.sides), "", ""),
+            "speed-up": (*(speed_up(side.verdict, c.level) for side in c.sides), "", ""),
             "verdict": (*(_verdict(side) for side in c.sides), "", ""),
         }
         rows += [(c.workload, name, *values) for name, values in cells.items()]
@@ -113,8 +114,8 @@ def _contrast(contrast: Contrast | None) -> tuple[Value, Value]:
     return span(contrast.difference_ms), span(contrast.ratio)
 
 
-def _speed_up(side: Side, level: float) -> Value:
-    verdict = side.verdict
+def speed_up(verdict: Verdict | None, level: float) -> Value:
+    """A verdict's ratio, with its level where it is another one."""
     if verdict is None:
         return None
     found = verdict.ratio, verdict.ratio_low, verdict.ratio_high

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from intop.domain.comparison import Contrast, Latency
 from intop.domain.trend import Moment, Step, Trend
+from intop.report.comparison import speed_up
 from intop.report.document.columns import Column, Span, Value, columns, span, texts
 from intop.report.document.model import Section, tabled
 from intop.report.numbers import percent
@@ -16,7 +17,7 @@ def sections(found: Sequence[Trend]) -> list[Section]:
 
 def _section(one: Trend) -> Section:
     steps = (None, *one.steps)
-    rows = [_row(moment, step) for moment, step in zip(one.moments, steps, strict=True)]
+    rows = [_row(moment, step, one.level) for moment, step in zip(one.moments, steps, strict=True)]
     return tabled(
         f"{one.title} over time: P99 in ms by campaign of {one.study}, with {percent(one.level)} "
         f"intervals",
@@ -31,7 +32,7 @@ def _section(one: Trend) -> Section:
     )
 
 
-def _row(moment: Moment, step: Step | None) -> tuple[Value, ...]:
+def _row(moment: Moment, step: Step | None, level: float) -> tuple[Value, ...]:
     verdict = moment.verdict
     return (
         moment.campaign,
@@ -40,7 +41,7 @@ def _row(moment: Moment, step: Step | None) -> tuple[Value, ...]:
         _ratio(step.default if step else None),
         _latency(moment.tuned),
         _ratio(step.tuned if step else None),
-        Span(verdict.ratio, verdict.ratio_low, verdict.ratio_high) if verdict else None,
+        speed_up(verdict, level),
         verdict.short if verdict else "not verified",
     )
 
