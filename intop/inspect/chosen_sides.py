@@ -73,10 +73,10 @@ def campaigns_of(context: Context, selector: Selector | None) -> list[Campaign]:
 def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Conditions]]:
     """What a campaign has trials of that may be compared, and what the last one was made under."""
     for subject in store.subjects(campaign):
-        by_stage = store.conditions(subject)
-        those = [c for stage, c in by_stage.items() if not registry.stage(stage).is_apart]
-        if those:
-            yield subject, those[-1]
+        for stage, conditions in reversed(store.conditions(subject).items()):
+            if not registry.stage(stage).is_apart:
+                yield subject, conditions
+                break
 
 
 def _choices(context: Context, selector: Selector) -> Iterator[str]:

@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
+from intop.domain.baseline import HOST
 from intop.domain.comparison import latency
 from intop.domain.selector import selector
 from intop.domain.trend import Moment, Trend, trend
-from intop.domain.trial import Conditions
+from intop.domain.trial import Block, Conditions
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.inspect.chosen_sides import campaigns_of, measured
 from intop.run import registry
 from intop.run.context import Context, Task
-from intop.stages.blocks import judged_pairs
+from intop.stages.blocks import paired
 
 
 def trends(context: Context, side: str) -> tuple[Trend, ...]:
@@ -50,19 +51,13 @@ def trends(context: Context, side: str) -> tuple[Trend, ...]:
 def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
     """What a campaign has of the default and of its winner, None where that is no interval.
 
-    Only the trials of the verdict are decoded: a store may have very many.
+    No trial is decoded, since a store may have very many.
     """
-    campaign, store = task.subject.campaign, task.store
-    verdict = store.get(task.subject, Verdict)
-    default, tuned = judged_pairs(task.trials("judge"), verdict) if verdict else ([], [])
-    if len(default) >= 2:
-        defaults_ms, tuned_ms = ([t.p99_ms for t in side] for side in (default, tuned))
-    else:
-        places = (p for p in store.places(task.subject) if p.configuration.is_default and p.usable)
-        defaults_ms = [
-            p.p99_ms for p in places if p.p99_ms and not registry.stage(p.stage).is_apart
-        ]
-        verdict, tuned_ms = None, []
+    campaign = task.subject.campaign
+    verdict = task.store.get(task.subject, Verdict)
+    defaults_ms, tuned_ms = _judged(task, verdict) if verdict else ([], [])
+    if len(defaults_ms) < 2:
+        verdict, tuned_ms, defaults_ms = None, [], _defaults(task)
     if len(defaults_ms) < 2:
         return None
     return Moment(
@@ -73,3 +68,24 @@ def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
         tuned=latency(tuned_ms, level) if tuned_ms else None,
         verdict=verdict,
     )
+
+
+def _judged(task: Task, verdict: Verdict) -> tuple[list[float], list[float]]:
+    """P99 (ms) of the pairs of the default and of the tuned arm that a verdict rests on."""
+    places = {p.index: p for p in task.store.places(task.subject, "judge") if p.usable}
+    by_arm: dict[str, dict[Block, float]] = {}
+    for planned in task.store.plan(task.subject, "judge"):
+        place = places.get(planned.index)
+        if place and place.p99_ms and planned.block:
+            by_arm.setdefault(planned.arm, {})[planned.block] = place.p99_ms
+    return paired(by_arm.get(verdict.against or HOST, {}), by_arm.get(verdict.origin, {}))
+
+
+def _defaults(task: Task) -> list[float]:
+    """P99 (ms) of all usable trials of the default."""
+    places = (
+        place
+        for place in task.store.places(task.subject)
+        if place.configuration.is_default and place.usable
+    )
+    return [p.p99_ms for p in places if p.p99_ms and not registry.stage(p.stage).is_apart]
