@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from intop.domain.slope import Line, fitted
 from intop.domain.stats import MeanInterval, RatioInterval
-from intop.domain.trend import Line, fitted
 from intop.domain.trial import Trial
 
 TREND_POINTS = 24

@@ -68,6 +68,12 @@ class Probe:
     replicas: Mapping[str, "Probe"] = field(default_factory=dict)
     nginx: NginxProbe | None = None
 
+    @property
+    def values(self) -> dict[str, str]:
+        """What its keys and directives have by themselves, as far as they can be read."""
+        nginx = {} if self.nginx is None else self.nginx.values
+        return {**nginx, **{key: r.value for key, r in self.readings.items() if r.has_value}}
+
 
 @dataclass(frozen=True)
 class Probed:

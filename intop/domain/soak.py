@@ -16,8 +16,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
+from intop.domain.slope import Point, fitted, in_batches
 from intop.domain.stats import DifferenceInterval
-from intop.domain.trend import Point, fitted, in_batches
 from intop.domain.trial import Status, Trial
 
 WARM_UP_S, WARM_UP_SHARE = 600.0, 1 / 6

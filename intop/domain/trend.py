@@ -1,93 +1,96 @@
-"""Straight lines through what was measured over time, with an interval of their slope."""
+"""A trend: one architecture under one workload, campaign by campaign."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from statistics import fmean
+from dataclasses import dataclass, fields
+from itertools import pairwise
 
-from intop.domain.stats import centred
-
-BATCHES = 10
-"""Of a series whose neighbours are alike: few enough that a batch is longer than what they share,
-and enough for Student's t (Schmeiser, Operations Research 30, 1982, 556-568: 10 to 30)."""
-
-Point = tuple[float, float, str]
-"""A time, a value, and the group that it is of."""
+from intop.domain.comparison import LOAD, Contrast, Latency, contrast
+from intop.domain.trial import Conditions
+from intop.domain.verdict import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """Least squares through values over times, for groups with heights of their own.
+class Moment:
+    """What one campaign measured. `started_at` is the campaign's, UTC in ISO 8601.
 
-    `middle` is the mean time and `height` the mean value, `spread` the sum of squares of times
-    about their group's mean, `variance` that about the line, `reach` Student's t. `share` (0 to 1)
-    of the variance within groups is explained.
+    `default` and `tuned` are of the pairs that the verdict rests on. Before there is one, `default`
+    is of all trials of the default, and `tuned` is None.
     """
 
-    slope: float
-    middle: float
-    height: float
-    spread: float
-    variance: float
-    reach: float
-    count: int
-    share: float
+    campaign: int
+    started_at: str
+    conditions: Conditions
+    default: Latency
+    tuned: Latency | None = None
+    verdict: Verdict | None = None
 
     @property
-    def half(self) -> float:
-        """Half the interval of the slope."""
-        return self.reach * math.sqrt(self.variance / self.spread)
-
-    def at(self, time: float) -> tuple[float, float]:
-        """The line's height there, and half its interval: a mean's and a slope's (independent)."""
-        away = time - self.middle
-        half = self.reach * math.sqrt(self.variance * (1 / self.count + away**2 / self.spread))
-        return self.height + self.slope * away, half
+    def reference(self) -> str:
+        """What the default stands for."""
+        return self.verdict.reference if self.verdict else "default"
 
 
-def fitted(points: Sequence[Point], level: float) -> Line | None:
-    """The line through points that scatter independently about it, with Student's interval.
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """From one campaign to the next. A contrast holds the later one against the earlier one.
 
-    Each further group takes a degree of freedom. None for too few points, or all at one time.
+    `incomparable` are the differences of the load (or of what is called the default), with which
+    there is no contrast. `changed` is what else differs.
     """
-    from scipy import stats
 
-    groups = [group for _, _, group in points]
-    freedom = len(points) - len(set(groups)) - 1
-    times, values = [time for time, _, _ in points], [value for _, value, _ in points]
-    apart, around = centred(times, groups), centred(values, groups)
-    spread = math.fsum(t**2 for t in apart)
-    if freedom < 1 or spread == 0:
-        return None
-    slope = math.fsum(t * y for t, y in zip(apart, around, strict=True)) / spread
-    left = math.fsum((y - slope * t) ** 2 for t, y in zip(apart, around, strict=True))
-    total = math.fsum(y**2 for y in around)
-    return Line(
-        slope=slope,
-        middle=fmean(times),
-        height=fmean(values),
-        spread=spread,
-        variance=left / freedom,
-        reach=float(stats.t.ppf((1 + level) / 2, freedom)),
-        count=len(points),
-        share=max(0.0, 1 - left / total) if total else 0.0,
+    incomparable: tuple[str, ...]
+    changed: tuple[str, ...]
+    default: Contrast | None
+    tuned: Contrast | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """The campaigns of a study that measured this, the oldest first, with the steps between them.
+
+    Intervals have `level`, each for itself.
+    """
+
+    study: str
+    arch: str
+    workload: str
+    level: float
+    moments: tuple[Moment, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def title(self) -> str:
+        """Such as `x86 slt`."""
+        return f"{self.arch} {self.workload}"
+
+
+def trend(
+    study: str, arch: str, workload: str, moments: Sequence[Moment], *, level: float
+) -> Trend:
+    """The steps between some moments, which are in the order of their campaigns."""
+    return Trend(
+        study=study,
+        arch=arch,
+        workload=workload,
+        level=level,
+        moments=tuple(moments),
+        steps=tuple(_step(one, other, level) for one, other in pairwise(moments)),
     )
 
 
-def in_batches(points: Sequence[Point], batches: int = BATCHES) -> list[Point]:
-    """The means of so many batches of neighbours, each of one group, for `fitted`.
-
-    Points in a row are no independent witnesses: what makes one high makes the next one high. Means
-    of batches longer than that nearly are (the method of batch means). Points must be in order of
-    time. What is left over at the end of a group, shorter than half a batch, is left out.
-    """
-    size = max(1, math.ceil(len(points) / batches))
-    found: list[Point] = []
-    for group, members in groupby(points, key=lambda point: point[2]):
-        own = list(members)
-        for start in range(0, len(own), size):
-            batch = own[start : start + size]
-            if 2 * len(batch) >= size:
-                found.append((fmean(t for t, _, _ in batch), fmean(v for _, v, _ in batch), group))
-    return found
+def _step(one: Moment, other: Moment, level: float) -> Step:
+    incomparable = one.conditions.differences(other.conditions, LOAD)
+    if one.reference != other.reference:
+        incomparable.append(f"default: {one.reference} against {other.reference}")
+    others = [f.name for f in fields(Conditions) if f.name not in LOAD]
+    is_comparable = not incomparable
+    return Step(
+        incomparable=tuple(incomparable),
+        changed=tuple(one.conditions.differences(other.conditions, others)),
+        default=contrast(one.default, other.default, level) if is_comparable else None,
+        tuned=(
+            contrast(one.tuned, other.tuned, level)
+            if is_comparable and one.tuned and other.tuned
+            else None
+        ),
+    )

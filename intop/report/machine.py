@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.advice import Change, Evidence
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
@@ -22,6 +23,8 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
+    Change: ("winners", "gains", "by_itself", "beside_others"),
+    Evidence: ("outcome_by_itself", "outcome_beside_others"),
     ArmAt: ("outcome",),
     CampaignStatus: ("left_s",),
     Contestant: ("outcome",),

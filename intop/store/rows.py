@@ -96,6 +96,7 @@ def campaign_of(row: Any) -> Campaign:
 _PLANNED = TypeAdapter(PlannedTrial)
 _PLACE = TypeAdapter(Place)
 _TRIAL = TypeAdapter(Trial)
+_CONDITIONS = TypeAdapter(Conditions)
 
 
 def planned_of(row: Any) -> PlannedTrial:
@@ -137,17 +138,22 @@ def check_instant(text: str) -> None:
         raise ValueError(f"{text} has no time zone")
 
 
-def trial_of(row: Any) -> Trial:
-    """A trial with its place. Raises ValueError for a row that no intop writes."""
-    conditions = loaded(row.conditions)
+def conditions_of(text: str) -> Conditions:
+    """What a trial was measured under. Raises ValueError for what no intop writes."""
+    conditions = loaded(text)
     if unknown := set(conditions) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
+    return _CONDITIONS.validate_python(conditions)
+
+
+def trial_of(row: Any) -> Trial:
+    """A trial with its place. Raises ValueError for a row that no intop writes."""
     return _TRIAL.validate_python(
         {
             "planned": planned_of(row),
             "stage": row.stage,
-            "conditions": conditions,
+            "conditions": conditions_of(row.conditions),
             "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
 from intop.store.rows import (
@@ -20,6 +20,7 @@ from intop.store.rows import (
     as_written,
     campaign_of,
     check_instant,
+    conditions_of,
     key_of,
     now,
     place_of,
@@ -90,6 +91,18 @@ class Store:
         query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
         rows = self.session.rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
         return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
+
+    def subjects_with(self, *kinds: type) -> list[Subject]:
+        """What has a result of one of these types, in all campaigns, the oldest one first."""
+        of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
+        names = [KINDS[kind] for kind in kinds]
+        query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
+        campaigns = {campaign.id: campaign for campaign in self.campaigns()}
+        rows = self.session.rows(query.order_by(of[0], sa.func.min(result_table.c.id)))
+        return [
+            Subject(campaign=campaigns[row.campaign_id], arch=row.arch, workload=row.workload)
+            for row in rows
+        ]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
@@ -189,10 +202,35 @@ class Store:
         with as_written(f"campaign {number}"):
             return campaign_of(row)
 
-    def places(self, subject: Subject) -> list[Place]:
-        """All plans in the order of measurement, with what their trials came to, in one query.
+    def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
+        """What the last trial of each of these stages (default: all) was measured under.
 
-        It is quick, since no histogram is decoded.
+        In the order of these trials. It is quick, since no trial is decoded.
+        """
+        last = (
+            sa.select(sa.func.max(trial_table.c.id))
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .group_by(planned_table.c.stage)
+        )
+        if stages:
+            last = last.where(planned_table.c.stage.in_(stages))
+        query = (
+            sa.select(planned_table.c.stage, trial_table.c.id, trial_table.c.conditions)
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(trial_table.c.id.in_(last))
+            .order_by(trial_table.c.id)
+        )
+        found: dict[str, Conditions] = {}
+        for row in self.session.rows(query):
+            with as_written(f"trial {row.id}"):
+                found[row.stage] = conditions_of(row.conditions)
+        return found
+
+    def places(self, subject: Subject, *stages: str) -> list[Place]:
+        """The plans of these stages (default: all) in the order of measurement.
+
+        With what their trials came to, in one query. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
         columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
@@ -202,6 +240,8 @@ class Store:
             .where(*about(planned_table, subject))
             .order_by(planned_table.c.id, last)
         )
+        if stages:
+            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Place] = []
         for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
             made = list(attempts)

@@ -1,67 +1,46 @@
-"""Lines through what was measured over time, where neighbours are alike."""
+from dataclasses import replace
+from typing import Any
 
-import random
-
-import pytest
-
-from intop.domain.trend import fitted, in_batches
-
-LEVEL = 0.95
+from intop.domain.comparison import latency
+from intop.domain.trend import Moment, trend
+from samples import CONDITIONS, VERDICT
 
 
-def test_a_line_has_its_slope_with_an_interval() -> None:
-    points = [(float(t), 3.0 * t + (-1) ** t, "") for t in range(20)]
-    line = fitted(points, LEVEL)
-    assert line is not None
-    assert 3.0 == pytest.approx(line.slope, abs=0.02)
-    assert 0 < line.half < 0.2
-    height, half = line.at(9.5)
-    assert 28.5 == pytest.approx(height)
-    assert half < line.at(0.0)[1]
+def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:
+    found = Moment(
+        campaign=campaign,
+        started_at=f"2026-01-0{campaign}T00:00:00+00:00",
+        conditions=CONDITIONS,
+        default=latency(default_ms, 0.95),
+    )
+    return replace(found, **changes)
 
 
-def test_parts_may_have_heights_of_their_own() -> None:
-    """A jump between two parts is no slope."""
-    points = [(t / 10, t / 10, "a") for t in range(10)] + [
-        (1 + t / 10, 99.0, "b") for t in range(5)
-    ]
-    steady = [(t, 50.0 if group == "a" else 7.0, group) for t, _, group in points]
-    line = fitted(steady, LEVEL)
-    assert line is not None
-    assert (0.0, 0.0) == (line.slope, line.half)
+def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
+    tuned = latency((1.0, 1.1), 0.95)
+    one = moment(1, 10.0, 11.0, tuned=tuned, verdict=VERDICT)
+    two = moment(2, 20.0, 22.0, tuned=tuned, verdict=VERDICT)
+    three = moment(3, 20.0, 22.0)
+    found = trend("lab", "x86", "slt", [one, two, three], level=0.95)
+    first, second = found.steps
+    assert first.default is not None
+    assert (2.0, "higher") == (round(first.default.ratio.ratio, 9), first.default.outcome)
+    assert first.tuned is not None
+    assert "not separated" == first.tuned.outcome
+    assert second.tuned is None
 
 
-@pytest.mark.parametrize("points", [[], [(0.0, 1.0, "")] * 2, [(1.0, 1.0, "")] * 5])
-def test_too_few_points_have_no_line(points: list[tuple[float, float, str]]) -> None:
-    assert fitted(points, LEVEL) is None
+def test_another_load_is_not_contrasted_and_other_conditions_are_named() -> None:
+    other = replace(CONDITIONS, kernel="6.1", link="10 Gbit/s")
+    (step,) = trend(
+        "lab", "x86", "slt", [moment(1, 1, 2), moment(2, 1, 2, conditions=other)], level=0.95
+    ).steps
+    assert (f"link: {CONDITIONS.link} against 10 Gbit/s",) == step.incomparable
+    assert (f"kernel: {CONDITIONS.kernel} against 6.1",) == step.changed
+    assert step.default is None
 
 
-def test_batches_are_means_of_neighbours_of_one_group() -> None:
-    points = [(float(t), float(t), "a") for t in range(7)] + [(float(t), 0.0, "b") for t in (8, 9)]
-    assert [
-        (0.5, 0.5, "a"),
-        (2.5, 2.5, "a"),
-        (4.5, 4.5, "a"),
-        (6.0, 6.0, "a"),
-        (8.5, 0.0, "b"),
-    ] == (in_batches(points, 5))
-    # What is left over, shorter than half a batch, is no mean of as many.
-    assert [(1.0, 1.0, "a"), (4.0, 4.0, "a"), (8.5, 0.0, "b")] == in_batches(points, 3)
-
-
-def test_the_interval_holds_where_neighbours_are_alike() -> None:
-    """Each value has 0.6 of the noise of the one before it. Without batches it holds too seldom."""
-    rng = random.Random(1)
-    held = {"batches": 0, "all": 0}
-    runs = 400
-    for _ in range(runs):
-        value, points = 0.0, []
-        for n in range(100):
-            value = 0.6 * value + rng.gauss(0, 1)
-            points.append((n / 60, 2.0 * n / 60 + value, ""))
-        for name, shown in (("batches", in_batches(points)), ("all", points)):
-            line = fitted(shown, LEVEL)
-            assert line is not None
-            held[name] += abs(line.slope - 2.0) <= line.half
-    assert held["batches"] / runs > 0.9
-    assert held["all"] / runs < 0.8
+def test_what_stands_for_the_default_must_be_the_same() -> None:
+    two = moment(2, 1, 2, verdict=replace(VERDICT, against="web"))
+    (step,) = trend("lab", "x86", "slt", [moment(1, 1, 2), two], level=0.95).steps
+    assert ("default: default against web",) == step.incomparable

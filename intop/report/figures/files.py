@@ -17,6 +17,7 @@ from intop.domain.sides import Latencies
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
+from intop.domain.trend import Trend
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
 from intop.report.figures.default_drift import default_drift
@@ -29,9 +30,10 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.figures.soak import over_time
+from intop.report.figures.soak import over_time as soak_over_time
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
+from intop.report.figures.trend import over_time as trend_over_time
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
@@ -75,7 +77,7 @@ def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
 
 @figures_of.register
 def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
-    sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
+    sides = {f"{s.name} {c.workload}": s for c in found.comparisons for s in c.sides}
     verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
     trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
     searches = {title: s.convergences for title, s in sides.items() if s.convergences}
@@ -134,7 +136,12 @@ def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
 @figures_of.register
 def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
     if any(one.p99_ms for one in found.blocks):
-        yield over_time(about, found)
+        yield soak_over_time(about, found)
+
+
+@figures_of.register
+def _of_trend(found: Trend, about: str) -> Iterator[Drawing]:
+    yield trend_over_time(about, found)
 
 
 @figures_of.register
