@@ -7,7 +7,7 @@ from intop.domain.probing import Probed
 from intop.domain.ranking import Ranking
 from intop.domain.search import Search
 from intop.domain.training import Training
-from intop.domain.trial import Trial
+from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError
@@ -84,7 +84,8 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
 def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    trials = [t for t in task.trials() if not registry.stage(t.stage).is_apart]
+    attempts = task.store.outlines(subject)
+    trials = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(
@@ -96,7 +97,7 @@ def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed
             ranking=task.store.get(subject, Ranking),
             training=task.store.get(subject, Training),
             search=task.store.get(subject, Search),
-            attempts=task.store.trials(subject),
+            attempts=attempts,
         )
     except ValueError as error:
         raise _missing(task, str(error)) from error
@@ -106,7 +107,7 @@ def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed
     return found, offer
 
 
-def _judged(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[float], list[float]]:
+def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], list[float]]:
     """P99 (ms) of the default and of the tuned side of a verdict."""
     default, tuned = judged_pairs(trials, verdict)
     return [t.p99_ms for t in default], [t.p99_ms for t in tuned]

@@ -29,7 +29,7 @@ from intop.domain.search import Search
 from intop.domain.sides import latencies
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
-from intop.domain.trial import Trial
+from intop.domain.trial import latest
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
@@ -76,9 +76,8 @@ def gather(context: Context) -> Report:
 
 def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
     """Of one architecture under one workload, and by which versions of intop it was measured."""
-    attempts = task.store.trials(task.subject)
-    latest = {(t.stage, t.planned.index): t for t in attempts}
-    compared = [t for t in latest.values() if not registry.stage(t.stage).is_apart]
+    attempts = task.store.outlines(task.subject)
+    compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
     if verdict is None or (explanation and explanation.winner != verdict.configuration):
@@ -92,7 +91,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         conditions=tuple(dict.fromkeys(t.conditions for t in compared)),
         facts=None if probe is None else probe.facts,
         stages=stage_records(
-            {name: task.store.plan(task.subject, name) for name in registry.STAGES},
+            task.store.planned(task.subject),
             attempts,
             {stage.name: stage.description for stage in registry.stages()},
         ),
@@ -103,7 +102,7 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         training=get(subject, Training),
         search=get(subject, Search),
         verdict=verdict,
-        judged=_judged(compared, verdict),
+        judged=_judged(task, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,
@@ -118,11 +117,11 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
     return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
 
 
-def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
+def _judged(task: Task, verdict: Verdict | None) -> Judged | None:
     """The trials that a verdict rests on, where they are stored."""
     if verdict is None:
         return None
-    default, tuned = judged_pairs(trials, verdict)
+    default, tuned = judged_pairs(task.trials("judge"), verdict)
     if not default:
         return None
     return Judged(

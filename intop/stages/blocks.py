@@ -12,12 +12,13 @@ from typing import TypeVar
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import Block, Outline, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.run.context import Task
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 
+M = TypeVar("M", Trial, Outline)
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -117,7 +118,7 @@ def paired(one: Mapping[Block, T], other: Mapping[Block, T]) -> tuple[list[T], l
     return [one[n] for n in common], [other[n] for n in common]
 
 
-def judged_pairs(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[Trial], list[Trial]]:
+def judged_pairs(trials: Sequence[M], verdict: Verdict) -> tuple[list[M], list[M]]:
     """The campaign's trials that a verdict rests on: those of the default and of the tuned arm."""
     arms = usable_by_round([t for t in trials if t.stage == "judge"])
     return paired(arms.get(verdict.against or HOST, {}), arms.get(verdict.origin, {}))

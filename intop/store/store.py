@@ -1,7 +1,7 @@
 """The store of campaigns, plans, trials and results."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any, TypeVar
@@ -11,12 +11,13 @@ from pydantic import TypeAdapter
 from sqlalchemy.dialects import postgresql, sqlite
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Outline, PlannedTrial, Trial
 from intop.store.kinds import KINDS
 from intop.store.packed_counters import packed
 from intop.store.rows import (
     AS_THEY_ARE,
     COORDINATES,
+    OUTLINED,
     Campaign,
     Subject,
     about,
@@ -25,6 +26,7 @@ from intop.store.rows import (
     check_instant,
     key_of,
     now,
+    outline_of,
     place_of,
     planned_of,
     trial_of,
@@ -33,6 +35,24 @@ from intop.store.schema import campaign_table, planned_table, result_table, tria
 from intop.store.session import Session
 
 T = TypeVar("T")
+
+
+def trial_rows(
+    subject: Subject, stages: Collection[str] = (), names: Collection[str] = ()
+) -> "sa.Select[tuple[Any, ...]]":
+    """The attempts at the trials of these stages (none: all) in order of measurement.
+
+    Each row has its place in the plan, its number as `trial_id`, and the columns of these `names`
+    (none: all).
+    """
+    kept = [c for c in trial_table.c if c.name != "id" and (not names or c.name in names)]
+    query = (
+        sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
+        .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+        .where(*about(planned_table, subject))
+        .order_by(trial_table.c.id)
+    )
+    return query.where(planned_table.c.stage.in_(stages)) if stages else query
 
 
 class Store:
@@ -102,6 +122,12 @@ class Store:
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
+    def planned(self, subject: Subject) -> dict[str, int]:
+        """How many places the plan of each stage has that has one."""
+        stage = planned_table.c.stage
+        query = sa.select(stage, sa.func.count()).where(*about(planned_table, subject))
+        return {row.stage: row.count for row in self._rows(query.group_by(stage))}
+
     def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
         rows = [
@@ -138,19 +164,18 @@ class Store:
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
-        kept = [column for column in trial_table.c if column.name != "id"]
-        query = (
-            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
-            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
-            .where(*about(planned_table, subject))
-            .order_by(trial_table.c.id)
-        )
-        if stages:
-            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Trial] = []
-        for row in self._rows(query):
+        for row in self._rows(trial_rows(subject, stages)):
             with as_written(f"trial {row.trial_id}"):
                 found.append(trial_of(row))
+        return found
+
+    def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
+        """The same without what is large, in a fraction of the time."""
+        found: list[Outline] = []
+        for row in self._rows(trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))):
+            with as_written(f"trial {row.trial_id}"):
+                found.append(outline_of(row))
         return found
 
     def places(self, subject: Subject) -> list[Place]:
