@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import fmean
 
-from intop.domain.stats import MeanInterval, RatioInterval, centred
+from intop.domain.stats import MeanInterval, RatioInterval, centred, student_quantile
 from intop.domain.trial import AnyTrial
 
 TREND_POINTS = 24
@@ -144,8 +144,6 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
 
 def _line(found: Sequence[Sentinel], level: float) -> _Line | None:
     """None for too few sentinels, or all at one time."""
-    from scipy import stats
-
     replicas = [s.replica for s in found]
     freedom = len(found) - len(set(replicas)) - 1
     hours, logs = [s.hours for s in found], [math.log(s.p99_ms) for s in found]
@@ -162,7 +160,7 @@ def _line(found: Sequence[Sentinel], level: float) -> _Line | None:
         height=fmean(logs),
         spread=spread,
         variance=left / freedom,
-        reach=float(stats.t.ppf((1 + level) / 2, freedom)),
+        reach=student_quantile(level, freedom),
         count=len(found),
         share=max(0.0, 1 - left / total) if total else 0.0,
     )

@@ -1,6 +1,6 @@
 """compare: two architectures of one campaign, workload by workload."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
 from intop.domain.probing import Probed
@@ -19,9 +19,17 @@ from intop.store import Subject
 from intop.version import __version__
 
 
-def compare(context: Context, one: str, other: str, *, force: bool = False) -> Compared:
+def compare(
+    context: Context,
+    one: str,
+    other: str,
+    *,
+    force: bool = False,
+    attempts: Mapping[Subject, Sequence[Outline]] | None = None,
+) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
+    `attempts` at their trials are read from the store where they are not given.
     Raises ResultMissingError when that is none of them, IncomparableError when what must be
     equal is not, unless by `force`.
     """
@@ -32,7 +40,7 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
         measured: list[tuple[Side, Probed]] = []
         for arch in (one, other):
             try:
-                measured.append(_side(context, arch, workload))
+                measured.append(_side(context, arch, workload, attempts or {}))
             except ResultMissingError as error:
                 missing.append(error)
         if len(measured) == 2:
@@ -81,10 +89,15 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
     )
 
 
-def _side(context: Context, arch: str, workload: Workload) -> tuple[Side, Probed]:
+def _side(
+    context: Context,
+    arch: str,
+    workload: Workload,
+    known: Mapping[Subject, Sequence[Outline]],
+) -> tuple[Side, Probed]:
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
-    attempts = task.store.outlines(subject)
+    attempts = known[subject] if subject in known else task.store.outlines(subject)
     trials = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     verdict = task.store.get(subject, Verdict)
     try:

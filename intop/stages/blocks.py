@@ -95,9 +95,9 @@ def planned_rounds(plan: Sequence[PlannedTrial]) -> int:
     return len({p.block for p in plan})
 
 
-def usable_by_round(trials: Sequence[Trial]) -> dict[str, dict[Block, Trial]]:
+def usable_by_round(trials: Sequence[M]) -> dict[str, dict[Block, M]]:
     """The usable trials, by arm and in it by round."""
-    found: dict[str, dict[Block, Trial]] = defaultdict(dict)
+    found: dict[str, dict[Block, M]] = defaultdict(dict)
     for trial in trials:
         if trial.usable and (block := trial.planned.block):
             found[trial.planned.arm][block] = trial

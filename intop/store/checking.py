@@ -1,6 +1,7 @@
 """Is a store sound? Its database, the references between its tables, and every row in them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -49,6 +50,10 @@ def check(
     )
 
 
+def _rows(store: Store, query: sa.Executable) -> Sequence[sa.Row[Any]]:
+    return store.session.read(lambda connection: connection.execute(query).all())
+
+
 def _count(store: Store, table: sa.Table) -> int:
     query = sa.select(sa.func.count()).select_from(table)
     return int(store.session.read(lambda connection: connection.scalar(query)) or 0)
@@ -59,7 +64,7 @@ def _of_database(store: Store) -> Iterator[str]:
     if store.session.dialect != "sqlite":
         return
     asked = "PRAGMA integrity_check"
-    for (said,) in store.session.read(lambda c: c.exec_driver_sql(asked).all()):
+    for (said,) in _rows(store, sa.text(asked)):
         if said != "ok":
             yield f"SQLite: {said}"
 
@@ -73,7 +78,7 @@ def _orphans(store: Store) -> Iterator[str]:
             .where(parent.c.id.is_(None))
             .order_by(table.c.id)
         )
-        for number in store.session.read(lambda c, query=query: c.scalars(query).all()):
+        for (number,) in _rows(store, query):
             yield f"{table.name} {number} belongs to no {parent.name}"
 
 
@@ -88,16 +93,14 @@ def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Ite
     where = f"campaign {subject.campaign.id}, {subject.arch} {subject.workload}"
     for stage in store.planned(subject):
         # A stage at a time: all histograms of a campaign need not be in memory at once.
-        for row in store.session.read(
-            lambda c, stage=stage: c.execute(trial_rows(subject, [stage])).all()
-        ):
+        for row in _rows(store, trial_rows(subject, [stage])):
             step()
             if problem := _of_trial(row):
                 yield f"{where}: {problem}"
-        if problem := _said(lambda stage=stage: store.plan(subject, stage)):
+        if problem := _said(partial(store.plan, subject, stage)):
             yield f"{where}: {problem}"
     for kind in KINDS:
-        if problem := _said(lambda kind=kind: store.get(subject, kind)):
+        if problem := _said(partial(store.get, subject, kind)):
             yield f"{where}: {problem}"
     unknown = sorted(set(store.results(subject)) - set(KINDS.values()))
     yield from (f"{where}: {name} is no result of this intop" for name in unknown)

@@ -89,7 +89,7 @@ def _write(
     """The number of the copy."""
     row = there.execute(campaign_table.select().where(campaign_table.c.id == campaign)).one()
     made = campaign_table.insert().values(_without(row, "id")).returning(campaign_table.c.id)
-    copy = here.execute(made).scalar_one()
+    copy: int = here.execute(made).scalar_one()
     for table in (planned_table, result_table):
         for rows in _parts(there, _of(table, campaign)):
             values = [_without(row, "id") | {"campaign_id": copy} for row in rows]

@@ -7,7 +7,8 @@ it was done: PostgreSQL keeps that by the transaction's id (pg_xact_status).
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -50,6 +51,12 @@ class Session:
     def dialect(self) -> str:
         """The database: sqlite or postgresql."""
         return self._engine.dialect.name
+
+    @contextmanager
+    def connected(self) -> Iterator[sa.Connection]:
+        """A connection for what is no single transaction; a lost one is an error."""
+        with self._engine.connect() as connection:
+            yield connection
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """What `work` returns, which only reads. It may be called several times.

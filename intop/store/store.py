@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.dialects import postgresql, sqlite
 
 from intop.domain.campaign_status import Place
+from intop.domain.histogram import Histogram
 from intop.domain.trial import Outline, PlannedTrial, Trial
 from intop.store.kinds import KINDS
 from intop.store.packed_counters import packed
@@ -125,8 +126,10 @@ class Store:
     def planned(self, subject: Subject) -> dict[str, int]:
         """How many places the plan of each stage has that has one."""
         stage = planned_table.c.stage
-        query = sa.select(stage, sa.func.count()).where(*about(planned_table, subject))
-        return {row.stage: row.count for row in self._rows(query.group_by(stage))}
+        query = sa.select(stage, sa.func.count().label("places")).where(
+            *about(planned_table, subject)
+        )
+        return {row.stage: row.places for row in self._rows(query.group_by(stage))}
 
     def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
@@ -176,6 +179,16 @@ class Store:
         for row in self._rows(trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))):
             with as_written(f"trial {row.trial_id}"):
                 found.append(outline_of(row))
+        return found
+
+    def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
+        """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
+        found: dict[tuple[str, int, int], Histogram] = {}
+        for row in self._rows(trial_rows(subject, stages, ("attempt", "histogram"))):
+            if row.histogram is not None:
+                with as_written(f"trial {row.trial_id}"):
+                    place = row.stage, row.position, row.attempt
+                    found[place] = Histogram.from_bytes(row.histogram)
         return found
 
     def places(self, subject: Subject) -> list[Place]:
