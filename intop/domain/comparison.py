@@ -17,7 +17,7 @@ from intop.domain.stats import (
     unpaired_ratio,
 )
 from intop.domain.training import ModelError, Training
-from intop.domain.trial import Conditions, Trial
+from intop.domain.trial import AnyTrial, Conditions
 from intop.domain.verdict import Verdict
 
 T = TypeVar("T")
@@ -204,7 +204,7 @@ class Compared:
 
 def side(
     arch: str,
-    trials: Sequence[Trial],
+    trials: Sequence[AnyTrial],
     *,
     level: float,
     name: str = "",
@@ -213,7 +213,7 @@ def side(
     ranking: Ranking | None = None,
     training: Training | None = None,
     search: Search | None = None,
-    attempts: Sequence[Trial] = (),
+    attempts: Sequence[AnyTrial] = (),
 ) -> Side:
     """One side from its usable trials, and from all `attempts` where there are others.
 
@@ -290,7 +290,7 @@ def compared(
     )
 
 
-def _measured(attempts: Sequence[Trial]) -> Measured:
+def _measured(attempts: Sequence[AnyTrial]) -> Measured:
     times = sorted(t.started_at for t in attempts)
     return Measured(
         attempts=len(attempts),

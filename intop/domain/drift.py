@@ -7,7 +7,7 @@ from datetime import datetime
 
 from intop.domain.slope import Line, fitted
 from intop.domain.stats import MeanInterval, RatioInterval
-from intop.domain.trial import Trial
+from intop.domain.trial import AnyTrial
 
 TREND_POINTS = 24
 """Parts of a trend's length, at the ends of which its height is told."""
@@ -69,7 +69,7 @@ class Sentinels:
     drift: Drift
 
 
-def drift(trials: Sequence[Trial], *, level: float) -> Drift:
+def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
     """The drift of the default among these trials; the other configurations don't count.
 
     The least-squares line through log P99 over the time of measurement, with Student's interval
@@ -81,7 +81,7 @@ def drift(trials: Sequence[Trial], *, level: float) -> Drift:
     return sentinels(trials, level=level).drift
 
 
-def sentinels(trials: Sequence[Trial], *, level: float) -> Sentinels:
+def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     """The default's usable trials among these, with their trend and the `drift` that it means."""
     made = [t for t in trials if t.configuration.is_default and t.usable]
     starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in made]

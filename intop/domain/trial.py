@@ -1,8 +1,8 @@
 """Trials: configurations that were measured, with everything that was seen."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Literal, TypeVar
 
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
@@ -281,3 +281,53 @@ class Trial:
         if self.histogram is None:
             raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
         return self.histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """A trial without what is large: its latencies, its hosts' metrics and their counters.
+
+    Reading one takes a fraction of the time. All else is as in `Trial`. `measured_p99_ms` is None
+    of a failed trial.
+    """
+
+    planned: PlannedTrial
+    stage: str
+    attempt: int
+    status: Status
+    detail: str
+    conditions: Conditions
+    started_at: str
+    seconds: float
+    tool_version: str
+    replica: str
+    measured_p99_ms: float | None = None
+
+    @property
+    def configuration(self) -> Configuration:
+        """What was measured."""
+        return self.planned.configuration
+
+    @property
+    def usable(self) -> bool:
+        """Whether the trial says something about its configuration."""
+        return self.status in USABLE and self.measured_p99_ms is not None
+
+    @property
+    def p99_ms(self) -> float:
+        """As the trial's. Raises ValueError for a failed trial."""
+        if self.measured_p99_ms is None:
+            raise ValueError(f"trial {self.planned.index} failed, it has no latencies")
+        return self.measured_p99_ms
+
+
+AnyTrial = Trial | Outline
+T = TypeVar("T", Trial, Outline)
+
+
+def latest(attempts: Iterable[T]) -> list[T]:
+    """The last attempt at each place of a plan. Places are in the order of their first ones."""
+    found: dict[tuple[str, int], T] = {}
+    for trial in attempts:
+        found[trial.stage, trial.planned.index] = trial
+    return list(found.values())

@@ -1,7 +1,7 @@
 """compare: two sides of a store, workload by workload."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
@@ -10,7 +10,7 @@ from intop.domain.ranking import Ranking
 from intop.domain.search import Search
 from intop.domain.selector import selector
 from intop.domain.training import Training
-from intop.domain.trial import Trial
+from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
@@ -23,12 +23,20 @@ from intop.store import Campaign, Subject
 from intop.version import __version__
 
 
-def compare(context: Context, one: str, other: str, *, force: bool = False) -> Compared:
+def compare(
+    context: Context,
+    one: str,
+    other: str,
+    *,
+    force: bool = False,
+    attempts: Mapping[Subject, Sequence[Outline]] | None = None,
+) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
-    `one` and `other` are selectors (`domain.selector`). Raises UsageError for what means no side,
-    or the same one twice, ResultMissingError when no workload was measured on both, and
-    IncomparableError when what must be equal is not, unless by `force`.
+    `one` and `other` are selectors (`domain.selector`). `attempts` at their trials are read from
+    the store where they are not given. Raises UsageError for what means no side, or the same one
+    twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
+    must be equal is not, unless by `force`.
     """
     selectors = selector(one), selector(other)
     apart = set(selectors[0].wanted) ^ set(selectors[1].wanted)
@@ -46,7 +54,7 @@ def compare(context: Context, one: str, other: str, *, force: bool = False) -> C
         measured: list[tuple[Side, Probed]] = []
         for chosen in (here, there):
             try:
-                measured.append(_side(context, chosen, workload))
+                measured.append(_side(context, chosen, workload, attempts or {}))
             except ResultMissingError as error:
                 missing.append(error)
         if len(measured) == 2:
@@ -100,7 +108,12 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
     )
 
 
-def _side(context: Context, chosen: ChosenSide, workload: Workload) -> tuple[Side, Probed]:
+def _side(
+    context: Context,
+    chosen: ChosenSide,
+    workload: Workload,
+    known: Mapping[Subject, Sequence[Outline]],
+) -> tuple[Side, Probed]:
     subject = Subject(campaign=chosen.campaign, arch=chosen.arch, workload=workload.name)
     task = Task(
         context=replace(context, campaign=chosen.campaign), subject=subject, workload=workload
@@ -109,7 +122,8 @@ def _side(context: Context, chosen: ChosenSide, workload: Workload) -> tuple[Sid
         raise ResultMissingError(
             f"{chosen.name} {workload.name}: not measured so in campaign {chosen.campaign.id}"
         )
-    trials = [t for t in task.trials() if not registry.stage(t.stage).is_apart]
+    attempts = known[subject] if subject in known else task.store.outlines(subject)
+    trials = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(
@@ -122,7 +136,7 @@ def _side(context: Context, chosen: ChosenSide, workload: Workload) -> tuple[Sid
             ranking=task.store.get(subject, Ranking),
             training=task.store.get(subject, Training),
             search=task.store.get(subject, Search),
-            attempts=task.store.trials(subject),
+            attempts=attempts,
         )
     except ValueError as error:
         raise _missing(context, chosen, task, str(error)) from error
@@ -132,7 +146,7 @@ def _side(context: Context, chosen: ChosenSide, workload: Workload) -> tuple[Sid
     return found, offer
 
 
-def _judged(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[float], list[float]]:
+def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], list[float]]:
     """P99 (ms) of the default and of the tuned side of a verdict."""
     default, tuned = judged_pairs(trials, verdict)
     return [t.p99_ms for t in default], [t.p99_ms for t in tuned]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from intop.config.study import Study
 from intop.domain.cluster import Cluster, LabSpec
-from intop.domain.trial import Trial
+from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
 from intop.hosts.expected import ExpectedAnswers
@@ -78,10 +78,7 @@ class Task:
 
     def trials(self, *stages: str) -> list[Trial]:
         """The last attempt at each trial of these stages, in order of measurement."""
-        latest: dict[tuple[str, int], Trial] = {}
-        for trial in self.store.trials(self.subject, *stages):
-            latest[trial.stage, trial.planned.index] = trial
-        return list(latest.values())
+        return latest(self.store.trials(self.subject, *stages))
 
 
 def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:

@@ -29,8 +29,8 @@ def engine_of(url: str, access: Access) -> sa.Engine:
         if not folder.is_dir():
             raise UsageError(f"the store can't be made: there is no folder {folder}")
     try:
-        parsed = _parsed(url)
-        if access != "write" and (path := _file_of(parsed)):
+        parsed = parsed_url(url)
+        if access != "write" and (path := file_of(parsed)):
             parsed = _to_look(path) if access == "look" else _to_read(path)
     except (SQLAlchemyError, ValueError):
         # Not shown: what can't be taken apart may have a password anywhere.
@@ -61,10 +61,10 @@ def is_there(url: str) -> bool:
     if "://" not in url:
         return Path(url).expanduser().exists()
     try:
-        parsed = _parsed(url)
+        parsed = parsed_url(url)
     except (SQLAlchemyError, ValueError):
         return False  # which opening it says, without its password
-    path = _file_of(parsed)
+    path = file_of(parsed)
     return parsed.get_backend_name() != "sqlite" or (path is not None and path.is_file())
 
 
@@ -73,7 +73,7 @@ def shown(url: str) -> str:
     return sa.make_url(url).render_as_string() if "://" in url else url
 
 
-def _parsed(url: str) -> sa.URL:
+def parsed_url(url: str) -> sa.URL:
     """Raises what SQLAlchemy does for what is no URL. A file's name may have a question mark."""
     if "://" not in url:
         return sa.URL.create("sqlite", database=str(Path(url).expanduser()))
@@ -82,7 +82,7 @@ def _parsed(url: str) -> sa.URL:
     return parsed.set(drivername=PSYCOPG) if is_plain else parsed
 
 
-def _file_of(url: sa.URL) -> Path | None:
+def file_of(url: sa.URL) -> Path | None:
     """The file of an SQLite URL, None for a database in memory and for any other URL."""
     if url.get_backend_name() != "sqlite":
         return None

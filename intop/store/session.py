@@ -7,7 +7,8 @@ it was done: PostgreSQL keeps that by the transaction's id (pg_xact_status).
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -69,6 +70,12 @@ class Session:
     def change(self, statement: sa.Executable) -> int:
         """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
         return self.write(lambda connection: connection.execute(statement).rowcount)
+
+    @contextmanager
+    def connected(self) -> Iterator[sa.Connection]:
+        """A connection for what is no single transaction; a lost one is an error."""
+        with self._engine.connect() as connection:
+            yield connection
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """What `work` returns, which only reads. It may be called several times.

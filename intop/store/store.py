@@ -1,19 +1,21 @@
 """The store of campaigns, plans, trials and results."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
 from intop.store.rows import (
     COORDINATES,
+    OUTLINED,
     Campaign,
     Subject,
     about,
@@ -23,6 +25,7 @@ from intop.store.rows import (
     conditions_of,
     key_of,
     now,
+    outline_of,
     place_of,
     planned_of,
     trial_of,
@@ -33,6 +36,24 @@ from intop.store.session import Session
 from intop.store.workers import Workers
 
 T = TypeVar("T")
+
+
+def trial_rows(
+    subject: Subject, stages: Collection[str] = (), names: Collection[str] = ()
+) -> "sa.Select[tuple[Any, ...]]":
+    """The attempts at the trials of these stages (none: all) in order of measurement.
+
+    Each row has its place in the plan, its number as `trial_id`, and the columns of these `names`
+    (none: all).
+    """
+    kept = [c for c in trial_table.c if c.name != "id" and (not names or c.name in names)]
+    query = (
+        sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
+        .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+        .where(*about(planned_table, subject))
+        .order_by(trial_table.c.id)
+    )
+    return query.where(planned_table.c.stage.in_(stages)) if stages else query
 
 
 class Store:
@@ -132,6 +153,14 @@ class Store:
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
+    def planned(self, subject: Subject) -> dict[str, int]:
+        """How many places the plan of each stage has that has one."""
+        stage = planned_table.c.stage
+        query = sa.select(stage, sa.func.count().label("places")).where(
+            *about(planned_table, subject)
+        )
+        return {row.stage: row.places for row in self.session.rows(query.group_by(stage))}
+
     def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
         rows = [
@@ -159,39 +188,42 @@ class Store:
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
-        kept = [column for column in trial_table.c if column.name != "id"]
-        query = (
-            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
-            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
-            .where(*about(planned_table, subject))
-            .order_by(trial_table.c.id)
-        )
-        if stages:
-            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Trial] = []
-        for row in self.session.rows(query):
+        for row in self.session.rows(trial_rows(subject, stages)):
             with as_written(f"trial {row.trial_id}"):
                 found.append(trial_of(row))
         return found
 
     def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
         """One attempt at the trial of a place; None where it is not stored."""
-        kept = [column for column in trial_table.c if column.name != "id"]
-        query = (
-            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
-            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
-            .where(
-                *about(planned_table, subject),
-                planned_table.c.stage == stage,
-                planned_table.c.position == index,
-                trial_table.c.attempt == attempt,
-            )
+        query = trial_rows(subject, (stage,)).where(
+            planned_table.c.position == index, trial_table.c.attempt == attempt
         )
         row = self.session.first(query)
         if row is None:
             return None
         with as_written(f"trial {row.trial_id}"):
             return trial_of(row)
+
+    def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
+        """The same without what is large, in a fraction of the time."""
+        found: list[Outline] = []
+        for row in self.session.rows(
+            trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        ):
+            with as_written(f"trial {row.trial_id}"):
+                found.append(outline_of(row))
+        return found
+
+    def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
+        """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
+        found: dict[tuple[str, int, int], Histogram] = {}
+        for row in self.session.rows(trial_rows(subject, stages, ("attempt", "histogram"))):
+            if row.histogram is not None:
+                with as_written(f"trial {row.trial_id}"):
+                    place = row.stage, row.position, row.attempt
+                    found[place] = Histogram.from_bytes(row.histogram)
+        return found
 
     def campaign(self, number: int) -> Campaign:
         """The campaign of this number. Raises LookupError where there is none."""
