@@ -31,7 +31,7 @@ SITUATION = tuple(f.name for f in fields(Conditions) if f.name not in ASIDE)
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How many campaigns found what."""
+    """How many measurements found what."""
 
     helped: int
     hurt: int

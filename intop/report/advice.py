@@ -105,14 +105,19 @@ def _sentences(found: Advice, situation: Situation) -> Iterator[str]:
 def _listed(
     changes: Iterable[Change], of: Callable[[Evidence], RatioInterval | None], outcome: Outcome
 ) -> str:
-    """Such as: net.core.somaxconn raised (1.40 (1.20 to 1.60), in 2 of 3 campaigns)."""
+    """Such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
     told: list[str] = []
     for one in changes:
-        ratios = [r for e in one.evidence if (r := of(e)) and effect(r) == outcome]
-        strongest = (max if outcome == "helped" else min)(ratios, key=lambda r: r.ratio)
-        measured = sum(of(e) is not None for e in one.evidence)
-        often = f", in {len(ratios)} of {measured} campaigns" if measured > 1 else ""
-        told.append(f"{one.name} ({strongest}{often})")
+        # All of them: the strongest of several would be flattered by luck.
+        ratios = sorted((r for e in one.evidence if (r := of(e))), key=lambda r: r.ratio)
+        if len(ratios) == 1:
+            told.append(f"{one.name}, {ratios[0]}")
+            continue
+        often = sum(effect(ratio) == outcome for ratio in ratios)
+        told.append(
+            f"{one.name} (in {often} of {len(ratios)} measurements, {ratios[0].ratio:.2f} to "
+            f"{ratios[-1].ratio:.2f})"
+        )
     return "; ".join(told)
 
 
@@ -189,7 +194,7 @@ def _changes(found: Advice) -> Iterator[Block]:
         return
     yield Table(
         name="changes",
-        title="Each change by situation: in how many campaigns it did what",
+        title="Each change by situation, and how often it did what",
         origin="measured",
         columns=(
             Column("key", "key"),
