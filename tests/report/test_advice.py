@@ -202,7 +202,7 @@ def test_the_command_writes_a_page_tables_or_markdown(
     intop("report", "--advice", "--store", study.with_name("made-up.db"), "-o", "advice.md")
     assert Path("advice.md").read_text().startswith("# What the verdicts say")
     intop("report", "-c", study, "-o", "report.md")
-    assert Path("report.md").read_text().startswith("# Kernel parameters for nginx: made-up")
+    assert Path("report.md").read_text().startswith("# Kernel parameters")
 
 
 def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
