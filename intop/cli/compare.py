@@ -143,10 +143,10 @@ def _show_sides(
 def _show_over_time(
     context: "Context", side: str, folder: Path | None, figure_format: str, *, as_json: bool
 ) -> None:
-    from intop.inspect.trend import trends
-    from intop.report.trend import sections
+    from intop.inspect.history import histories
+    from intop.report.history import sections
 
-    found = trends(context, side)
+    found = histories(context, side)
     if folder:
         say_figures(folder, figure_format, {one.title: one for one in found})
     show_result(found, sections, as_json=as_json)

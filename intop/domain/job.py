@@ -5,7 +5,8 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.parameter import Tuned
-from intop.domain.trial import PlannedTrial
+from intop.domain.probing import Probe
+from intop.domain.trial import Conditions, PlannedTrial
 from intop.domain.workload import Workload
 
 Kind = Literal["open", "trial", "refusal"]
@@ -76,15 +77,35 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Opened:
+    """What a worker answers when it has opened a replica for a campaign."""
+
+    name: str
+    conditions: Conditions
+    probe: Probe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """What a kernel said against a value; `key` is empty where it took all."""
+
+    host: str = ""
+    key: str = ""
+    value: str = ""
+    got: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobStatus:
     """How far a job is.
 
-    `answer` is what a worker said to a question, or why the job failed; `problem` is what last kept
-    a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
+    `answer` is what a worker said to a question, `why` is why the job failed, and `problem` what
+    last kept a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
     """
 
     state: JobState
-    answer: str
+    answer: Opened | Refusal | None
+    why: str
     problem: str
     worker: str
     is_free: bool

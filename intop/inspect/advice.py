@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from intop.domain.advice import Advice, Case, Source, TrialRow, advice
+from intop.domain.advice import Advice, advice
+from intop.domain.evidence import Case, Source, TrialRow
 from intop.domain.explanation import Explanation
 from intop.domain.multi_arm import Contest
 from intop.domain.probing import Probe

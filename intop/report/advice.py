@@ -3,36 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from intop.domain.advice import (
-    SITUATION,
-    Advice,
-    Change,
-    Evidence,
-    Outcome,
-    Situation,
-    Source,
-    Tally,
-    TrialRow,
-    effect,
-)
+from intop.domain.advice import SITUATION, Advice, Change, Situation, Tally
 from intop.domain.comparison import AT_FULL_SPEED
+from intop.domain.evidence import Evidence, Outcome, Source, effect
 from intop.domain.stats import RatioInterval
-from intop.report.document.columns import Column, Link, Span, Value, columns, span, texts
+from intop.report import advice_tables
+from intop.report.document.columns import Column, columns, texts
 from intop.report.document.model import Block, Document, Figure, Notes, Paragraph, Section, Table
 from intop.report.figures.advice import effects, shown_rows
 from intop.report.numbers import counted
-from intop.report.page.sections.common import clock, without_empty
+from intop.report.page.sections.common import without_empty
 from intop.report.page.sections.trials import NOUNS
 from intop.version import __version__
 
 ALWAYS = ("workload", "link", "rate_rps", "connections", "arch", "cpu", "kernel")
 """Conditions of a situation that are told also where all situations have the same."""
-UNKNOWN_VALUE = "unknown"
-
-RATIOS = (
-    "Ratios of P99 without the change / P99 with it: above 1 it helps. By itself: beside the "
-    "host's own values. Left out: of the winner. Missed: in the smallest set."
-)
 
 
 def document(found: Advice) -> Document:
@@ -43,20 +28,18 @@ def document(found: Advice) -> Document:
         ("found", "What was found", _found),
         ("situations", "Situations", _situations),
         ("changes", "Which change helped, and which hurt", _changes),
-        ("evidence", "What each campaign measured", _evidence),
-        ("sets", "Whole sets of values", _sets),
-        ("verdicts", "All verdicts", _verdicts),
+        ("evidence", "What each campaign measured", advice_tables.evidence),
+        ("sets", "Whole sets of values", advice_tables.sets),
+        ("verdicts", "All verdicts", advice_tables.verdicts),
         ("limits", "What this can't tell", _limits),
-        ("trials", "The trials behind it", _trials),
+        ("trials", "The trials behind it", advice_tables.trials),
     )
     sections = (Section(name=n, title=t, blocks=tuple(of(found))) for n, t, of in parts)
     return Document(
         title="What the verdicts say of each key",
         subtitle=(
             f"{counted(len(found.verdicts), 'verdict')} of {counted(len(campaigns), 'campaign')}, "
-            f"begun {first}"
-            + (f" to {last}" if last != first else "")
-            + f". By intop {__version__}."
+            f"begun {first}{f' to {last}' if last != first else ''}. By intop {__version__}."
         ),
         sections=tuple(section for section in sections if section.blocks),
     )
@@ -122,14 +105,19 @@ def _sentences(found: Advice, situation: Situation) -> Iterator[str]:
 def _listed(
     changes: Iterable[Change], of: Callable[[Evidence], RatioInterval | None], outcome: Outcome
 ) -> str:
-    """Such as: net.core.somaxconn raised (1.40 (1.20 to 1.60), in 2 of 3 campaigns)."""
+    """Such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
     told: list[str] = []
     for one in changes:
-        ratios = [r for e in one.evidence if (r := of(e)) and effect(r) == outcome]
-        strongest = (max if outcome == "helped" else min)(ratios, key=lambda r: r.ratio)
-        measured = sum(of(e) is not None for e in one.evidence)
-        often = f", in {len(ratios)} of {measured} campaigns" if measured > 1 else ""
-        told.append(f"{one.name} ({strongest}{often})")
+        # All of them: the strongest of several would be flattered by luck.
+        ratios = sorted((r for e in one.evidence if (r := of(e))), key=lambda r: r.ratio)
+        if len(ratios) == 1:
+            told.append(f"{one.name}, {ratios[0]}")
+            continue
+        often = sum(effect(ratio) == outcome for ratio in ratios)
+        told.append(
+            f"{one.name} (in {often} of {len(ratios)} measurements, {ratios[0].ratio:.2f} to "
+            f"{ratios[-1].ratio:.2f})"
+        )
     return "; ".join(told)
 
 
@@ -206,7 +194,7 @@ def _changes(found: Advice) -> Iterator[Block]:
         return
     yield Table(
         name="changes",
-        title="Each change by situation: in how many campaigns it did what",
+        title="Each change by situation, and how often it did what",
         origin="measured",
         columns=(
             Column("key", "key"),
@@ -243,128 +231,10 @@ def _tally(found: Tally) -> str | None:
 
 def _moved(one: Evidence) -> str:
     pairs = zip(one.before, one.after, strict=True)
-    return ", ".join(f"{before or UNKNOWN_VALUE} -> {after}" for before, after in pairs)
+    return ", ".join(f"{before or advice_tables.UNKNOWN} -> {after}" for before, after in pairs)
 
 
-# Evidence -----------------------------------------------------------------------------------------
-
-
-def _evidence(found: Advice) -> Iterator[Block]:
-    rows = [(change, one) for change in found.changes for one in change.evidence]
-    if not rows:
-        return
-    places = _trial_tables(found)
-    yield without_empty(
-        Table(
-            name="evidence",
-            title="Each change in each campaign, with the trials behind it",
-            origin="measured",
-            columns=(
-                Column("key", "key"),
-                *texts("change"),
-                Column("situation", "count"),
-                *texts("campaign"),
-                *columns("key", "before", "after"),
-                Column("winner's verdict", "text"),
-                *columns("span", "judged by itself", "alone, in the explanation"),
-                *columns("span", "left out", "missed"),
-            ),
-            rows=tuple(
-                (
-                    " + ".join(change.keys),
-                    change.direction,
-                    change.situation,
-                    _linked(one.source, places),
-                    ", ".join(value or UNKNOWN_VALUE for value in one.before),
-                    ", ".join(one.after),
-                    one.verdict or "not of a winner",
-                    *map(span, (one.judged, one.alone, one.left_out, one.missed)),
-                )
-                for change, one in rows
-            ),
-        )
-    )
-    yield Paragraph(f"{RATIOS} A campaign's name leads to its trials.")
-
-
-def _linked(source: Source, places: dict[Source, str]) -> Value:
-    return Link(source.title, places[source]) if source in places else source.title
-
-
-def _sets(found: Advice) -> Iterator[Block]:
-    if not found.sets:
-        return
-    places = _trial_tables(found)
-    yield Table(
-        name="sets",
-        title="Sets of values in contests",
-        origin="measured",
-        columns=(
-            *texts("set", "what it is"),
-            Column("situation", "count"),
-            *texts("campaign"),
-            Column("keys", "count"),
-            Column("against", "text"),
-            Column("times lower", "span"),
-            *texts("outcome"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                one.title,
-                one.situation,
-                _linked(one.source, places),
-                one.keys,
-                one.reference,
-                span(one.ratio),
-                one.outcome,
-            )
-            for one in found.sets
-        ),
-    )
-    yield Paragraph("Which of its keys a set's effect comes from, a contest does not show.")
-
-
-def _verdicts(found: Advice) -> Iterator[Block]:
-    if not found.verdicts:
-        yield Paragraph("There is no verdict yet. Make one with", command="intop tune")
-        return
-    places = _trial_tables(found)
-    yield without_empty(
-        Table(
-            name="verdicts",
-            title="Verdicts",
-            origin="measured",
-            columns=(
-                *texts("campaign"),
-                Column("situation", "count"),
-                Column("begun (UTC)", "time"),
-                Column("in place of the default", "text"),
-                Column("keys", "count"),
-                *columns("number", "default P99 in ms", "tuned P99 in ms"),
-                Column("times lower", "span"),
-                *texts("verdict", "changes one by one"),
-            ),
-            rows=tuple(
-                (
-                    _linked(one.source, places),
-                    one.situation,
-                    clock(one.source.started_at),
-                    one.verdict.against or None,
-                    len(one.verdict.configuration.values),
-                    one.verdict.default_p99_ms,
-                    one.verdict.tuned_p99_ms,
-                    Span(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
-                    one.verdict.short,
-                    "measured" if one.is_explained else "not measured",
-                )
-                for one in found.verdicts
-            ),
-        )
-    )
-
-
-# Limits and trials --------------------------------------------------------------------------------
+# Limits -------------------------------------------------------------------------------------------
 
 
 def _limits(found: Advice) -> Iterator[Block]:
@@ -383,42 +253,3 @@ def _limits(found: Advice) -> Iterator[Block]:
             "nothing about the hardware; what queues, loss and timers do to it is real."
         )
     yield Notes(tuple(lines))
-
-
-def _trials(found: Advice) -> Iterator[Block]:
-    if not found.trials:
-        return
-    yield Paragraph(
-        "The last attempt at each trial. In intop.trials() and in exports the same trial has the "
-        "same study, campaign, architecture, workload, stage and index."
-    )
-    places = _trial_tables(found)
-    for source, rows in found.trials:
-        table = Table(
-            name=places[source],
-            title=source.title,
-            origin="measured",
-            columns=(
-                *texts("stage"),
-                Column("index", "count"),
-                *texts("arm"),
-                *columns("count", "round"),
-                *texts("status"),
-                Column("P99 in ms"),
-                Column("started (UTC)", "time"),
-            ),
-            rows=tuple(map(_trial, rows)),
-        )
-        yield Section(
-            title=f"{source.title} ({counted(len(rows), 'trial')})", blocks=(table,), folded=True
-        )
-
-
-def _trial(one: TrialRow) -> tuple[Value, ...]:
-    started = clock(one.started_at)
-    return one.stage, one.index, one.arm, one.round, one.status, one.p99_ms, started
-
-
-def _trial_tables(found: Advice) -> dict[Source, str]:
-    """The names of the tables of trials."""
-    return {source: f"trials-{number}" for number, (source, _) in enumerate(found.trials, start=1)}

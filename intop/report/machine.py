@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from intop.domain.advice import Change, Evidence
+from intop.domain.advice import Change
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
 from intop.domain.dry_run import Intended
+from intop.domain.evidence import Evidence
 from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
+from intop.domain.job import Opened
 from intop.domain.probing import other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
@@ -15,7 +16,7 @@ from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.prospect import Prospect
-from intop.run.remote import Opened, RemoteTestbed
+from intop.run.remote import RemoteTestbed
 from intop.run.stage import Batch, Expected, SoFar, Stage
 
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)

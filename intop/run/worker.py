@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 
 from intop.config.study import Study
-from intop.domain.job import LEASE_S, Job, Lease, Spot, WorkerStatus
+from intop.domain.job import LEASE_S, Job, Lease, Opened, Refusal, Spot, WorkerStatus
 from intop.domain.trial import Trial
 from intop.errors import (
     BaselineError,
@@ -24,7 +24,6 @@ from intop.hosts.host import Connect
 from intop.report.progress import Progress
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
-from intop.run.remote import OPENED, REFUSAL, Opened, Refusal
 from intop.store import Store, Subject
 from intop.store.rows import now
 
@@ -172,10 +171,9 @@ class Worker:
                 self._measure(testbed, lease)
             elif job.kind == "open":
                 said = Opened(name=testbed.name, conditions=testbed.conditions, probe=testbed.probe)
-                self.store.jobs.answer(lease, OPENED.dump_json(said).decode())
+                self.store.jobs.answer(lease, said)
             else:
-                said_no = _refusal(testbed, job)
-                self.store.jobs.answer(lease, REFUSAL.dump_json(said_no).decode())
+                self.store.jobs.answer(lease, _refusal(testbed, job))
         except BaseException:  # Ctrl-C too
             self.store.jobs.release(lease)
             raise

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from intop.domain.advice import Case, Change, Source, Tally, advice, direction, effect
+from intop.domain.advice import Change, Tally, advice
 from intop.domain.configuration import Configuration
+from intop.domain.evidence import Case, Source, direction, effect
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import RatioInterval
@@ -81,9 +82,7 @@ def test_an_interval_above_1_helps_and_one_that_holds_it_shows_nothing() -> None
 
 def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
     helps = contribution(alone=GOOD, left_out=UNCLEAR, missed=GOOD)
-    only_beside = contribution(
-        OTHER, before=("1",), after=("0",), alone=UNCLEAR, left_out=GOOD, dropped="why"
-    )
+    only_beside = contribution(OTHER, before=("1",), after=("0",), alone=UNCLEAR, left_out=GOOD)
     found = changes(case(explanation=explained(helps, only_beside)))
     one, other = found[f"{ONE} lowered"], found[f"{OTHER} lowered"]
     assert (1, 1) == (one.winners, one.gains)
@@ -131,10 +130,22 @@ def test_the_smallest_sets_verdict_counts_where_it_has_one_change_and_before_the
     assert tally(helped=1) == changes(case(explanation=both))[f"{ONE} lowered"].by_itself
 
 
-def test_beside_a_baseline_the_values_before_are_not_known() -> None:
-    found = changes(case(verdict=replace(GAIN, against="web")))
-    assert {f"{ONE} changed", f"{OTHER} changed"} == set(found)
-    assert ("",) == found[f"{ONE} changed"].evidence[0].before
+def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> None:
+    kept = contribution(alone=UNCLEAR, left_out=GOOD, missed=GOOD)
+    dropped = contribution(OTHER, dropped="why")
+    (one,) = changes(case(explanation=explained(kept, dropped)))[f"{ONE} lowered"].evidence
+    assert (GOOD, None) == (one.beside_others, one.missed)
+    (one,) = changes(case(explanation=explained(kept)))[f"{ONE} lowered"].evidence
+    assert one.beside_others is None
+    assert RatioInterval(3.1, 2.2, 4.4) == one.by_itself
+
+
+def test_beside_a_baseline_only_an_explanation_says_what_was_changed() -> None:
+    verdict = replace(GAIN, against="web")
+    assert {} == changes(case(verdict=verdict))
+    found = explained(contribution(alone=GOOD), contribution(OTHER))
+    (one,) = changes(case(verdict=verdict, explanation=found))[f"{ONE} lowered"].evidence
+    assert "gain, against web" == one.verdict
 
 
 def test_keys_that_only_go_together_are_one_change() -> None:

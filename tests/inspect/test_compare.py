@@ -16,7 +16,7 @@ from intop.domain.search import Candidate
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
-from intop.inspect.trend import trends
+from intop.inspect.history import histories
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context
@@ -338,7 +338,7 @@ def test_over_time_there_is_a_moment_for_each_campaign_that_measured_the_default
     later = another(empty)
     later.collected("x86", kernel="6.12")
     later.collected("arm")
-    x86, arm = trends(later.context, "")
+    x86, arm = histories(later.context, "")
     assert ("x86 slt", [1, 3]) == (x86.title, [m.campaign for m in x86.moments])
     judged, collected = x86.moments
     assert (0.5, 2.0) == pytest.approx(judged.default.trials_ms)
@@ -361,11 +361,11 @@ def test_over_time_a_selector_leaves_out_what_it_does_not_mean(campaign: Campaig
     campaign.collected("arm", kernel="6.1")
     later = another(campaign)
     later.collected("x86", kernel="6.12")
-    (x86,) = trends(later.context, "x86")
+    (x86,) = histories(later.context, "x86")
     assert [1, 2] == [m.campaign for m in x86.moments]
-    assert ["arm", "x86"] == sorted(one.arch for one in trends(later.context, "kernel:6.1"))
+    assert ["arm", "x86"] == sorted(one.arch for one in histories(later.context, "kernel:6.1"))
     with pytest.raises(ResultMissingError, match=r"the default of kernel:6\.2 twice"):
-        trends(later.context, "kernel:6.2")
+        histories(later.context, "kernel:6.2")
 
 
 # What is missing ----------------------------------------------------------------------------------

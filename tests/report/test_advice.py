@@ -51,11 +51,11 @@ def told(found: Advice, name: str) -> str:
 def test_it_says_first_what_helped_and_what_is_not_known(found: Advice) -> None:
     x86, arm, chance = told(found, "found").splitlines()
     assert x86.startswith("Situation 1 (x86 slt, made-up): 1 gain in 1 verdict. By itself lowered")
-    assert f"P99: {ONE} lowered (3." in x86
+    assert f"P99: {ONE} lowered, 3." in x86
     assert "there is one verdict only" in x86
     assert arm.startswith("Situation 2 (arm slt, made-up): 0 gains in 1 verdict.")
     assert "Of 2 changes in winners, the own part was not measured" in arm
-    assert "4 of 4 intervals of single changes do not hold 1" in chance
+    assert "3 of 3 intervals of single changes do not hold 1" in chance
     assert "about 0.2 would not" in chance
 
 
@@ -66,16 +66,15 @@ def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(found: Ad
     worse = replace(one, judged=bad, alone=None, left_out=None, missed=bad)
     mixed = replace(first, evidence=(one, worse, worse))
     text = told(replace(found, changes=(mixed, *others)), "found")
-    assert f"By itself lowered P99: {ONE} lowered (3." in text
-    assert "in 1 of 3 campaigns)" in text
-    assert f"Raised P99: {ONE} lowered (0.50 (0.40 to 0.60), in 2 of 3 campaigns)." in text
+    assert f"By itself lowered P99: {ONE} lowered (in 1 of 3 measurements, 0.50 to 3.0" in text
+    assert f"Raised P99: {ONE} lowered (in 2 of 3 measurements, 0.50 to " in text
 
 
 def test_a_change_that_helps_only_beside_others_is_said_to_be_so(found: Advice) -> None:
     first, *others = found.changes
     one = replace(first.evidence[0], judged=None, alone=RatioInterval(1, 0.9, 1.1))
     text = told(replace(found, changes=(replace(first, evidence=(one,)), *others)), "found")
-    assert f"Only beside other changes lowered it: {ONE} lowered (3." in text
+    assert f"Only beside other changes lowered it: {ONE} lowered, 3." in text
     assert "By itself lowered" not in text
 
 
@@ -203,7 +202,7 @@ def test_the_command_writes_a_page_tables_or_markdown(
     intop("report", "--advice", "--store", study.with_name("made-up.db"), "-o", "advice.md")
     assert Path("advice.md").read_text().startswith("# What the verdicts say")
     intop("report", "-c", study, "-o", "report.md")
-    assert Path("report.md").read_text().startswith("# Kernel parameters for nginx: made-up")
+    assert Path("report.md").read_text().startswith("# Kernel parameters")
 
 
 def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

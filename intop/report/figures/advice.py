@@ -2,7 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from intop.domain.advice import Advice, Change, Evidence, effect
+from intop.domain.advice import Advice, Change
+from intop.domain.evidence import Evidence, effect
 from intop.domain.stats import RatioInterval
 from intop.report.figures.axes import (
     faint_grid,

@@ -8,6 +8,7 @@ from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.history import History
 from intop.domain.pareto import Tradeoff
 from intop.domain.ranking import Ranking
 from intop.domain.ranks import RankAgreement
@@ -17,12 +18,12 @@ from intop.domain.sides import Latencies
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
-from intop.domain.trend import Trend
 from intop.report.figures.components import components
 from intop.report.figures.convergence import convergence
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.errors import errors
+from intop.report.figures.history import over_time as history_over_time
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.pareto import front
 from intop.report.figures.partial_dependence import contributions, dependence
@@ -33,7 +34,6 @@ from intop.report.figures.searches import generations, search_time
 from intop.report.figures.soak import over_time as soak_over_time
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
-from intop.report.figures.trend import over_time as trend_over_time
 
 
 def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
@@ -140,8 +140,8 @@ def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
 
 
 @figures_of.register
-def _of_trend(found: Trend, about: str) -> Iterator[Drawing]:
-    yield trend_over_time(about, found)
+def _of_history(found: History, about: str) -> Iterator[Drawing]:
+    yield history_over_time(about, found)
 
 
 @figures_of.register

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from intop.domain.baseline import HOST
 from intop.domain.comparison import latency
+from intop.domain.history import History, Moment, history
 from intop.domain.selector import selector
-from intop.domain.trend import Moment, Trend, trend
 from intop.domain.trial import Block, Conditions
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
@@ -15,8 +15,8 @@ from intop.run.context import Context, Task
 from intop.stages.blocks import paired
 
 
-def trends(context: Context, side: str) -> tuple[Trend, ...]:
-    """A trend of each architecture and workload that the selector `side` means; "" means all.
+def histories(context: Context, side: str) -> tuple[History, ...]:
+    """A history of each architecture and workload that the selector `side` means; "" means all.
 
     A campaign in which the default was measured less than twice is left out. Raises UsageError for
     what is no selector, ResultMissingError where no campaign has measured it.
@@ -43,7 +43,7 @@ def trends(context: Context, side: str) -> tuple[Trend, ...]:
             f"{side or 'anything'} twice: intop status --campaign"
         )
     return tuple(
-        trend(study, arch, workload, moments, level=level)
+        history(study, arch, workload, moments, level=level)
         for (study, arch, workload), moments in found.items()
     )
 

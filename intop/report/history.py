@@ -1,21 +1,21 @@
-"""Trends over campaigns as documents. Formats, and computes nothing."""
+"""Histories over campaigns as documents. Formats, and computes nothing."""
 
 from collections.abc import Iterator, Sequence
 
 from intop.domain.comparison import Contrast, Latency
-from intop.domain.trend import Moment, Step, Trend
+from intop.domain.history import History, Moment, Step
 from intop.report.comparison import speed_up
 from intop.report.document.columns import Column, Span, Value, columns, span, texts
 from intop.report.document.model import Section, tabled
 from intop.report.numbers import percent
 
 
-def sections(found: Sequence[Trend]) -> list[Section]:
-    """A table of the campaigns of each trend, and what changed between them."""
+def sections(found: Sequence[History]) -> list[Section]:
+    """A table of the campaigns of each history, and what changed between them."""
     return [_section(one) for one in found]
 
 
-def _section(one: Trend) -> Section:
+def _section(one: History) -> Section:
     steps = (None, *one.steps)
     rows = [_row(moment, step, one.level) for moment, step in zip(one.moments, steps, strict=True)]
     return tabled(
@@ -54,7 +54,7 @@ def _ratio(found: Contrast | None) -> Span | None:
     return span(found.ratio) if found else None
 
 
-def _notes(one: Trend) -> Iterator[str]:
+def _notes(one: History) -> Iterator[str]:
     if not one.steps:
         yield "Only this campaign has measured it, so there is nothing to compare it with."
     for before, moment, step in zip(one.moments, one.moments[1:], one.steps, strict=False):

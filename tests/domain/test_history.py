@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from intop.domain.comparison import latency
-from intop.domain.trend import Moment, trend
+from intop.domain.history import Moment, history
 from samples import CONDITIONS, VERDICT
 
 
@@ -21,7 +21,7 @@ def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
     one = moment(1, 10.0, 11.0, tuned=tuned, verdict=VERDICT)
     two = moment(2, 20.0, 22.0, tuned=tuned, verdict=VERDICT)
     three = moment(3, 20.0, 22.0)
-    found = trend("lab", "x86", "slt", [one, two, three], level=0.95)
+    found = history("lab", "x86", "slt", [one, two, three], level=0.95)
     first, second = found.steps
     assert first.default is not None
     assert (2.0, "higher") == (round(first.default.ratio.ratio, 9), first.default.outcome)
@@ -32,7 +32,7 @@ def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
 
 def test_another_load_is_not_contrasted_and_other_conditions_are_named() -> None:
     other = replace(CONDITIONS, kernel="6.1", link="10 Gbit/s")
-    (step,) = trend(
+    (step,) = history(
         "lab", "x86", "slt", [moment(1, 1, 2), moment(2, 1, 2, conditions=other)], level=0.95
     ).steps
     assert (f"link: {CONDITIONS.link} against 10 Gbit/s",) == step.incomparable
@@ -42,5 +42,5 @@ def test_another_load_is_not_contrasted_and_other_conditions_are_named() -> None
 
 def test_what_stands_for_the_default_must_be_the_same() -> None:
     two = moment(2, 1, 2, verdict=replace(VERDICT, against="web"))
-    (step,) = trend("lab", "x86", "slt", [moment(1, 1, 2), two], level=0.95).steps
+    (step,) = history("lab", "x86", "slt", [moment(1, 1, 2), two], level=0.95).steps
     assert ("default: default against web",) == step.incomparable

@@ -1,4 +1,4 @@
-"""A trend: P99 of the default and of the winner, campaign by campaign."""
+"""A history: P99 of the default and of the winner, campaign by campaign."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,8 +6,8 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from intop.domain.history import History
 from intop.domain.stats import MeanInterval
-from intop.domain.trend import Trend
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
 from intop.report.figures.colours import BLUE, GREY, ORANGE
 from intop.report.figures.drawing import Drawing, drawn
@@ -16,7 +16,7 @@ HEIGHT, NARROW_HEIGHT = 3.4, 3.4
 MOST_TICKS = 10
 
 
-def over_time(about: str, found: Trend) -> Drawing:
+def over_time(about: str, found: History) -> Drawing:
     """Both configurations with intervals, and a vertical line where conditions changed.
 
     Where the load changed, no line leads on.

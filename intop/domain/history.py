@@ -1,4 +1,4 @@
-"""A trend: one architecture under one workload, campaign by campaign."""
+"""A history: one architecture under one workload, campaign by campaign."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -45,7 +45,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trend:
+class History:
     """The campaigns of a study that measured this, the oldest first, with the steps between them.
 
     Intervals have `level`, each for itself.
@@ -64,11 +64,11 @@ class Trend:
         return f"{self.arch} {self.workload}"
 
 
-def trend(
+def history(
     study: str, arch: str, workload: str, moments: Sequence[Moment], *, level: float
-) -> Trend:
+) -> History:
     """The steps between some moments, which are in the order of their campaigns."""
-    return Trend(
+    return History(
         study=study,
         arch=arch,
         workload=workload,

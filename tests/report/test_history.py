@@ -1,17 +1,17 @@
-"""Trends as text and as a figure."""
+"""Histories as text and as a figure."""
 
 from dataclasses import replace
 
 from intop.domain.comparison import latency
-from intop.domain.trend import Moment, Trend, trend
+from intop.domain.history import History, Moment, history
 from intop.report.document.columns import worded
 from intop.report.document.model import Notes, Table
 from intop.report.figures.files import figures_of
-from intop.report.trend import sections
+from intop.report.history import sections
 from samples import CONDITIONS, VERDICT
 
 
-def made() -> Trend:
+def made() -> History:
     before = Moment(
         campaign=1,
         started_at="2026-01-01T10:00:00+00:00",
@@ -30,7 +30,7 @@ def made() -> Trend:
         verdict=None,
     )
     other = replace(after, campaign=5, conditions=replace(CONDITIONS, kernel="6.1", rate_rps=7.0))
-    return trend("lab", "x86", "slt", [before, after, other], level=0.95)
+    return history("lab", "x86", "slt", [before, after, other], level=0.95)
 
 
 def test_a_row_for_each_campaign_and_what_changed_below() -> None:
