@@ -91,7 +91,8 @@ class PlannedTrial:
     `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
     verdict that has longer trials. In a sweep `rate_rps` and `connections` take the place of the
     workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`). With a `path` all
-    requests ask for that.
+    requests ask for that. A trial under `other_workload` has the load of that one of the study's
+    workloads.
     """
 
     index: int
@@ -107,12 +108,14 @@ class PlannedTrial:
     connections: int | None = None
     closed_loop: bool = False
     path: str = ""
+    other_workload: str = ""
 
     @property
     def has_its_own_load(self) -> bool:
         """Whether the load is another one than the workload's, its duration apart."""
         numbers = self.rate_rps, self.connections
-        return self.closed_loop or bool(self.path) or any(n is not None for n in numbers)
+        own = self.closed_loop or bool(self.path) or bool(self.other_workload)
+        return own or any(n is not None for n in numbers)
 
     @property
     def block(self) -> Block | None:

@@ -1,13 +1,15 @@
 """Workloads: the load that a cluster is measured under."""
 
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import Literal
 
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
 
-WorkloadName = Literal["slt", "dlt"]
-WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
+WorkloadKind = Literal["slt", "dlt"]
+"""What requests are for: static files, or pages made on request. The paper's two workloads."""
+WORKLOAD_KINDS: tuple[WorkloadKind, ...] = ("slt", "dlt")
 
 Arrivals = Literal["constant", "poisson", "closed"]
 """When requests are due. In a closed loop, once a connection has its answer: there is no rate, and
@@ -64,18 +66,24 @@ ALIKE = Clients()
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A rate of requests: `slt` for static files, `dlt` for generated content.
+    """A rate of requests of one `kind`: `slt` for static files, `dlt` for generated content.
 
     `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
     trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them on the
-    same connections. `threads` are wrk2's. `paths` are what `slt` asks for; where there are none,
-    it is the cluster's own static paths. `clients` share the load; their shares add up to 1.
-    `check` is what answers to static paths are held against: the length and checksum that they had
-    when the campaign began to measure, the length alone, or neither. In a sweep over files
-    `only_path` is the one that a trial of `slt` asks for.
+    same connections. `threads` are wrk2's. `paths` are what requests for files ask for, at random;
+    one that stands there twice is asked for twice as often. Where there are none, they are the
+    cluster's own static paths. `clients` share the load; their shares add up to 1. `check` is what
+    answers to static paths are held against: the length and checksum that they had when the
+    campaign began to measure, the length alone, or neither. In a sweep over files `only_path` is
+    the one that a trial asks for.
+
+    `script` is the file of a Lua script of the user's own, which takes the arguments of its kind
+    (`lua/slt.lua`, `lua/dlt.lua`); "" is intop's. What is not `tuned` is left out by commands that
+    no workload is named to, but for those that measure a winner in all workloads.
     """
 
-    name: WorkloadName
+    name: str
+    kind: WorkloadKind
     rate_rps: float
     connections: int
     threads: int
@@ -87,6 +95,13 @@ class Workload:
     clients: tuple[Clients, ...] = (ALIKE,)
     check: Check = "content"
     only_path: str = ""
+    script: str = ""
+    tuned: bool = True
+
+    @property
+    def script_name(self) -> str:
+        """What its Lua script is called, without its folder and .lua."""
+        return PurePath(self.script).stem if self.script else self.kind
 
     @property
     def traffic(self) -> str:
@@ -115,7 +130,7 @@ class Workload:
 
     def asked(self, static_paths: tuple[str, ...], dynamic_path: str) -> tuple[str, ...]:
         """The paths that are asked for on a cluster with these."""
-        return (dynamic_path,) if self.name == "dlt" else self.paths or static_paths
+        return (dynamic_path,) if self.kind == "dlt" else self.paths or static_paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,10 @@
 """A connected cluster with its load balancer under guard, where trials are measured."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from intop.config.study import Study
 from intop.domain.configuration import DEFAULT, Configuration
@@ -26,12 +25,10 @@ from intop.errors import (
     UsageError,
 )
 from intop.hosts import sysctl
-from intop.hosts.expected import ExpectedAnswers, expected_answers
 from intop.hosts.facts import nginx_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.streams import streams
-from intop.hosts.load.types import LoadTool
 from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.nginx_files import tunable_nginx
@@ -39,15 +36,13 @@ from intop.hosts.rig import (
     Rig,
     cluster_facts,
     connected,
-    load_tool,
-    upload_scripts,
     with_nginx_started,
 )
 from intop.hosts.settle import restart, settle
-from intop.resources import shipped
 from intop.run.available_space import probed_of
-from intop.run.comparability import asked_paths, check_same, conditions_of
+from intop.run.comparability import check_same, conditions_of
 from intop.run.context import Task
+from intop.run.loads import Loads, Sent, load_of, workload_of
 from intop.run.validity import Validity, disturbance, judge
 from intop.version import __version__
 
@@ -64,13 +59,11 @@ class ClusterTestbed:
 
     task: Task
     rig: Rig
-    tool: LoadTool
+    loads: Loads
     guard: GuardedHost
     probe: Probe
     probed: Probed
     conditions: Conditions
-    expected: Mapping[str, str] = field(default_factory=dict)
-    """The names of `ExpectedAnswers`."""
 
     @property
     def name(self) -> str:
@@ -92,8 +85,11 @@ class ClusterTestbed:
         somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send.
         """
         started, clock = datetime.now(UTC), time.monotonic()
-        workload = load_of(planned, self.task.workload)
-        self._check_sendable(workload)
+        base = workload_of(planned, self.task)
+        workload = load_of(planned, base)
+        sent = self.loads.ready(base)
+        if workload != base:
+            self._check_sendable(workload, sent)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""
@@ -103,11 +99,11 @@ class ClusterTestbed:
                 unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
                 measurement = measure(
                     self.rig,
-                    self.tool,
+                    sent.tool,
                     workload,
                     seed=seed,
                     prune_above_ms=prune_above_ms,
-                    expected=self.expected,
+                    expected=sent.expected.names,
                 )
             finally:
                 self.guard.apply(DEFAULT)
@@ -116,6 +112,9 @@ class ClusterTestbed:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
+        conditions = self.conditions
+        if planned.other_workload:
+            conditions = replace(conditions, **sent.conditions)
         is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
         return Trial(
             planned=planned,
@@ -124,12 +123,12 @@ class ClusterTestbed:
             status=validity.status,
             detail="; ".join(filter(None, (validity.detail, unsettled, _uncounted(measurement)))),
             conditions=replace(
-                self.conditions,
+                conditions,
                 duration_s=workload.counted_s,
                 rate_rps=workload.due_rps,
                 connections=workload.connections,
                 traffic=workload.traffic,
-                paths=workload.only_path or self.conditions.paths,
+                paths=workload.only_path or conditions.paths,
             ),
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
@@ -218,9 +217,9 @@ class ClusterTestbed:
         left = self.guard.draining
         return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
-    def _check_sendable(self, workload: Workload) -> None:
+    def _check_sendable(self, workload: Workload, sent: Sent) -> None:
         """Raises UsageError, before anything is set."""
-        if self.tool.name != "wrk2" or workload == self.task.workload:
+        if sent.tool.name != "wrk2":
             return
         for _, load in streams(workload, self.rig.cluster):
             if lacking := why_not(load):
@@ -277,11 +276,8 @@ def cluster_testbed(
                 "is reached by a user who isn't root, so nothing can be set there: in the study, "
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
-        tool = load_tool(rig, task.workload, study.load_tool)
-        paths = asked_paths(task, rig.cluster)
-        upload_scripts(rig, shipped("lua"), paths)
-        is_engine = tool.name == "engine"
-        expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
+        loads = Loads(task=task, rig=rig)
+        tool = loads.ready(task.workload).tool
         nginx = None
         if "nginx" in study.tunes:
             described = with_nginx_started(rig, described)
@@ -322,29 +318,16 @@ def cluster_testbed(
             testbed = ClusterTestbed(
                 task=task,
                 rig=rig,
-                tool=tool,
+                loads=loads,
                 guard=guard,
                 probe=probe,
                 probed=probed_of(study, probe),
                 conditions=conditions,
-                expected=expected.names,
             )
             try:
                 yield testbed
             finally:
                 _end(testbed, say)
-
-
-def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
-    """What a replica answered before its first trial, on its load generators.
-
-    Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
-    """
-    known, place = task.context.expected, (task.title, rig.load_balancer.address.name)
-    if place not in known:
-        known[place] = expected_answers(rig, task.workload, paths)
-    known[place].put(rig)
-    return known[place]
 
 
 def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
@@ -421,20 +404,6 @@ def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | N
         f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
         f"{limit_ms:.0f} ms (prune_factor x the default's)"
     )
-
-
-def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
-    """The load of a trial: the workload's, with what its place has of its own."""
-    own: dict[str, Any] = {
-        name: value
-        for name in ("duration_s", "rate_rps", "connections")
-        if (value := getattr(planned, name)) is not None
-    }
-    if planned.closed_loop:
-        own["arrivals"] = "closed"
-    if planned.path:
-        own["only_path"] = planned.path
-    return replace(workload, **own)
 
 
 def load_words(planned: PlannedTrial) -> str:

@@ -79,7 +79,7 @@ def words(tool: LoadTool, load: Load) -> list[str]:
 def script_words(load: Load) -> list[str]:
     """What the request script is told, under either tool."""
     clients = load.clients
-    given = ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
+    given = ["--paths", PATHS_FILE] if load.kind == "slt" else ["--path", load.dynamic_path]
     given += ["--only", load.only_path] if load.only_path else []
     given += ["--method", clients.method] if clients.method != "GET" else []
     given += ["--body-bytes", str(clients.body_bytes)] if clients.body_bytes else []

@@ -43,7 +43,8 @@ def streams(
             (
                 generator,
                 Load(
-                    script=workload.name,
+                    kind=workload.kind,
+                    script=workload.script_name,
                     url=cluster.url,
                     rate_rps=workload.rate_rps * clients.share * shares[generator],
                     connections=max(1, mine),

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.histogram import Histogram
-from intop.domain.workload import ALIKE, Arrivals, Clients, WorkloadName
+from intop.domain.workload import ALIKE, Arrivals, Clients, WorkloadKind
 
 ToolName = Literal["engine", "wrk2"]
 
 PATHS_FILE = "paths.txt"
-"""The static paths of slt, one a line, next to the scripts on the load generator."""
+"""The static paths, one a line, next to the scripts on the load generator."""
 MAX_SEED = 2**32 - 1
 MAX_THREADS = 1024
 
@@ -34,8 +34,9 @@ class Load:
 
     `rate_rps` in requests/s over all `connections`, and without a meaning in a closed loop;
     `duration_s` are the counted seconds, and `warmup_s` the uncounted ones before them; `url` has
-    no path; `dynamic_path` is what dlt asks for, `only_path` what slt asks for in place of all
-    paths of PATHS_FILE; `threads` are wrk2's. Stream `stream` of `streams`
+    no path; `script` is the Lua script's name without .lua, which takes the arguments of `kind`:
+    slt asks for the paths of PATHS_FILE, or in place of them all for `only_path`, and dlt for
+    `dynamic_path`. `threads` are wrk2's. Stream `stream` of `streams`
     (from 0 on) draws URLs that no other of them draws. `start_at` is the first slot of the first
     stream, in seconds of the generator's own time of day; None is soon. With an `expected_file`, a
     name in the scripts' folder, answers have to be what it says: lines of path, length, and CRC-32
@@ -44,7 +45,8 @@ class Load:
     were due; wrk2 ignores it. ValueError where a tool would silently do something else.
     """
 
-    script: WorkloadName
+    kind: WorkloadKind
+    script: str
     url: str
     rate_rps: float
     connections: int
