@@ -19,6 +19,7 @@ from intop.config.workload import UrlPath, WorkloadModel, WorkloadName
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
+    AccessLog,
     Balancing,
     Cluster,
     Direction,
@@ -212,6 +213,11 @@ class _LabClientsModel(Model):
     link: _LinkModel | None = None
 
 
+def _log_mode(value: object) -> object:
+    """A word for true and false, which it was before there were three modes."""
+    return {False: "off", True: "disk"}[value] if isinstance(value, bool) else value
+
+
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
@@ -226,7 +232,8 @@ class _LabModel(Model):
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: Annotated[AccessLog, BeforeValidator(_log_mode)] = "off"
+    server_cpus: CpuList | None = None
     sync_disk: bool = False
     sysctls: dict[str, int | str] = Field(default_factory=dict)
 
@@ -241,6 +248,7 @@ class _LabModel(Model):
             tls_key_bits=self.tls_key_bits,
             access_log=self.access_log,
             sync_disk=self.sync_disk,
+            server_cpus=self.server_cpus or "",
             sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
         )
 

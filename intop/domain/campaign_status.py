@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import geometric_mean
 from intop.domain.sweep import Sweep
@@ -130,7 +131,7 @@ class SubjectStatus:
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
     durations and the constants of `run/effort.py`. `verdict` stands once there is one. `sweeps` are
-    those with its winner.
+    those with its winner, and `across` is that one under all workloads.
     """
 
     arch: str
@@ -141,6 +142,7 @@ class SubjectStatus:
     best: Best | None
     verdict: Verdict | None
     sweeps: tuple[Sweep, ...] = ()
+    across: Across | None = None
 
     @property
     def title(self) -> str:

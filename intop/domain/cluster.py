@@ -4,7 +4,7 @@ import math
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 Role = Literal["load-generator", "load-balancer", "backend"]
@@ -204,6 +204,12 @@ _NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
 _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 
+AccessLog = Literal["off", "memory", "disk"]
+"""Where a lab's load balancer writes a line for each request."""
+MOST_CPUS = 1024
+"""As many as the C library has room for in a set of processors."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Balancing:
     """How a lab's load balancer is set up, where that is not as usual.
@@ -212,8 +218,10 @@ class Balancing:
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
     answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
     TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
-    first. It may keep an `access_log`; with `sync_disk` each write of that and of its temporary
-    files waits for the disk.
+    first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each line is
+    written to at once (`disk`); with `sync_disk` each write of that and of its temporary files
+    waits for the disk. With `server_cpus`, as taskset lists processors, each worker is tied to one
+    of these in turn; "" ties none.
     `sysctls` are values that its host starts
     with: a rollback gives them back, as any host's own. They are of the network, since the rest
     of a namespace is the machine's.
@@ -225,9 +233,10 @@ class Balancing:
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: AccessLog = "off"
     sync_disk: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
+    server_cpus: str = ""
 
     def __post_init__(self) -> None:
         if self.upstream_keepalive < 0:
@@ -240,11 +249,38 @@ class Balancing:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
+        cpus_of(self.server_cpus)
         for key, value in self.sysctls:
             if not _NAMESPACED_KEY.fullmatch(key):
                 raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
             if not _SYSCTL_VALUE.fullmatch(value):
                 raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
+
+    def __str__(self) -> str:
+        """In words that never change: they are a condition of stored trials.
+
+        When they were chosen, an access log was there or not, and there were no `server_cpus`.
+        """
+        told = {f.name: getattr(self, f.name) for f in fields(self)}
+        told["access_log"] = {"off": False, "disk": True}.get(self.access_log, self.access_log)
+        if not self.server_cpus:
+            del told["server_cpus"]
+        return f"Balancing({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+
+def cpus_of(text: str) -> tuple[int, ...]:
+    """The processors in a list of taskset's, such as 0-3,8, in ascending order; none for "".
+
+    Raises ValueError for what is no such list, or beyond MOST_CPUS.
+    """
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if not low <= high < MOST_CPUS:
+            raise ValueError(f"{part} are no processors of 0 to {MOST_CPUS - 1}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
 
 
 MAX_CLIENTS = 9
@@ -304,8 +340,13 @@ class LabSpec:
             raise ValueError(problem)
         if self.clients:
             self._check_clients()
-        if self.kind != "namespaces" and (self.balancing.tls_key_bits or self.balancing.sync_disk):
-            raise ValueError("tls_key_bits and sync_disk: only where all hosts are namespaces")
+        has = self.balancing
+        of_namespaces = has.tls_key_bits, has.sync_disk, has.access_log != "off", has.server_cpus
+        if self.kind != "namespaces" and any(of_namespaces):
+            raise ValueError(
+                "tls_key_bits, sync_disk, access_log and server_cpus: only where all hosts are "
+                "namespaces"
+            )
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from intop.config.study import Study
+from intop.domain.across import Across, about
 from intop.domain.campaign_status import (
     Best,
     CampaignStatus,
@@ -98,6 +99,7 @@ class _Known:
     refined: Refined | None = None
     decisions: Decisions | None = None
     sweeps: Sweeps | None = None
+    across: Across | None = None
 
     @classmethod
     def of(
@@ -135,6 +137,7 @@ class _Known:
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
             sweeps=store.get(subject, Sweeps),
+            across=store.get(subject, Across),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -164,6 +167,7 @@ class _Known:
             best=self._best(),
             verdict=verdict,
             sweeps=winners_sweeps(self.sweeps, verdict),
+            across=about(self.across, verdict),
         )
 
     def _pace(self) -> tuple[float | None, int | None]:

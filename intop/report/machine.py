@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.across import Across, UnderWorkload
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
@@ -21,6 +22,7 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
+    Across: ("reference", "is_gain"),
     ArmAt: ("outcome",),
     CampaignStatus: ("left_s",),
     Contestant: ("outcome",),
@@ -36,6 +38,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     SubjectStatus: ("left_s",),
     Sweep: ("reference",),
     Training: ("best", "is_at_ceiling"),
+    UnderWorkload: ("outcome", "harms"),
     Verdict: ("outcome",),
 }
 """What a result works out, which programs shall have too."""

@@ -7,11 +7,13 @@ from typing import Any
 
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
-from intop.errors import UsageError
+from intop.errors import IntopError, UsageError
 from intop.hosts.expected import ExpectedAnswers, expected_answers
+from intop.hosts.fetch import fetch
 from intop.hosts.load.types import LoadTool
-from intop.hosts.rig import Rig, load_tool, upload_load
+from intop.hosts.rig import Rig, load_directory, load_tool, upload_load
 from intop.resources import shipped
+from intop.run import load_paths
 from intop.run.comparability import of_workload
 from intop.run.context import Task
 
@@ -44,8 +46,9 @@ class Loads:
         """Put the files of a workload on the load generators, unless they have them.
 
         What its paths answer is asked for once in a session. Raises UsageError for a script that
-        can't be read, ResultMissingError where its duration is not known, CommandError without a
-        load tool that can send it, and what connections do.
+        can't be read, IntopError for paths of another workload than the task's that are not
+        answered, ResultMissingError where its duration is not known, CommandError without a load
+        tool that can send it, and what connections do.
         """
         sent = self._sent.get(workload.name)
         if sent is None:
@@ -64,6 +67,8 @@ class Loads:
         scripts = [] if self._sent else sorted(shipped("lua").glob("*.lua"))
         scripts += [Path(workload.script)] if workload.script else []
         upload_load(self.rig, scripts, paths)
+        if workload.name != self.task.workload.name and tool.name == "engine":
+            self._check_paths(workload)
         expected = self._expected(workload, paths) if tool.name == "engine" else ExpectedAnswers()
         return Sent(
             tool=tool,
@@ -71,6 +76,20 @@ class Loads:
             expected=expected,
             conditions=of_workload(workload, cluster, tool),
         )
+
+    def _check_paths(self, workload: Workload) -> None:
+        """Of a workload that nobody looked at when the campaign began. Raises IntopError."""
+        generator, url = self.rig.load_generator, self.rig.cluster.url
+        fetched = [
+            one
+            for (http, headers), paths in load_paths.asked((workload,), self.rig.cluster).items()
+            for one in fetch(
+                generator, load_directory(generator), url, paths, headers=headers, http=http
+            )
+        ]
+        if problems := load_paths.problems(generator.address.name, url, fetched):
+            told = "\n  ".join(problems)
+            raise IntopError(f"{self.task.title}: {workload.name} can't be measured:\n  {told}")
 
     def _expected(self, workload: Workload, paths: tuple[str, ...]) -> ExpectedAnswers:
         """What a replica answered before its first trial, on its load generators.

@@ -78,10 +78,7 @@ class Request:
         except ValueError as error:
             raise UsageError(f"--points: {error}") from error
         if self.axis == "file" and workload.kind != "slt":
-            raise UsageError(
-                f"--over file asks for static files, and {workload.name} asks for pages made on "
-                "request: --workload slt"
-            )
+            raise UsageError("--over file asks for static files: --workload slt")
         if self.loop == "closed" and self.axis == "rate":
             raise UsageError("a closed loop has no rate: --over connections, or without --closed")
         if self.axis == "connections" and any(c.connections for c in workload.clients):

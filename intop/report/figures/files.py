@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from pathlib import Path
 
+from intop.domain.across import Across
 from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
@@ -28,7 +29,7 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.figures.speedup import architectures, speedup
+from intop.report.figures.speedup import architectures, speedup, verdicts_of
 from intop.report.figures.sweep import curves
 
 
@@ -127,6 +128,12 @@ def _of_search(found: Search, about: str) -> Iterator[Drawing]:
 def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
     if found.has_latencies:
         yield curves(about, found)
+
+
+@figures_of.register
+def _of_across(found: Across, about: str) -> Iterator[Drawing]:
+    if verdicts := verdicts_of(found):
+        yield speedup(about, verdicts)
 
 
 @figures_of.register
