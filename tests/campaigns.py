@@ -101,7 +101,7 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()
 
 
-OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path")
+OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path", "other_workload")
 """Columns of plans that say what a trial's load has of its own; an early intop had none."""
 TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""

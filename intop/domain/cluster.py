@@ -4,7 +4,7 @@ import math
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 Role = Literal["load-generator", "load-balancer", "backend"]
@@ -255,17 +255,6 @@ class Balancing:
                 raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
             if not _SYSCTL_VALUE.fullmatch(value):
                 raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
-
-    def __str__(self) -> str:
-        """In words that never change: they are a condition of stored trials.
-
-        When they were chosen, an access log was there or not, and there were no `server_cpus`.
-        """
-        told = {f.name: getattr(self, f.name) for f in fields(self)}
-        told["access_log"] = {"off": False, "disk": True}.get(self.access_log, self.access_log)
-        if not self.server_cpus:
-            del told["server_cpus"]
-        return f"Balancing({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
 
 def cpus_of(text: str) -> tuple[int, ...]:

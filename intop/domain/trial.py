@@ -22,7 +22,9 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
-RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends", "congestion_control")
+RECORDED_LATER = (
+    *("cpus", "nginx_conf", "generator", "backends", "congestion_control", "server_cpus"),
+)
 """The conditions that trials of an earlier intop don't have."""
 
 UNKNOWN = "unknown"
@@ -39,7 +41,8 @@ class Conditions:
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
     fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
     say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
-    which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
+    which namespaces inherit and distributions choose; `server_cpus` are the processors that nginx's
+    workers may run on, as in `HostFacts.nginx_cpus`. What is in RECORDED_LATER may be None or
     empty: it was not recorded.
     """
 
@@ -65,6 +68,7 @@ class Conditions:
     generator: str = ""
     backends: str = ""
     congestion_control: str = ""
+    server_cpus: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.

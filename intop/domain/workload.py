@@ -99,9 +99,9 @@ class Workload:
     tuned: bool = True
 
     @property
-    def script_name(self) -> str:
-        """What its Lua script is called, without its folder and .lua."""
-        return PurePath(self.script).stem if self.script else self.kind
+    def own_script(self) -> str:
+        """What a Lua script of the user's own is called, without its folder and .lua."""
+        return PurePath(self.script).stem
 
     @property
     def traffic(self) -> str:

@@ -27,6 +27,18 @@ mount="s#^[^ ]* [^ ]* [^ ]* [^ ]* $place \\(r[ow]\\).* - [^ ]* [^ ]* \\(r[ow]\\)
 echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
 echo "nginx=$(nginx -v 2>&1 | sed -n 's/^nginx version: *//p')"
+cpus=
+for process in /proc/[0-9]*; do
+    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+    read -r _ what _ < "$process/cmdline"
+    [ "$what" = worker ] || continue
+    while read -r name value; do
+        [ "$name" = Cpus_allowed_list: ] || continue
+        case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
+    done < "$process/status"
+done 2>/dev/null
+echo "nginx_cpus=${cpus# }"
 echo "clock=$(date +%s.%N)"
 """
 
@@ -67,8 +79,8 @@ def parse_facts(text: str) -> HostFacts:
         name, found, value = line.partition("=")
         if found and said.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} stands there twice")
-    for name in ("machine", "kernel", "cpu", "nginx"):
-        if len(said[name]) > LONGEST:
+    for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus"):
+        if len(said.get(name, "")) > LONGEST:
             raise ValueError(f"{name} has {len(said[name])} characters")
     return HostFacts(
         machine=said["machine"],
@@ -83,6 +95,7 @@ def parse_facts(text: str) -> HostFacts:
         clock_s=decimal(said["clock"]),
         in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
         mounts=_mounts(said.get("mounts", "")),
+        nginx_cpus=" ".join(sorted(said.get("nginx_cpus", "").split())),
     )
 
 

@@ -70,7 +70,7 @@ def _measured(found: Compared) -> Table:
 
     for name in (
         *("machine", "cpu", "cpus", "kernel", "emulation", "nginx", "nginx_conf"),
-        *("generator", "backends", "load_tool", "link", "congestion_control"),
+        *("generator", "backends", "load_tool", "link", "congestion_control", "server_cpus"),
     ):
         add(
             name.replace("_", " "),

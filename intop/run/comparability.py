@@ -62,6 +62,7 @@ def conditions_of(
         generator=_in_words(cluster.load_generators, facts),
         backends=_in_words(cluster.backends, facts, nginx=True),
         congestion_control="" if congestion_control is None else congestion_control.value or "",
+        server_cpus=balancer.nginx_cpus,
         **of_workload(task.workload, cluster, tool),
     )
 

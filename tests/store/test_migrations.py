@@ -241,22 +241,23 @@ def test_plans_of_before_have_no_load_of_their_own(path: Path) -> None:
         sql(path, f"alter table trial drop column {column}")
     sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
     with opened(str(path)) as store:
-        bare = [
-            replace(p, rate_rps=None, connections=None, closed_loop=False, path="") for p in PLAN
-        ]
+        none = {"rate_rps": None, "connections": None, "closed_loop": False, "path": ""}
+        bare = [replace(p, **none, other_workload="") for p in PLAN]  # type: ignore[arg-type]
         assert bare == store.plan(subject, "judge")
         store.write_plan(subject, "sweep", PLAN)
         assert PLAN == store.plan(subject, "sweep")
 
 
 def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
-    plan = [replace(p, connections=None, closed_loop=False, path="") for p in PLAN]
+    plan = [
+        replace(p, connections=None, closed_loop=False, path="", other_workload="") for p in PLAN
+    ]
     with opened(str(path)) as store:
         subject = begun(store)
         store.write_plan(subject, "rates", plan)
         store.add(subject, replace(trial(), planned=plan[0], stage="rates"))
         store.put(subject, VERDICT)
-    for column in ("connections", "closed_loop", "path"):
+    for column in OWN_LOAD[1:]:
         sql(path, f"alter table planned drop column {column}")
     sql(path, "alter table trial drop column received_mb_s")
     sql(path, "update result set kind = 'rate_sweep'")
@@ -286,5 +287,5 @@ def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
 def test_every_result_that_is_stored_has_a_name(path: Path) -> None:
     assert len(KINDS) == len(set(KINDS.values()))
     migration = import_module("intop.store.migrations.versions.v0002_kinds_of_results")
-    later = {"mediation", "sweeps"}
+    later = {"across", "mediation", "sweeps"}
     assert {name.lower() for name in migration.KINDS} == set(KINDS.values()) - later

@@ -13,6 +13,12 @@ from intop.report.page.sections.common import as_sentence, named, without_empty
 def across(one: Findings) -> Iterator[Block]:
     """A verdict for each workload, both sides, and one line that says where it is worse."""
     if (found := one.across) is None:
+        if one.verdict is not None:
+            yield Paragraph(
+                "What the winner is worth under the study's other workloads was not measured. Do "
+                "so with",
+                command="intop verify --workload all --configuration winner",
+            )
         return
     yield Paragraph(as_sentence(sentence(found)))
     yield Paragraph(as_sentence(worse_here(found)))
