@@ -56,6 +56,7 @@ CONDITIONS = Conditions(
     generator="EPYC, 8 CPUs, Linux 6.1.0",
     backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
     congestion_control="cubic",
+    server_cpus="all",
 )
 
 FACTS = HostFacts(

@@ -107,6 +107,7 @@ class WorkloadModel(_ClientsModel):
     """One table `[workload.NAME]`; see `Workload`. `paths` may be a table of weights."""
 
     kind: WorkloadKind | None = None
+    scheme: Literal["", "http", "https"] = ""
     script: Script | None = None
     tuned: bool = True
     rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]

@@ -39,7 +39,7 @@ class HostFacts:
     its root is not the machine's. `mounts` are the mounts at and below /proc that decide whether
     keys can be written: by place, whether they are read-only. `nginx_cpus` are the sets of
     processors that nginx's workers may run on, such as `0-3` or, each tied to its own, `0 1 2 3`;
-    "" where none runs.
+    `all` are those that the host's first process has, "" is where no nginx runs.
     """
 
     machine: str

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Literal
+from urllib.parse import urlsplit
 
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
@@ -17,6 +18,7 @@ a slow server is asked less often."""
 Lifetimes = Literal["fixed", "geometric"]
 Check = Literal["content", "length", "status"]
 Http = Literal["1.1", "2"]
+Scheme = Literal["", "http", "https"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
 """With `auto` wrk2 is taken where the load generator has it and it can send the load."""
 
@@ -77,9 +79,10 @@ class Workload:
     campaign began to measure, the length alone, or neither. In a sweep over files `only_path` is
     the one that a trial asks for.
 
-    `script` is the file of a Lua script of the user's own, which takes the arguments of its kind
-    (`lua/slt.lua`, `lua/dlt.lua`); "" is intop's. What is not `tuned` is left out by commands that
-    no workload is named to, but for those that measure a winner in all workloads.
+    With a `scheme` it goes to the usual port of that one on the cluster's host, else to the
+    cluster's URL. `script` is the file of a Lua script of the user's own, which takes the arguments
+    of its kind (`lua/slt.lua`, `lua/dlt.lua`); "" is intop's. What is not `tuned` is left out by
+    commands that no workload is named to, but for those that measure a winner in all workloads.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Workload:
     clients: tuple[Clients, ...] = (ALIKE,)
     check: Check = "content"
     only_path: str = ""
+    scheme: Scheme = ""
     script: str = ""
     tuned: bool = True
 
@@ -111,7 +115,15 @@ class Workload:
         """
         told = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
         arrivals = told[self.arrivals]
-        return "; ".join(filter(None, (arrivals, *map(str, self.clients))))
+        return "; ".join(filter(None, (self.scheme, arrivals, *map(str, self.clients))))
+
+    def url(self, of_cluster: str) -> str:
+        """Where it goes to on a cluster with this URL."""
+        parts = urlsplit(of_cluster)
+        if self.scheme in ("", parts.scheme):
+            return of_cluster
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{self.scheme}://{host}"
 
     @property
     def due_rps(self) -> float:

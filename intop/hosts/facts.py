@@ -28,15 +28,20 @@ echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
 echo "nginx=$(nginx -v 2>&1 | sed -n 's/^nginx version: *//p')"
 cpus=
+allowed() { # of a process, as taskset lists them
+    while read -r name value; do
+        [ "$name" != Cpus_allowed_list: ] || echo "$value"
+    done < "$1/status"
+}
+all=$(allowed /proc/1)
 for process in /proc/[0-9]*; do
     read -r name < "$process/comm" && [ "$name" = nginx ] || continue
     [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
     read -r _ what _ < "$process/cmdline"
     [ "$what" = worker ] || continue
-    while read -r name value; do
-        [ "$name" = Cpus_allowed_list: ] || continue
-        case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
-    done < "$process/status"
+    value=$(allowed "$process")
+    [ "$value" != "$all" ] || value=all
+    case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
 done 2>/dev/null
 echo "nginx_cpus=${cpus# }"
 echo "clock=$(date +%s.%N)"

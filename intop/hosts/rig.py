@@ -41,6 +41,14 @@ class Rig:
         """What reads the hosts' counters. It starts when it is first asked."""
         return Readers(self.hosts)
 
+    def reached_at(self, url: str) -> "Rig":
+        """The same hosts and readers, with a load that goes to another URL."""
+        if url == self.cluster.url:
+            return self
+        made = replace(self, cluster=replace(self.cluster, url=url))
+        vars(made)["readers"] = self.readers
+        return made
+
     @property
     def load_generator(self) -> Host:
         """The host that sends the load."""

@@ -96,9 +96,9 @@ class ClusterTestbed:
         try:
             try:
                 self.guard.apply(planned.configuration)
-                unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
+                unsettled = "; ".join(filter(None, (self._draining(), self._settle(sent.rig))))
                 measurement = measure(
-                    self.rig,
+                    sent.rig,
                     sent.tool,
                     workload,
                     seed=seed,
@@ -156,7 +156,7 @@ class ClusterTestbed:
         says what is raised.
         """
         self.guard.apply(configuration)
-        self._settle()
+        self._settle(self.rig)
         self.guard.keep(configuration, about, file)
 
     def give_nginx_its_own(self) -> None:
@@ -228,9 +228,9 @@ class ClusterTestbed:
                     f'{lacking}. Set load_tool = "engine" in [study], and begin anew with --new'
                 )
 
-    def _settle(self) -> str:
+    def _settle(self, rig: Rig) -> str:
         budget = self.task.context.study.budget
-        return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+        return settle(rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
     def _validity(
         self, measurement: Measurement, workload: Workload, prune_above_ms: float | None

@@ -22,9 +22,11 @@ from intop.run.context import Task
 class Sent:
     """A workload on one replica: the tool that sends it, its paths, and what answers have to be.
 
-    `conditions` are those that come from it (`comparability.OF_WORKLOAD`).
+    On its `rig` the load goes to the workload's URL. `conditions` are those that come from it
+    (`comparability.OF_WORKLOAD`).
     """
 
+    rig: Rig
     tool: LoadTool
     paths: tuple[str, ...]
     expected: ExpectedAnswers
@@ -61,6 +63,7 @@ class Loads:
 
     def _first(self, workload: Workload) -> Sent:
         cluster = self.rig.cluster
+        rig = self.rig.reached_at(workload.url(cluster.url))
         tool = load_tool(self.rig, workload, self.task.context.study.load_tool)
         paths = workload.asked(cluster.static_paths, cluster.dynamic_path)
         # Ours serve all workloads.
@@ -68,21 +71,24 @@ class Loads:
         scripts += [Path(workload.script)] if workload.script else []
         upload_load(self.rig, scripts, paths)
         if workload.name != self.task.workload.name and tool.name == "engine":
-            self._check_paths(workload)
-        expected = self._expected(workload, paths) if tool.name == "engine" else ExpectedAnswers()
+            self._check_paths(workload, rig)
+        expected = (
+            self._expected(workload, rig, paths) if tool.name == "engine" else ExpectedAnswers()
+        )
         return Sent(
+            rig=rig,
             tool=tool,
             paths=paths,
             expected=expected,
             conditions=of_workload(workload, cluster, tool),
         )
 
-    def _check_paths(self, workload: Workload) -> None:
+    def _check_paths(self, workload: Workload, rig: Rig) -> None:
         """Of a workload that nobody looked at when the campaign began. Raises IntopError."""
-        generator, url = self.rig.load_generator, self.rig.cluster.url
+        generator, url = rig.load_generator, rig.cluster.url
         fetched = [
             one
-            for (http, headers), paths in load_paths.asked((workload,), self.rig.cluster).items()
+            for (http, headers), paths in load_paths.asked((workload,), rig.cluster).items()
             for one in fetch(
                 generator, load_directory(generator), url, paths, headers=headers, http=http
             )
@@ -91,16 +97,16 @@ class Loads:
             told = "\n  ".join(problems)
             raise IntopError(f"{self.task.title}: {workload.name} can't be measured:\n  {told}")
 
-    def _expected(self, workload: Workload, paths: tuple[str, ...]) -> ExpectedAnswers:
+    def _expected(self, workload: Workload, rig: Rig, paths: tuple[str, ...]) -> ExpectedAnswers:
         """What a replica answered before its first trial, on its load generators.
 
         Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
         """
-        known, balancer = self.task.context.expected, self.rig.load_balancer.address.name
+        known, balancer = self.task.context.expected, rig.load_balancer.address.name
         place = (f"{self.task.subject.arch} {workload.name}", balancer)
         if place not in known:
-            known[place] = expected_answers(self.rig, workload, paths)
-        known[place].put(self.rig)
+            known[place] = expected_answers(rig, workload, paths)
+        known[place].put(rig)
         return known[place]
 
 

@@ -117,7 +117,9 @@ def measuring(testbed: FakeTestbed, guard: Any, tool: LoadTool = ENGINE) -> Clus
 
     def ready(workload: Workload) -> Sent:
         conditions = {"workload": workload.name, "load_tool": f"{tool.name} {tool.version}"}
-        return Sent(tool=tool, paths=(), expected=ExpectedAnswers(), conditions=conditions)
+        return Sent(
+            rig=NOTHING, tool=tool, paths=(), expected=ExpectedAnswers(), conditions=conditions
+        )
 
     balancer = SimpleNamespace(address=SimpleNamespace(name="lb"))
     return ClusterTestbed(

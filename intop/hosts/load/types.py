@@ -42,7 +42,8 @@ class Load:
     With an `expected_file`, a name in the scripts' folder, answers have to be what it says: lines
     of path, length, and CRC-32 or "-" for any content. wrk2 ignores it. With `prune_above_ms` the
     run ends as soon as it is certain that more than `prune_count` of its requests are answered
-    later than that after they were due; wrk2 ignores it. ValueError where a tool would silently do something else.
+    later than that after they were due; wrk2 ignores it. ValueError where a tool would silently do
+    something else.
     """
 
     script: WorkloadKind
