@@ -50,6 +50,7 @@ body_bytes = 60_000
 [workload.tls]
 kind = "slt"
 tuned = false
+scheme = "https"
 rate_rps = 50
 connections = 8
 duration_s = 1
