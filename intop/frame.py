@@ -27,7 +27,7 @@ TRIAL = (
     Field("study", "", "the study's name"),
     Field("campaign", "", "the campaign's number in its store", "integer"),
     Field("arch", "", "architecture: x86 or arm"),
-    Field("workload", "", "slt (static files) or dlt (dynamic pages)"),
+    Field("workload", "", "the workload that the trial is part of, such as slt or dlt"),
     Field("stage", "", "the stage that planned the trial; SDS and DDS are collect and refine"),
     Field("index", "", "place in the stage's plan, from 0", "integer"),
     Field("attempt", "", "0 for the first attempt, then 1, 2, ... for repetitions", "integer"),
@@ -37,6 +37,7 @@ TRIAL = (
     Field("series", "", "series of rounds: 1, or higher if the stage was repeated", "integer"),
     Field("step", "", "step of the refinement, from 1; otherwise empty", "integer"),
     Field("reason", "", "why refine proposed it: promise, uncertainty or replicate"),
+    Field("other_workload", "", "the study's workload that it was measured under, if another one"),
     Field("replica", "", "the load balancer of the measurement"),
     Field("status", "", "ok, overloaded, pruned, disturbed or failed; models use the first three"),
     Field("detail", "", "why the status is not ok"),
@@ -68,6 +69,7 @@ CONDITIONS = (
     Field("generator", "", "the load generator: processor, number of CPUs, kernel"),
     Field("backends", "", "the same of the backends, with nginx"),
     Field("congestion_control", "", "what the load balancer starts with; empty where unknown"),
+    Field("server_cpus", "", "processors that nginx's workers may run on; empty where unknown"),
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from intop.domain.across import Across, UnderWorkload
 from intop.domain.artefact import Origin
 from intop.domain.causes import Cause, Causes, Moved
 from intop.domain.cluster import Cluster, HostAddress
@@ -56,6 +57,7 @@ CONDITIONS = Conditions(
     generator="EPYC, 8 CPUs, Linux 6.1.0",
     backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
     congestion_control="cubic",
+    server_cpus="all",
 )
 
 FACTS = HostFacts(
@@ -579,6 +581,35 @@ SWEEP = Sweep(
     ),
 )
 """The winner is better up to the workload's rate, and worse beyond it."""
+
+BETTER = UnderWorkload(
+    workload="small",
+    load="150 requests/s on 64 connections",
+    verdict=replace(VERDICT, origin="winner"),
+    timeouts=Pairwise(default=3, tuned=0),
+    trials=8,
+    default_failed=0,
+    tuned_failed=0,
+)
+COSTLIER = replace(BETTER, workload="api", verdict=replace(COSTLY, origin="winner"))
+SLOWER = replace(
+    BETTER,
+    workload="large",
+    verdict=replace(VERDICT, origin="winner", ratio=0.5, ratio_low=0.4, ratio_high=0.8),
+)
+UNMEASURED = replace(
+    BETTER, workload="tls", verdict=None, trials=2, tuned_failed=2, problem="0 pairs: refused"
+)
+ACROSS = Across(
+    name="winner",
+    configuration=VERDICT.configuration,
+    against="",
+    rounds=8,
+    level=0.95,
+    each_level=0.9875,
+    workloads=(BETTER, COSTLIER, SLOWER, UNMEASURED),
+)
+"""The winner gains in one workload, costs too much in the next, and is worse in two."""
 
 ORIGIN = Origin(
     study="lab",

@@ -93,11 +93,16 @@ def arch_option(command: F) -> F:
 
 
 def workload_option(command: F) -> F:
-    """--workload, as `workload`: slt, dlt or None for all."""
+    """--workload, as `workload`: a name or None for all that are tuned."""
+
+    def named(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        return None if value == "all" else value
+
     return click.option(
         "--workload",
-        type=click.Choice(["slt", "dlt"]),
-        help="Only this workload.",
+        metavar="NAME",
+        callback=named,
+        help="Only this workload of the file.",
         shell_complete=values.workloads,
     )(command)
 

@@ -15,10 +15,11 @@ from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.directives import load_directives
 from intop.config.source import Fraction, Model, Place, Source
-from intop.config.workload import UrlPath, WorkloadModel
+from intop.config.workload import UrlPath, WorkloadModel, WorkloadName
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
+    AccessLog,
     Balancing,
     Cluster,
     Direction,
@@ -36,7 +37,7 @@ from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import Parameter, Risk, Tuned
 from intop.domain.server import NGINX, SERVERS, Server, ServerName
 from intop.domain.training import Objective
-from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
+from intop.domain.workload import WORKLOAD_KINDS, Budget, LoadToolChoice, Workload
 from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
 
@@ -105,7 +106,7 @@ class Study:
     max_risk: Risk
     catalogue: Catalogue
     clusters: Mapping[str, Replicas]
-    workloads: Mapping[WorkloadName, Workload]
+    workloads: Mapping[str, Workload]
     budget: Budget
     guardrails: Guardrails = field(default_factory=Guardrails)
     optional: frozenset[str] = frozenset()
@@ -218,6 +219,11 @@ class _LabClientsModel(Model):
     link: _LinkModel | None = None
 
 
+def _log_mode(value: object) -> object:
+    """A word for true and false, which it was before there were three modes."""
+    return {False: "off", True: "disk"}[value] if isinstance(value, bool) else value
+
+
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
@@ -234,7 +240,8 @@ class _LabModel(Model):
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: Annotated[AccessLog, BeforeValidator(_log_mode)] = "off"
+    server_cpus: CpuList | None = None
     sync_disk: bool = False
     sysctls: dict[str, int | str] = Field(default_factory=dict)
 
@@ -251,6 +258,7 @@ class _LabModel(Model):
             tls_key_bits=self.tls_key_bits,
             access_log=self.access_log,
             sync_disk=self.sync_disk,
+            server_cpus=self.server_cpus or "",
             sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
         )
 
@@ -415,7 +423,7 @@ class _FileModel(Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
     guardrails: _GuardrailsModel = _GuardrailsModel()
-    workload: dict[WorkloadName, WorkloadModel] = Field(min_length=1)
+    workload: Annotated[dict[WorkloadName, WorkloadModel], Field(min_length=1, max_length=50)]
     cluster: dict[
         Literal["x86", "arm", "native", "other"],
         dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)],
@@ -432,6 +440,7 @@ def load_study(path: Path) -> Study:
     catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
     if found and catalogue:
         _check(source, found, catalogue)
+    workloads = _workloads(source, found) if found else {}
     for arch, server in _without_nginx(clusters).items():
         if found and "nginx" in found.study.tunes:
             source.problem(
@@ -453,11 +462,7 @@ def load_study(path: Path) -> Study:
         max_risk=found.study.max_risk,
         catalogue=catalogue,
         clusters=clusters,
-        workloads={
-            name: found.workload[name].workload(name)
-            for name in WORKLOADS
-            if name in found.workload
-        },
+        workloads=workloads,
         budget=Budget(**found.budget.model_dump()),
         guardrails=Guardrails(**found.guardrails.model_dump()),
         optional=optional,
@@ -492,14 +497,35 @@ def host_address(word: str, **options: Any) -> HostAddress:
 
 def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
     """What only shows where two tables are seen together."""
-    if "dlt" in found.workload and found.workload["dlt"].paths:
-        source.problem(("workload", "dlt", "paths"), "dlt asks for the cluster's dynamic_path only")
+    if not any(workload.tuned for workload in found.workload.values()):
+        source.problem(("workload",), "none of them is tuned: take tuned = false out of one")
     keys = [p.key for p in catalogue.parameters]
     if "nginx" in found.study.tunes:
         keys += load_directives(shipped("configs") / "nginx.toml").by_key
     for pattern in found.study.parameters:
         if not any(fnmatchcase(key, pattern) for key in keys):
             source.problem(("study", "parameters"), f"{pattern} matches no parameter")
+
+
+def _workloads(source: Source, found: _FileModel) -> dict[str, Workload]:
+    """The paper's two first, then the others as they stand in the file."""
+    names = dict.fromkeys((*(n for n in WORKLOAD_KINDS if n in found.workload), *found.workload))
+    scripts: dict[str, Path] = {}
+    for name in names:
+        if script := found.workload[name].script:
+            path = source.path.parent / script
+            if scripts.setdefault(path.name, path) != path:
+                source.problem(("workload", name, "script"), f"there is another {path.name}")
+        if found.workload[name].paths and "dlt" in (name, found.workload[name].kind):
+            place = ("workload", name, "paths")
+            source.problem(place, "dlt asks for the cluster's dynamic_path only")
+    made = {
+        name: source.check(
+            partial(found.workload[name].workload, name, source.path.parent), ("workload", name)
+        )
+        for name in names
+    }
+    return {name: workload for name, workload in made.items() if workload is not None}
 
 
 def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:

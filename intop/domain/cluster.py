@@ -208,13 +208,17 @@ _NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
 _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 
+AccessLog = Literal["off", "memory", "disk"]
+"""Where a lab's load balancer writes a line for each request."""
+MOST_CPUS = 1024
+"""As many as the C library has room for in a set of processors."""
 ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
 """Servers that pass requests on, and serve no files."""
 WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
 """Servers that have no setting for the queue of their listening socket."""
 NGINXS_OWN = (
     *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
-    *("tls_key_bits", "access_log", "sync_disk"),
+    *("tls_key_bits", "access_log", "sync_disk", "server_cpus"),
 )
 """What of `Balancing` a lab's other servers don't have."""
 
@@ -230,8 +234,10 @@ class Balancing:
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
     answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
     TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
-    first. It may keep an `access_log`; with `sync_disk` each write of that and of its temporary
-    files waits for the disk.
+    first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each line is
+    written to at once (`disk`); with `sync_disk` each write of that and of its temporary files
+    waits for the disk. With `server_cpus`, as taskset lists processors, each worker is tied to one
+    of these in turn; "" ties none.
     `sysctls` are values that its host starts
     with: a rollback gives them back, as any host's own. They are of the network, since the rest
     of a namespace is the machine's.
@@ -245,9 +251,10 @@ class Balancing:
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: AccessLog = "off"
     sync_disk: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
+    server_cpus: str = ""
 
     def __post_init__(self) -> None:
         if self.upstream_keepalive < 0:
@@ -260,6 +267,7 @@ class Balancing:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
+        cpus_of(self.server_cpus)
         self._check_server()
         for key, value in self.sysctls:
             if not _NAMESPACED_KEY.fullmatch(key):
@@ -278,6 +286,21 @@ class Balancing:
         given = [name for name in NGINXS_OWN if getattr(self, name) != getattr(usual, name)]
         if given:
             raise ValueError(f"{', '.join(given)}: only where the server is nginx")
+
+
+def cpus_of(text: str) -> tuple[int, ...]:
+    """The processors in a list of taskset's, such as 0-3,8, in ascending order; none for "".
+
+    Raises ValueError for what is no such list, or beyond MOST_CPUS.
+    """
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if not low <= high < MOST_CPUS:
+            raise ValueError(f"{part} are no processors of 0 to {MOST_CPUS - 1}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
 
 
 MAX_CLIENTS = 9
@@ -337,8 +360,13 @@ class LabSpec:
             raise ValueError(problem)
         if self.clients:
             self._check_clients()
-        if self.kind != "namespaces" and (self.balancing.tls_key_bits or self.balancing.sync_disk):
-            raise ValueError("tls_key_bits and sync_disk: only where all hosts are namespaces")
+        has = self.balancing
+        of_namespaces = has.tls_key_bits, has.sync_disk, has.access_log != "off", has.server_cpus
+        if self.kind != "namespaces" and any(of_namespaces):
+            raise ValueError(
+                "tls_key_bits, sync_disk, access_log and server_cpus: only where all hosts are "
+                "namespaces"
+            )
         if self.kind != "namespaces" and (self.server != NGINX or self.balancing.serves_files):
             raise ValueError("server and serves_files: only where all hosts are namespaces")
         if self.arch not in MACHINES:

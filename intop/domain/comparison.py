@@ -26,7 +26,9 @@ U = TypeVar("U")
 EXPECTED_DIFFERENCES = ("arch", "machine", "cpu", "cpus")
 """What may differ between architectures, where these are what is compared."""
 
-WARNED_DIFFERENCES = ("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends")
+WARNED_DIFFERENCES = (
+    *("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends", "server_cpus"),
+)
 """What should be equal, and often can't be; such differences are named."""
 
 MUST_BE_EQUAL = tuple(

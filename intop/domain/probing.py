@@ -38,7 +38,9 @@ class HostFacts:
     `in_namespace` says that its network namespace is not the kernel's first one, so that it
     shares the rest of the kernel with a machine that is not ours to tune; `in_user_namespace` that
     its root is not the machine's. `mounts` are the mounts at and below /proc that decide whether
-    keys can be written: by place, whether they are read-only.
+    keys can be written: by place, whether they are read-only. `nginx_cpus` are the sets of
+    processors that nginx's workers may run on, such as `0-3` or, each tied to its own, `0 1 2 3`;
+    `all` are those that the host's first process has, "" is where no nginx runs.
     """
 
     machine: str
@@ -53,6 +55,7 @@ class HostFacts:
     clock_s: float
     in_user_namespace: bool = False
     mounts: Mapping[str, bool] = field(default_factory=dict)
+    nginx_cpus: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

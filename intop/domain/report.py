@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -127,6 +128,7 @@ class Findings:
     judged: Judged | None
     sweeps: tuple[Sweep, ...]
     soak: Soak | None
+    across: Across | None
     mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None

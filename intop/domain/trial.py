@@ -25,7 +25,9 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
-RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends", "congestion_control")
+RECORDED_LATER = (
+    *("cpus", "nginx_conf", "generator", "backends", "congestion_control", "server_cpus"),
+)
 """The conditions that trials of an earlier intop don't have."""
 
 UNKNOWN = "unknown"
@@ -43,7 +45,8 @@ class Conditions:
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
     fingerprint of the server's configuration, or UNKNOWN. `generator` and `backends`
     say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
-    which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
+    which namespaces inherit and distributions choose; `server_cpus` are the processors that nginx's
+    workers may run on, as in `HostFacts.nginx_cpus`. What is in RECORDED_LATER may be None or
     empty: it was not recorded.
     """
 
@@ -70,6 +73,7 @@ class Conditions:
     backends: str = ""
     congestion_control: str = ""
     server: ServerName = NGINX.name
+    server_cpus: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.
@@ -96,7 +100,8 @@ class PlannedTrial:
     `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
     verdict that has longer trials. In a sweep `rate_rps` and `connections` take the place of the
     workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`). With a `path` all
-    requests ask for that.
+    requests ask for that. A trial under `other_workload` has the load of that one of the study's
+    workloads.
     """
 
     index: int
@@ -112,12 +117,14 @@ class PlannedTrial:
     connections: int | None = None
     closed_loop: bool = False
     path: str = ""
+    other_workload: str = ""
 
     @property
     def has_its_own_load(self) -> bool:
         """Whether the load is another one than the workload's, its duration apart."""
         numbers = self.rate_rps, self.connections
-        return self.closed_loop or bool(self.path) or any(n is not None for n in numbers)
+        own = self.closed_loop or bool(self.path) or bool(self.other_workload)
+        return own or any(n is not None for n in numbers)
 
     @property
     def block(self) -> Block | None:

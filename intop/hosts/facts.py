@@ -31,6 +31,23 @@ mount="s#^[^ ]* [^ ]* [^ ]* [^ ]* $place \\(r[ow]\\).* - [^ ]* [^ ]* \\(r[ow]\\)
 echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
 echo "nginx=$({NGINX_VERSION})"
+cpus=
+allowed() {{ # of a process, as taskset lists them
+    while read -r name value; do
+        [ "$name" != Cpus_allowed_list: ] || echo "$value"
+    done < "$1/status"
+}}
+all=$(allowed /proc/1)
+for process in /proc/[0-9]*; do
+    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+    read -r _ what _ < "$process/cmdline"
+    [ "$what" = worker ] || continue
+    value=$(allowed "$process")
+    [ "$value" != "$all" ] || value=all
+    case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
+done 2>/dev/null
+echo "nginx_cpus=${{cpus# }}"
 echo "clock=$(date +%s.%N)"
 """
 
@@ -80,8 +97,8 @@ def parse_facts(text: str) -> HostFacts:
         name, found, value = line.partition("=")
         if found and said.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} stands there twice")
-    for name in ("machine", "kernel", "cpu", "nginx"):
-        if len(said[name]) > LONGEST:
+    for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus"):
+        if len(said.get(name, "")) > LONGEST:
             raise ValueError(f"{name} has {len(said[name])} characters")
     return HostFacts(
         machine=said["machine"],
@@ -96,6 +113,7 @@ def parse_facts(text: str) -> HostFacts:
         clock_s=decimal(said["clock"]),
         in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
         mounts=_mounts(said.get("mounts", "")),
+        nginx_cpus=" ".join(sorted(said.get("nginx_cpus", "").split())),
     )
 
 

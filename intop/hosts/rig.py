@@ -12,7 +12,7 @@ from typing import TypeVar
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
 from intop.domain.workload import LoadToolChoice, Workload
-from intop.errors import CommandError, HostError
+from intop.errors import CommandError, HostError, UsageError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.facts import facts, facts_and_conf, server_conf
 from intop.hosts.host import Connect, Host, output
@@ -40,6 +40,14 @@ class Rig:
     def readers(self) -> Readers:
         """What reads the hosts' counters. It starts when it is first asked."""
         return Readers(self.hosts)
+
+    def reached_at(self, url: str) -> "Rig":
+        """The same hosts and readers, with a load that goes to another URL."""
+        if url == self.cluster.url:
+            return self
+        made = replace(self, cluster=replace(self.cluster, url=url))
+        vars(made)["readers"] = self.readers
+        return made
 
     @property
     def load_generator(self) -> Host:
@@ -180,8 +188,19 @@ def tool_on(host: Host, cluster: Cluster, workload: Workload, wanted: LoadToolCh
 
 
 def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
-    """Put the Lua scripts and the list of paths for slt on all load generators."""
-    files = {path.name: path.read_text() for path in sorted(directory.glob("*.lua"))}
+    """Put the Lua scripts of a folder and the list of static paths on all load generators."""
+    upload_load(rig, sorted(directory.glob("*.lua")), paths)
+
+
+def upload_load(rig: Rig, scripts: Iterable[Path], paths: Iterable[str]) -> None:
+    """Put these Lua scripts and the list of static paths on all load generators.
+
+    Raises UsageError for a script that can't be read.
+    """
+    try:
+        files = {path.name: path.read_text() for path in scripts}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"a script of the load can't be read: {error}") from error
     files[PATHS_FILE] = "".join(f"{path}\n" for path in paths)
     for generator in rig.load_generators:
         generator.put(load_directory(generator), files)

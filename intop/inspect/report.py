@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from intop.deploy.deployable import deployments
+from intop.domain.across import Across, about
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -108,6 +109,7 @@ def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
         judged=_judged(task, compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         soak=get(subject, Soak),
+        across=about(get(subject, Across), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from intop.config.study import Study
+from intop.domain.across import Across, about
 from intop.domain.campaign_status import (
     Best,
     CampaignStatus,
@@ -100,6 +101,7 @@ class _Known:
     decisions: Decisions | None = None
     sweeps: Sweeps | None = None
     soak: Soak | None = None
+    across: Across | None = None
 
     @classmethod
     def of(
@@ -138,6 +140,7 @@ class _Known:
             decisions=store.get(subject, Decisions),
             sweeps=store.get(subject, Sweeps),
             soak=store.get(subject, Soak),
+            across=store.get(subject, Across),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -168,6 +171,7 @@ class _Known:
             verdict=verdict,
             sweeps=winners_sweeps(self.sweeps, verdict),
             soak=self.soak,
+            across=about(self.across, verdict),
         )
 
     def _pace(self) -> tuple[float | None, int | None]:

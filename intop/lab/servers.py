@@ -8,6 +8,7 @@ namespaces, `problems` asks each of them for an answer.
 
 import grp
 import http.client
+import os
 import pwd
 import resource
 import shutil
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing
+from intop.domain.cluster import Balancing, cpus_of
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
 from intop.lab import app, content, network, other_servers, texts
@@ -33,7 +34,8 @@ OPEN_FILES = 65536
 LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
 DISKS_FOLDER = Path("/var/lib/intop-lab")
-"""A folder for each lab with a slow disk. /run is in memory, where no write waits for a disk."""
+"""A folder for each lab that writes to a disk. /run is in memory, where no write waits for it."""
+MEMORY_PLACE = Path("/dev/shm")  # noqa: S108 - a folder of root's own is made in it
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 
@@ -88,8 +90,13 @@ class Folders:
 
     @property
     def slow_disk(self) -> Path:
-        """Where each write waits for the disk, outside of the state directory."""
+        """On a disk, outside of the state directory; with sync_disk each write waits for it."""
         return DISKS_FOLDER / self.root.name
+
+    @property
+    def memory(self) -> Path:
+        """On a tmpfs, which the state directory need not be."""
+        return MEMORY_PLACE / DISKS_FOLDER.name / self.root.name
 
     def restart_script(self, host: str) -> Path:
         """The program that (re)starts a host's nginx, or the server in its place."""
@@ -225,14 +232,24 @@ def backends_of(balancing: Balancing) -> tuple[str, ...]:
 def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     """What the balancer's nginx is badly set with beside its configuration.
 
-    Raises LabError where the file system has no attribute for writes that wait for the disk.
+    Raises LabError where the file system has no attribute for writes that wait for the disk, where
+    there is no tmpfs, and for processors that the machine doesn't have.
     """
     if balancing.tls_key_bits:
         write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
-    if balancing.sync_disk:
+    mine = os.sched_getaffinity(0)
+    if others := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
+        raise LabError(f"server_cpus: this machine has no processors {', '.join(others)}")
+    if balancing.access_log == "memory":
+        if not _is_tmpfs(MEMORY_PLACE):
+            raise LabError(f'access_log = "memory" needs a tmpfs at {MEMORY_PLACE}')
+        make_folder(folders.memory, 0o711)
+        (folders.host(BALANCER) / texts.MEMORY_FOLDER).symlink_to(folders.memory)
+    if balancing.sync_disk or balancing.access_log == "disk":
         disk = folders.slow_disk
         make_folder(disk, 0o711)
         (folders.host(BALANCER) / texts.SYNC_FOLDER).symlink_to(disk)
+    if balancing.sync_disk:
         try:
             # Files inherit it.
             run(["chattr", "+S", str(disk)])
@@ -242,12 +259,20 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
             ) from error
 
 
+def _is_tmpfs(place: Path) -> bool:
+    mounted = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    # A later one lies over an earlier one.
+    kinds = [words[2] for words in mounted if words[1] == str(place)]
+    return kinds[-1:] == ["tmpfs"]
+
+
 def discard_disk(folders: Folders) -> None:
-    """Remove the lab's slow disk, if there is one."""
-    if folders.slow_disk.is_dir():
-        shutil.rmtree(folders.slow_disk)
-    with suppress(OSError):  # another lab's is there, or there was none
-        DISKS_FOLDER.rmdir()
+    """Remove what the lab has on the disk and on the tmpfs, if there is anything."""
+    for folder in (folders.slow_disk, folders.memory):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+        with suppress(OSError):  # another lab's is there, or there was none
+            folder.parent.rmdir()
 
 
 # -- starting ------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from intop.domain.cluster import Balancing
+from intop.domain.cluster import Balancing, cpus_of
 from intop.lab import app
 from intop.lab.content import TYPES
 
@@ -47,13 +47,21 @@ Subsystem sftp internal-sftp
 
 
 SYNC_FOLDER = "disk"
-"""Below a host's folder, of the balancer's files whose writes wait for the disk."""
+"""Below a host's folder, of the balancer's files that are on a disk, whatever the folder is on.
+With sync_disk their writes wait for it."""
+MEMORY_FOLDER = "memory"
+"""The same of those that are on a tmpfs."""
+BUFFERED_LOG = "access.log combined buffer=64k flush=1s"
 CERTIFICATE = "tls.pem"
 
 
 def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing = USUAL) -> str:
     disk = folder / SYNC_FOLDER if balancing.sync_disk else folder
-    log = f"{disk}/access.log" if balancing.access_log else "off"
+    log = {
+        "off": "off",
+        "memory": f"{folder}/{MEMORY_FOLDER}/{BUFFERED_LOG}",
+        "disk": f"{folder}/{SYNC_FOLDER}/access.log",
+    }[balancing.access_log]
     temp = "".join(
         f"    {kind}_temp_path {disk}/temp-{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -62,7 +70,7 @@ def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing =
     return f"""\
 user {user};
 worker_processes {balancing.workers};
-worker_rlimit_nofile {open_files};
+{_affinity(balancing)}worker_rlimit_nofile {open_files};
 pid {folder}/nginx.pid;
 error_log {folder}/nginx.log error;
 events {{
@@ -75,6 +83,14 @@ http {{
     tcp_nopush on;
     keepalive_timeout 65;
 """
+
+
+def _affinity(balancing: Balancing) -> str:
+    """Each worker on one of the processors in turn: a mask of bits, the last for processor 0."""
+    if not (cpus := cpus_of(balancing.server_cpus)):
+        return ""
+    mask = "".join("1" if n in cpus else "0" for n in range(cpus[-1], -1, -1))
+    return f"worker_cpu_affinity auto {mask};\n"
 
 
 STATUS_PORT, STATUS_PATH = 8099, "/nginx_status"

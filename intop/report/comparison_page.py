@@ -93,7 +93,7 @@ def _measured(found: Compared) -> Table:
         rows.append(("campaign", *campaigns))
     for name in (
         *("machine", "cpu", "cpus", "kernel", "emulation", "server", "nginx", "nginx_conf"),
-        *("generator", "backends", "load_tool", "link", "congestion_control"),
+        *("generator", "backends", "load_tool", "link", "congestion_control", "server_cpus"),
     ):
         add(
             name.replace("_", " "),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.across import Across, UnderWorkload
 from intop.domain.advice import Change
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
@@ -24,6 +25,7 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
+    Across: ("reference", "is_gain"),
     Change: ("winners", "gains", "by_itself", "beside_others"),
     Evidence: ("outcome_by_itself", "outcome_beside_others"),
     ArmAt: ("outcome",),
@@ -43,6 +45,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     Sweep: ("reference",),
     Trend: ("growth",),
     Training: ("best", "is_at_ceiling"),
+    UnderWorkload: ("outcome", "harms"),
     Verdict: ("outcome",),
 }
 """What a result works out, which programs shall have too."""

@@ -1,11 +1,10 @@
 """A connected cluster with its load balancer under guard, where trials are measured."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from intop.config.study import Study
 from intop.domain.applied import title_of
@@ -27,12 +26,10 @@ from intop.errors import (
     UsageError,
 )
 from intop.hosts import sysctl
-from intop.hosts.expected import ExpectedAnswers, expected_answers
 from intop.hosts.facts import server_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.streams import streams
-from intop.hosts.load.types import LoadTool
 from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.nginx_files import tunable_nginx
@@ -40,15 +37,13 @@ from intop.hosts.rig import (
     Rig,
     cluster_facts,
     connected,
-    load_tool,
-    upload_scripts,
     with_server_started,
 )
 from intop.hosts.settle import restart, settle
-from intop.resources import shipped
 from intop.run.available_space import probed_of
-from intop.run.comparability import asked_paths, check_same, conditions_of
+from intop.run.comparability import check_same, conditions_of
 from intop.run.context import Task
+from intop.run.loads import Loads, Sent, load_of, workload_of
 from intop.run.validity import Validity, disturbance, judge
 from intop.version import __version__
 
@@ -65,13 +60,11 @@ class ClusterTestbed:
 
     task: Task
     rig: Rig
-    tool: LoadTool
+    loads: Loads
     guard: GuardedHost
     probe: Probe
     probed: Probed
     conditions: Conditions
-    expected: Mapping[str, str] = field(default_factory=dict)
-    """The names of `ExpectedAnswers`."""
 
     @property
     def name(self) -> str:
@@ -99,25 +92,28 @@ class ClusterTestbed:
         somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send.
         """
         started, clock = datetime.now(UTC), time.monotonic()
-        workload = load_of(planned, self.task.workload)
-        self._check_sendable(workload)
+        base = workload_of(planned, self.task)
+        workload = load_of(planned, base)
+        sent = self.loads.ready(base)
+        if workload != base:
+            self._check_sendable(workload, sent)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""
         try:
             if planned.role == "soak":
-                measurement = self._soak(workload, seed)
+                measurement = self._soak(sent, workload, seed)
             else:
                 try:
                     self.guard.apply(planned.configuration)
-                    unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
+                    unsettled = "; ".join(filter(None, (self._draining(), self._settle(sent.rig))))
                     measurement = measure(
-                        self.rig,
-                        self.tool,
+                        sent.rig,
+                        sent.tool,
                         workload,
                         seed=seed,
                         prune_above_ms=prune_above_ms,
-                        expected=self.expected,
+                        expected=sent.expected.names,
                     )
                 finally:
                     self.guard.apply(DEFAULT)
@@ -126,6 +122,9 @@ class ClusterTestbed:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
+        conditions = self.conditions
+        if planned.other_workload:
+            conditions = replace(conditions, **sent.conditions)
         is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
         return Trial(
             planned=planned,
@@ -134,12 +133,12 @@ class ClusterTestbed:
             status=validity.status,
             detail="; ".join(filter(None, (validity.detail, unsettled, _uncounted(measurement)))),
             conditions=replace(
-                self.conditions,
+                conditions,
                 duration_s=workload.counted_s,
                 rate_rps=workload.due_rps,
                 connections=workload.connections,
                 traffic=workload.traffic,
-                paths=workload.only_path or self.conditions.paths,
+                paths=workload.only_path or conditions.paths,
             ),
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
@@ -155,18 +154,18 @@ class ClusterTestbed:
             pruned_above_ms=prune_above_ms if is_stopped else None,
         )
 
-    def _soak(self, workload: Workload, seed: int) -> Measurement:
+    def _soak(self, sent: Sent, workload: Workload, seed: int) -> Measurement:
         """Measure what is there, after a look whether somebody else has changed it.
 
         Counters are read at the end alone: a day of blocks is to be small.
         """
         self.guard.apply(self.guard.as_found)
         return measure(
-            self.rig,
-            self.tool,
+            sent.rig,
+            sent.tool,
             workload,
             seed=seed,
-            expected=self.expected,
+            expected=sent.expected.names,
             points=1,
             footprint=True,
         )
@@ -183,7 +182,7 @@ class ClusterTestbed:
         says what is raised.
         """
         self.guard.apply(configuration)
-        self._settle()
+        self._settle(self.rig)
         self.guard.keep(configuration, about, file)
 
     def give_server_its_own(self) -> None:
@@ -244,9 +243,9 @@ class ClusterTestbed:
         left = self.guard.draining
         return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
-    def _check_sendable(self, workload: Workload) -> None:
+    def _check_sendable(self, workload: Workload, sent: Sent) -> None:
         """Raises UsageError, before anything is set."""
-        if self.tool.name != "wrk2" or workload == self.task.workload:
+        if sent.tool.name != "wrk2":
             return
         for _, load in streams(workload, self.rig.cluster):
             if lacking := why_not(load):
@@ -255,9 +254,9 @@ class ClusterTestbed:
                     f'{lacking}. Set load_tool = "engine" in [study], and begin anew with --new'
                 )
 
-    def _settle(self) -> str:
+    def _settle(self, rig: Rig) -> str:
         budget = self.task.context.study.budget
-        return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+        return settle(rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
     def _asked_backends(self, role: TrialRole) -> list[str]:
         """The backends that must have been connected to.
@@ -318,11 +317,8 @@ def cluster_testbed(
                 "is reached by a user who isn't root, so nothing can be set there: in the study, "
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
-        tool = load_tool(rig, task.workload, study.load_tool)
-        paths = asked_paths(task, rig.cluster)
-        upload_scripts(rig, shipped("lua"), paths)
-        is_engine = tool.name == "engine"
-        expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
+        loads = Loads(task=task, rig=rig)
+        tool = loads.ready(task.workload).tool
         nginx = None
         if "nginx" in study.tunes:
             described = with_server_started(rig, described)
@@ -364,29 +360,16 @@ def cluster_testbed(
             testbed = ClusterTestbed(
                 task=task,
                 rig=rig,
-                tool=tool,
+                loads=loads,
                 guard=guard,
                 probe=probe,
                 probed=probed_of(study, probe),
                 conditions=conditions,
-                expected=expected.names,
             )
             try:
                 yield testbed
             finally:
                 _end(testbed, say)
-
-
-def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
-    """What a replica answered before its first trial, on its load generators.
-
-    Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
-    """
-    known, place = task.context.expected, (task.title, rig.load_balancer.address.name)
-    if place not in known:
-        known[place] = expected_answers(rig, task.workload, paths)
-    known[place].put(rig)
-    return known[place]
 
 
 def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
@@ -464,20 +447,6 @@ def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | N
         f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
         f"{limit_ms:.0f} ms (prune_factor x the default's)"
     )
-
-
-def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
-    """The load of a trial: the workload's, with what its place has of its own."""
-    own: dict[str, Any] = {
-        name: value
-        for name in ("duration_s", "rate_rps", "connections")
-        if (value := getattr(planned, name)) is not None
-    }
-    if planned.closed_loop:
-        own["arrivals"] = "closed"
-    if planned.path:
-        own["only_path"] = planned.path
-    return replace(workload, **own)
 
 
 def load_words(planned: PlannedTrial) -> str:

@@ -128,8 +128,13 @@ def taking_part(
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
-    """The workloads asked for. Raises UsageError for one that the file doesn't have."""
-    chosen = tuple(w for name, w in study.workloads.items() if workload in (None, name))
+    """The workload asked for, or all that are tuned.
+
+    Raises UsageError for one that the file doesn't have.
+    """
+    chosen = tuple(
+        w for name, w in study.workloads.items() if workload == name or (not workload and w.tuned)
+    )
     if not chosen:
         raise UsageError(
             f"{study.path} has no [workload.{workload}]; it has {', '.join(study.workloads)}"

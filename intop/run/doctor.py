@@ -226,18 +226,24 @@ def _judge_answers(
     needed = {INTERPRETER, *NEEDED["load-generator"]}
     if needed.intersection(has.lacks) or not has.can_store:
         return
-    name, url = host.address.name, found.cluster.url
+    name = host.address.name
     # A folder of our own: a campaign may be at work with the scripts of another version.
     directory = f"{host.address.state_dir}/doctor"
-    fetched = [
-        one
-        for (http, headers), paths in load_paths.asked(workloads, found.cluster).items()
-        for one in fetch(host, directory, url, paths, headers=headers, http=http)
-    ]
+    by_url: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        by_url.setdefault(workload.url(found.cluster.url), []).append(workload)
+    everything: list[Fetched] = []
+    for url, some in by_url.items():
+        fetched = [
+            one
+            for (http, headers), paths in load_paths.asked(some, found.cluster).items()
+            for one in fetch(host, directory, url, paths, headers=headers, http=http)
+        ]
+        everything += fetched
+        found.problems += load_paths.problems(name, url, fetched)
+        found.warnings += load_paths.warnings(name, url, fetched)
     # Those of the first generator are shown; what is wrong is told of each.
-    found.fetched = found.fetched or tuple(fetched)
-    found.problems += load_paths.problems(name, url, fetched)
-    found.warnings += load_paths.warnings(name, url, fetched)
+    found.fetched = found.fetched or tuple(everything)
 
 
 def _unpinned(host: Host) -> list[str]:

@@ -22,7 +22,7 @@ def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple
     for workload in workloads:
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path):
             join = "&" if "?" in path else "?"
-            numbered = f"{path}{join}r=1" if workload.name == "dlt" else path
+            numbered = f"{path}{join}r=1" if workload.kind == "dlt" else path
             for clients in workload.clients:
                 if clients.method == "GET":
                     manner = (clients.http, clients.headers)

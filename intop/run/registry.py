@@ -22,6 +22,7 @@ STAGES: dict[str, str] = {
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",
     "sweep": "intop.stages.sweep:SweepAlong",
+    "across": "intop.stages.across:AcrossWorkloads",
     "soak": "intop.stages.soak:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }

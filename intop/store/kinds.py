@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
 from intop.domain.explanation import Explanation
@@ -21,6 +22,7 @@ from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
 
 KINDS: Mapping[type, str] = {
+    Across: "across",
     Agreement: "agreement",
     Compromise: "compromise",
     Contest: "contest",

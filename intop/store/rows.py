@@ -20,7 +20,7 @@ from intop.store.packed_counters import packed, unpacked
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
-    *("duration_s", "rate_rps", "connections", "closed_loop", "path"),
+    *("duration_s", "rate_rps", "connections", "closed_loop", "path", "other_workload"),
 )
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 

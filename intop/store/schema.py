@@ -7,7 +7,10 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+KNOWN = (
+    *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
+    "0013",
+)
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -67,6 +70,7 @@ planned_table = sa.Table(
     sa.Column("connections", sa.Integer),
     sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("path", sa.String, nullable=False, server_default=""),
+    sa.Column("other_workload", sa.String, nullable=False, server_default=""),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )

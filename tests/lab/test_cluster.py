@@ -231,7 +231,7 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
         upstream_keepalive=0,
         workers=2,
         tls_key_bits=2048,
-        access_log=True,
+        access_log="disk",
         sync_disk=True,
         sysctls=(("net.core.somaxconn", "321"),),
     )

@@ -12,9 +12,11 @@ from intop.domain.server import NGINX
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
 from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
+from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed, load_words
+from intop.run.loads import Sent
 from samples import CONDITIONS, cluster
 
 NOTHING: Any = None
@@ -94,25 +96,64 @@ def test_a_block_of_a_soak_is_measured_as_the_host_is(
     assert "" == measuring(testbed, SimpleNamespace(applied={})).applied
 
 
+def test_a_trial_under_another_workload_has_all_of_its_load(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Workload] = []
+
+    def measure(_rig: Any, _tool: Any, workload: Workload, **_: Any) -> Any:
+        asked.append(workload)
+        raise CommandError("lg", "that is all")
+
+    monkeypatch.setattr(cluster_testbed, "measure", measure)
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    ready = measuring(testbed, SimpleNamespace(apply=lambda _: None, draining=0))
+    other = testbed.task.context.study.workloads["dlt"]
+    planned = PlannedTrial(
+        index=0, role="sentinel", configuration=DEFAULT, duration_s=3, other_workload="dlt"
+    )
+    found = ready.trial(planned, "across", 0)
+    assert [replace(other, duration_s=3)] == asked
+    assert ("dlt", "engine 2.1", other.rate_rps, 3) == (
+        found.conditions.workload,
+        found.conditions.load_tool,
+        found.conditions.rate_rps,
+        found.conditions.duration_s,
+    )
+    gone = replace(planned, other_workload="cdn")
+    with pytest.raises(UsageError, match=r"has no \[workload.cdn\] any more"):
+        ready.trial(gone, "across", 0)
+
+
 def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(
     testbed: FakeTestbed,
 ) -> None:
     guard = SimpleNamespace(apply=pytest.fail, draining=0)
     wrk2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
     rig = SimpleNamespace(cluster=cluster())
-    ready = replace(measuring(testbed, guard), tool=wrk2, rig=rig)  # type: ignore[arg-type]
+    ready = replace(measuring(testbed, guard, wrk2), rig=rig)  # type: ignore[arg-type]
     closed = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, closed_loop=True)
     with pytest.raises(UsageError, match=r"wrk2, which can't send a closed loop. Set load_tool"):
         ready.trial(closed, "sweep", 0)
 
 
-def measuring(testbed: FakeTestbed, guard: Any) -> ClusterTestbed:
-    """What measures trials with this guard."""
+ENGINE = LoadTool(name="engine", path="/usr/bin/luajit", version="2.1")
+
+
+def measuring(testbed: FakeTestbed, guard: Any, tool: LoadTool = ENGINE) -> ClusterTestbed:
+    """What measures trials with this guard and load tool."""
+
+    def ready(workload: Workload) -> Sent:
+        conditions = {"workload": workload.name, "load_tool": f"{tool.name} {tool.version}"}
+        return Sent(
+            rig=NOTHING, tool=tool, paths=(), expected=ExpectedAnswers(), conditions=conditions
+        )
+
     balancer = SimpleNamespace(address=SimpleNamespace(name="lb"))
     return ClusterTestbed(
         task=testbed.task,
         rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
-        tool=LoadTool(name="engine", path="/usr/bin/luajit", version="2.1"),
+        loads=SimpleNamespace(ready=ready),  # type: ignore[arg-type]
         guard=guard,
         probe=NOTHING,
         probed=NOTHING,
@@ -142,7 +183,7 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
             cluster=SimpleNamespace(server_restart=restart, server=NGINX),
             load_balancer=SimpleNamespace(address=SimpleNamespace(name="lb")),
         ),
-        tool=NOTHING,
+        loads=NOTHING,
         guard=guard,
         probe=NOTHING,
         probed=NOTHING,

@@ -8,9 +8,16 @@ from intop.run.load_paths import Manner, asked, problems, warnings
 from samples import cluster
 
 SLT = Workload(
-    name="slt", rate_rps=10, connections=1, threads=1, duration_s=1, warmup_s=0, timeout_s=1
+    name="slt",
+    kind="slt",
+    rate_rps=10,
+    connections=1,
+    threads=1,
+    duration_s=1,
+    warmup_s=0,
+    timeout_s=1,
 )
-DLT = replace(SLT, name="dlt")
+DLT = replace(SLT, name="dlt", kind="dlt")
 URL = "http://lb:81"
 PLAIN: Manner = ("1.1", ())
 PLACE = cluster(url=URL, static_paths=("/a", "/b"), dynamic_path="/dynamic")

@@ -15,6 +15,7 @@ from stored import PLAN, begun, trial
 
 WORKLOAD = Workload(
     name="slt",
+    kind="slt",
     rate_rps=60.0,
     connections=32,
     threads=1,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from pathlib import Path
 
+from intop.domain.across import Across
 from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
@@ -32,7 +33,7 @@ from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.soak import over_time as soak_over_time
-from intop.report.figures.speedup import architectures, speedup
+from intop.report.figures.speedup import architectures, speedup, verdicts_of
 from intop.report.figures.sweep import curves
 
 
@@ -142,6 +143,12 @@ def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
 @figures_of.register
 def _of_history(found: History, about: str) -> Iterator[Drawing]:
     yield history_over_time(about, found)
+
+
+@figures_of.register
+def _of_across(found: Across, about: str) -> Iterator[Drawing]:
+    if verdicts := verdicts_of(found):
+        yield speedup(about, verdicts)
 
 
 @figures_of.register

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from intop.domain.across import Across
 from intop.domain.comparison import Compared, Side
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.verdict import Verdict
@@ -82,6 +83,11 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         height=1.2 + ROW * len(rows),
         narrow_height=1.0 + NARROW_ROW * len(rows),
     )
+
+
+def verdicts_of(found: Across) -> dict[str, Verdict]:
+    """The verdicts of a configuration by workload, of those that could be measured."""
+    return {one.workload: one.verdict for one in found.workloads if one.verdict is not None}
 
 
 def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from intop.domain.report import Findings, Report
 from intop.report.document.model import Block, Document, Section
 from intop.report.page.sections import models, soak, trials, verdicts
+from intop.report.page.sections.across import across
 from intop.report.page.sections.common import clock
 
 
@@ -18,6 +19,7 @@ SECTIONS: tuple[
     ("found", "What was found", verdicts.found, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, verdicts.latency),
+    ("across", "Under all workloads", _nothing, across),
     ("soak", "Hours of load on what is applied", _nothing, soak.soaked),
     ("architectures", "X86 against ARM", verdicts.compared, _nothing),
     ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
