@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.config.study import load_study
-from intop.domain.cluster import LabSpec
+from intop.domain.cluster import Cluster, LabSpec
 from intop.hosts import ssh
 from intop.hosts.host import output
 from intop.lab import cluster as lab

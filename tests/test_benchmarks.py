@@ -201,5 +201,5 @@ def test_a_leak_is_planted_in_the_labs_own_nginx() -> None:
     assert text.startswith("load_module /m.so;\n")
     assert "perl_modules /perl;" in text
     assert "proxy_set_header X-Kept $kept;" in text
-    with pytest.raises(ValueError, match="the lab's nginx.conf is another one"):
+    with pytest.raises(ValueError, match="is another one"):
         soaks.planted("http {\n}\n", Path("/m.so"), Path("/perl"), 18.0)
