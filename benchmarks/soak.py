@@ -122,23 +122,31 @@ def unpacked(folder: Path) -> Path:
     return folder
 
 
-def plant(cluster: Cluster, module: Path, mib_per_hour: float) -> None:
-    """Have the load balancer's nginx keep so much, by each request its part."""
+def planted(text: str, module: Path, perl: Path, mib_per_hour: float) -> str:
+    """The lab's nginx.conf with a handler that keeps so much, by each request its part.
+
+    Raises ValueError for another nginx.conf.
+    """
     each = mib_per_hour * 2**20 / 3600 / RATE_RPS
-    (perl,) = module.glob("usr/lib/*/perl5/*")
     handler = (
         f"sub {{ our (@kept, $due); $due += {each:.3f}; while ($due >= {CHUNK}) "
         f'{{ my $size = {CHUNK}; push @kept, "x" x $size; $due -= $size; }} return ""; }}'
     )
-    conf = Path(cluster.load_balancer.state_dir).parent / "nginx.conf"
-    text = conf.read_text()
     http, host = "http {\n", "proxy_set_header Host $host;\n"
     if text.count(http) != 1 or text.count(host) != 1:
         raise ValueError("the lab's nginx.conf is another one")
     text = text.replace(http, f"{http}    perl_modules {perl};\n    perl_set $kept '{handler}';\n")
     # nginx passes no empty header on, but asks the handler for each request.
     text = text.replace(host, f"{host}            proxy_set_header X-Kept $kept;\n")
-    conf.write_text(f"load_module {module}/usr/lib/nginx/modules/ngx_http_perl_module.so;\n{text}")
+    return f"load_module {module};\n{text}"
+
+
+def plant(cluster: Cluster, folder: Path, mib_per_hour: float) -> None:
+    """Have the load balancer's nginx keep so much in an hour, by the module in this folder."""
+    module = folder / "usr/lib/nginx/modules/ngx_http_perl_module.so"
+    (perl,) = folder.glob("usr/lib/*/perl5/*")
+    conf = Path(cluster.load_balancer.state_dir).parent / "nginx.conf"
+    conf.write_text(planted(conf.read_text(), module, perl, mib_per_hour))
     with closing(ssh.connect(cluster.load_balancer)) as balancer:
         output(balancer, cluster.nginx_restart)
 

@@ -60,11 +60,7 @@ class Request:
         count = len(study.clusters[arch])
         if self.replica > count:
             raise UsageError(f"--replica {self.replica}: {study.path} has {count} of {arch}")
-        if self.rate_rps is None:
-            return
-        if workload.arrivals == "closed":
-            raise UsageError(f"--rate: {workload.name} is a closed loop, which has no rate")
-        if workload.connections / self.rate_rps >= workload.timeout_s:
+        if self.rate_rps and workload.connections / self.rate_rps >= workload.timeout_s:
             raise UsageError(
                 f"--rate: at {self.rate_rps:g} requests/s {workload.connections} connections are "
                 f"idle for longer than timeout_s ({workload.timeout_s})"
