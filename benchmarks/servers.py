@@ -128,7 +128,7 @@ def _pss_kib(text: str) -> int:
 # -- measuring -----------------------------------------------------------------------------------
 
 
-def study_of(server: ServerName, label: str, seconds: int) -> Study:
+def study_of(server: ServerName, label: str, arguments: argparse.Namespace) -> Study:
     """One page by one server. A saturated load is the point of it here, and disturbs nothing."""
     base = scenario("lab")
     spec = LabSpec(
@@ -142,7 +142,7 @@ def study_of(server: ServerName, label: str, seconds: int) -> Study:
         base.workloads["slt"],
         rate_rps=1000.0,
         connections=100,
-        duration_s=seconds,
+        duration_s=arguments.seconds,
         warmup_s=WARMUP_S,
         paths=(PAGE,),
     )
@@ -151,14 +151,18 @@ def study_of(server: ServerName, label: str, seconds: int) -> Study:
         name=f"servers-{label.replace(' ', '-')}",
         clusters={spec.arch: (spec,)},
         workloads={"slt": workload},
-        budget=replace(base.budget, max_load_cpu=2.0, max_lag=1.0),
+        budget=replace(
+            base.budget,
+            max_load_cpu=2.0,
+            max_lag=1.0,
+            max_foreign_cores=arguments.max_foreign_cores,
+        ),
         load_tool="engine",
     )
 
 
-def measured(store: Store, server: ServerName, label: str, request: Request) -> Row:
+def measured(store: Store, study: Study, label: str, request: Request) -> Row:
     """A server's trials; what the store has is not measured again."""
-    study = study_of(server, label, request.seconds or SECONDS)
     testbeds = altered(lambda ready: Watched(**vars(ready)))
     with labs_up(study):
         context = context_of(store, study, testbeds=testbeds)
@@ -243,16 +247,19 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     def paint(figure: Figure) -> None:
         panels = figure.subplots(3, 1, sharex=True)
         for axes, (name, value) in zip(panels, quantities, strict=True):
-            colours = cycle((ORANGE, BLUE, GREY))
+            others = cycle(((BLUE, "-"), (GREY, "-"), (BLUE, "--"), (GREY, "--")))
+            own = {"nginx": (ORANGE, "-"), AGAIN: (ORANGE, ":")}
             for (label, found), mark in zip(rows, MARKS, strict=False):
                 shown = [(n, fmean(map(value, ok))) for n, t in found.items() if (ok := usable(t))]
+                colour, style = own.get(label) or next(others)
                 axes.plot(
-                    *zip(*shown, strict=True),
+                    [n for n, _ in shown],
+                    [mean for _, mean in shown],
                     marker=mark,
                     markersize=4,
                     linewidth=1.2,
-                    linestyle=":" if label == AGAIN else "-",
-                    color=ORANGE if label == AGAIN else next(colours),
+                    linestyle=style,
+                    color=colour,
                     label=SERVERS[label].title if label in SERVERS else label,
                 )
             axes.set_ylabel(name)
@@ -290,7 +297,10 @@ def main() -> None:
         plan.append(("nginx", AGAIN))
     with opened(str(arguments.store)) as store:
         try:
-            rows = [measured(store, server, label, request) for server, label in plan]
+            rows = [
+                measured(store, study_of(server, label, arguments), label, request)
+                for server, label in plan
+            ]
         except LabError as error:
             sys.exit(str(error))
     for line in tables(rows):
@@ -312,6 +322,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--points", default=POINTS, help="numbers of connections")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seconds", type=int, default=SECONDS, help="of a trial")
+    parser.add_argument(
+        "--max-foreign-cores", type=float, default=0.4, help="as in [budget]: to try it, a thousand"
+    )
     arguments = parser.parse_args()
     arguments.store.parent.mkdir(parents=True, exist_ok=True)
     return arguments
