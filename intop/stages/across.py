@@ -86,14 +86,15 @@ class AcrossWorkloads(Stage[Across]):
 
     def result(self, trials: Sequence[Trial]) -> Across:
         mine = [t for t in trials if t.planned.series == self.series]
-        reference, name = arms = tuple(self._arms())
-        configuration = self._arms()[name]
+        arms = self._arms()
+        reference, name = arms
+        configuration = arms[name]
         against = "" if reference == HOST else reference
         level, each_level = self.budget.level, bonferroni(self.budget.level, len(self.workloads))
 
-        def sides(workload: str) -> list[list[Trial]]:
+        def side(workload: str, arm: str) -> list[Trial]:
             own = [t for t in mine if self._workload_of(t.planned) == workload]
-            return [[t for t in own if t.planned.arm == arm] for arm in arms]
+            return [t for t in own if t.planned.arm == arm]
 
         return Across(
             name=self.configuration,
@@ -105,7 +106,8 @@ class AcrossWorkloads(Stage[Across]):
             workloads=tuple(
                 under_workload(
                     workload,
-                    *sides(workload),
+                    side(workload, reference),
+                    side(workload, name),
                     configuration,
                     origin=self.configuration,
                     against=against,
