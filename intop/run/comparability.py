@@ -115,7 +115,7 @@ def differences(
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
     # A campaign may have sweeps or other workloads only, and what their trials have of their own
     # says nothing.
-    own: tuple[str, ...] = OWN_LOAD if last.planned.has_its_own_load else ()
+    own: Sequence[str] = OWN_LOAD if last.planned.has_its_own_load else ()
     own = OF_WORKLOAD if last.planned.other_workload else own
     found = last.conditions.differences(conditions, [n for n in COMMON if n not in own])
     found += nginx_changed(trials, conditions, replica)

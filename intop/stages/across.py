@@ -86,8 +86,9 @@ class AcrossWorkloads(Stage[Across]):
 
     def result(self, trials: Sequence[Trial]) -> Across:
         mine = [t for t in trials if t.planned.series == self.series]
-        reference, name = self._arms()
-        configuration = self._arms()[name]
+        arms = self._arms()
+        reference, name = arms
+        configuration = arms[name]
         against = "" if reference == HOST else reference
         level, each_level = self.budget.level, bonferroni(self.budget.level, len(self.workloads))
 
