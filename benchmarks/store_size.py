@@ -76,12 +76,12 @@ def measure(store: Store, url: str, source: Store, folder: Path, most: int, repe
     while at <= most:
         while total + step <= at * 1.005:
             total += repeat(store)
-        tidy(store)
         row(store, url, total, trials, seconds(folder, url, LARGE, repeats))
         at *= 10
 
 
 def row(store: Store, url: str, total: int, trials: Sequence[Trial], took: list[float]) -> None:
+    tidy(store)
     bytes_each = size(store, url) / total
     added = added_s(store, trials)
     ms = f"{1000 * fmean(added):.2f} ({1000 * quantiles(added, n=100)[-1]:.2f})"

@@ -269,4 +269,6 @@ def normalised(value: str) -> str:
 
     Nothing else counts as a blank: what a value holds beyond that must read back as it was written.
     """
+    if value.isalnum():
+        return value  # as nearly all are
     return " ".join(part for part in _BLANKS.split(value) if part)

@@ -1,6 +1,7 @@
 """Text from elsewhere, made inert: what a terminal would obey is shown, not sent."""
 
 KEPT = "\n\t"
+_WITHOUT_KEPT = str.maketrans("", "", KEPT)
 
 
 def inert(text: str) -> str:
@@ -10,7 +11,7 @@ def inert(text: str) -> str:
     it came from: a value that a host reads back, the words of a failed command, a file's name. Also
     what no stream could write (a name that is not UTF-8). Line ends and tabs stay.
     """
-    if text.isprintable():
+    if text.isprintable() or text.translate(_WITHOUT_KEPT).isprintable():
         return text
     return "".join(c if c.isprintable() or c in KEPT else _escaped(c) for c in text)
 

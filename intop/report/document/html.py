@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from intop.report.document.columns import Link, worded
+from intop.report.document.forks import spread
 from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
 from intop.report.figures.inline import inline_svg
 from intop.report.plain import inert
@@ -25,7 +26,8 @@ def html(document: Document) -> str:
         keep_trailing_newline=True,
         finalize=_finalised,
     )
-    environment.filters |= {"worded": worded, "drawn": _drawn}
+    drawings = _drawings(document)
+    environment.filters |= {"worded": worded, "drawn": lambda figure: drawings[figure.label]}
     environment.tests |= {
         kind.__name__.lower(): lambda block, kind=kind: isinstance(block, kind)
         for kind in (Paragraph, Notes, Verbatim, Table, Figure, Section, Link)
@@ -40,5 +42,13 @@ def _finalised(value: Any) -> Any:
     return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _drawn(figure: Figure) -> Markup:
-    return Markup(inline_svg(figure.draw(), label=figure.label))  # noqa: S704 (escapes its texts)
+def _drawings(document: Document) -> dict[str, Markup]:
+    """All figures by their labels. They take most of the time."""
+    figures = list(document.figures())
+
+    def drawn(number: int) -> str:
+        return inline_svg(figures[number].draw(), label=figures[number].label)
+
+    made = spread(drawn, len(figures))
+    # Its texts are escaped.
+    return {one.label: Markup(svg) for one, svg in zip(figures, made, strict=True)}  # noqa: S704

@@ -107,6 +107,18 @@ class Document:
         """All of them, in order, also those of figures."""
         return _tables(self.sections)
 
+    def figures(self) -> Iterator[Figure]:
+        """All of them, in order."""
+        return _figures(self.sections)
+
+
+def _figures(blocks: Iterable[Block]) -> Iterator[Figure]:
+    for block in blocks:
+        if isinstance(block, Figure):
+            yield block
+        elif isinstance(block, Section):
+            yield from _figures(block.blocks)
+
 
 def _tables(blocks: Iterable[Block]) -> Iterator[Table]:
     for block in blocks:
