@@ -15,7 +15,7 @@ from intop.domain.refined import Decisions, Refined
 from intop.domain.rollout import Rollout
 from intop.domain.search import Search
 from intop.domain.sweep import Sweeps
-from intop.domain.training import Searches, Training
+from intop.domain.training import Training
 from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
 
@@ -35,7 +35,6 @@ KINDS: Mapping[type, str] = {
     Refusals: "refusals",
     Rollout: "rollout",
     Search: "search",
-    Searches: "searches",
     Sweeps: "sweeps",
     Training: "training",
     Verdict: "verdict",
