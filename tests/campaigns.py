@@ -1,6 +1,7 @@
 """A small study whose lab isn't up, and campaigns of it as they lie in a store."""
 
 import sqlite3
+from base64 import b64encode
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,46 @@ TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
 
 
+TABLES_LATER = ("late_trial", "job", "worker", "search")
+"""Tables that an early intop didn't have."""
+
+
+def with_texts(connection: sqlite3.Connection) -> None:
+    """A store as an intop wrote it that had histograms and counters in base64."""
+
+    def text(data: bytes | None) -> str | None:
+        return None if data is None else b64encode(data).decode()
+
+    connection.create_function("text", 1, text)
+    for column in ("histogram", "counters"):
+        connection.execute("alter table trial add column plain text")
+        connection.execute(f"update trial set plain = text({column})")
+        connection.execute(f"alter table trial drop column {column}")
+        connection.execute(f"alter table trial rename column plain to {column}")
+
+
+def before(path: Path, version: str) -> None:
+    """The store as an intop wrote it whose latest migration was this one, "0004" or later."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in TABLES_LATER:
+            connection.execute(f"drop table {table}")
+        if version < "0010":
+            with_texts(connection)
+        later = ["rate_rps"] if version < "0006" else []
+        later += ["connections", "closed_loop", "path"] if version < "0008" else []
+        for column in later:
+            connection.execute(f"alter table planned drop column {column}")
+        for column, since in (("counters", "0007"), ("received_mb_s", "0009")):
+            if version < since:
+                connection.execute(f"alter table trial drop column {column}")
+        connection.execute(f"update {VERSION_TABLE} set version_num = ?", (version,))
+
+
 def with_labels(connection: sqlite3.Connection) -> None:
     """A store as an intop wrote it that had labels, and no pruned trials."""
+    for table in TABLES_LATER:
+        connection.execute(f"drop table {table}")
+    with_texts(connection)
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")
     for column in ("round", "series", "step", "reason", "duration_s", *OWN_LOAD):

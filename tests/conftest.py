@@ -17,6 +17,7 @@ from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
+from postgres import Server, running
 from shipped_studies import lab_study
 from studies import RUN, SMALL, Study, wait_for
 
@@ -112,6 +113,13 @@ def _machine_sysctls() -> Callable[[], dict[str, str]]:
 @pytest.fixture(scope="session", name="wait_for")
 def _wait_for() -> Callable[[Callable[[], bool], str], None]:
     return wait_for
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL server for all tests of this process."""
+    with running() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 import samples
 from campaigns import sql
 from intop.domain.configuration import DEFAULT, Configuration
@@ -80,5 +82,17 @@ SEARCH = samples.search(
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, models=MODELS)
 
 
-def tables(path: Path) -> dict[str, str]:
-    return dict(sql(path, "select name, sql from sqlite_master where sql not null"))
+def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """What a statement gives in either database; what it changes is kept."""
+    engine = sa.create_engine(url if "://" in url else f"sqlite:///{url}")
+    with engine.begin() as connection:
+        done = connection.exec_driver_sql(statement)
+        found = [tuple(row) for row in done] if done.returns_rows else []
+    engine.dispose()
+    return found
+
+
+def tables(path: Path) -> dict[str, set[str]]:
+    """The lines by which each table is made. Copying a table may change the constraints' order."""
+    found = sql(path, "select name, sql from sqlite_master where sql not null")
+    return {name: {line.strip(" \t,") for line in made.splitlines()} for name, made in found}

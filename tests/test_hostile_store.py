@@ -1,6 +1,5 @@
 """A store that is something else, or in which somebody else has written: one clear error."""
 
-import base64
 import json
 import os
 import shutil
@@ -26,9 +25,9 @@ from samples import CONDITIONS, METRICS, VERDICT, trial
 COUNTED = '{"lb": {"at": [1.0], "growth": {"Tcp.x": [2]}, "levels": {}, "unread": []}}'
 
 
-def packed_json(text: str) -> str:
+def packed_json(text: str) -> bytes:
     """As `store.packed_counters` packs it."""
-    return base64.b64encode(zlib.compress(text.encode())).decode()
+    return zlib.compress(text.encode())
 
 
 PACKED = packed_json(COUNTED)
@@ -75,6 +74,9 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "status", "\x1b[2J", "trial 1"),
         ("trial", "seconds", "nan?", "trial 1"),
         ("trial", "histogram", "SElTVEZBQUFB", "trial 1"),
+        ("trial", "histogram", b"HISTFAAA", "trial 1"),
+        ("trial", "histogram", 5, "trial 1"),
+        ("trial", "histogram", 2**62, "trial 1"),
         ("trial", "histogram", "\x00", "trial 1"),
         ("trial", "errors", "null", "trial 1"),
         ("trial", "errors", '{"connect": "none"}', "trial 1"),
@@ -82,7 +84,8 @@ def test_the_untouched_store_is_read(path: Path) -> None:
         ("trial", "metrics", "[]", "trial 1"),
         ("trial", "metrics", NAN, "trial 1"),
         ("trial", "metrics", '{"lb": {"cpu": 1}}', "trial 1"),
-        ("trial", "counters", "not base64", "trial 1"),
+        ("trial", "counters", "no bytes", "trial 1"),
+        ("trial", "counters", b"not packed", "trial 1"),
         ("trial", "counters", PACKED[:-8], "trial 1"),
         ("trial", "counters", packed_json('{"lb": {"at": [1]}}'), "trial 1"),
         ("trial", "counters", packed_json(COUNTED.replace("[2]", '["2"]')), "trial 1"),
@@ -99,7 +102,7 @@ def test_the_untouched_store_is_read(path: Path) -> None:
     ids=lambda value: str(value)[:30].replace("\x1b", "").replace("\x00", ""),
 )
 def test_what_nobody_of_us_wrote_is_named(
-    path: Path, table: str, column: str, value: str, named: str
+    path: Path, table: str, column: str, value: str | bytes | int, named: str
 ) -> None:
     sql(path, f"update {table} set {column} = ?", value)
     with (

@@ -33,7 +33,7 @@ from intop.domain.cluster import (
 )
 from intop.domain.guardrails import Guardrails
 from intop.domain.nginx.standing import Directives
-from intop.domain.parameter import Parameter, Risk
+from intop.domain.parameter import Parameter, Risk, Tuned
 from intop.domain.training import Objective
 from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
 from intop.errors import ConfigurationError, UsageError
@@ -42,8 +42,6 @@ from intop.resources import shipped
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
-Tuned = Literal["kernel", "nginx"]
-"""Whose parameters are tuned."""
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
 
@@ -95,7 +93,8 @@ class Study:
     `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
     `warm_start` a refinement learns from earlier campaigns, too. With `hints` a screening
     expects parameters to act that take away the mechanisms which the default shows, and a
-    collection begins with them. `load_tool` sends the load.
+    collection begins with them. `load_tool` sends the load. With `workers` trials are measured by
+    `intop worker` processes, and commands only ask for them.
     """
 
     name: str
@@ -116,6 +115,7 @@ class Study:
     warm_start: bool = True
     hints: bool = True
     load_tool: LoadToolChoice = "auto"
+    workers: bool = False
 
     @cached_property
     def directives(self) -> Directives:
@@ -379,6 +379,7 @@ class _StudyModel(Model):
     warm_start: bool = True
     hints: bool = True
     load_tool: LoadToolChoice = "auto"
+    workers: bool = False
 
 
 class _FileModel(Model):
@@ -431,6 +432,7 @@ def load_study(path: Path) -> Study:
         warm_start=found.study.warm_start,
         hints=found.study.hints,
         load_tool=found.study.load_tool,
+        workers=found.study.workers,
     )
 
 

@@ -8,6 +8,7 @@ so that a percentile is never reported lower than it was.
 from __future__ import annotations
 
 import math
+from base64 import b64decode, b64encode
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -141,15 +142,24 @@ class Histogram:
         if not self.counts:
             raise ValueError("no latency was recorded")
 
-    def to_text(self) -> str:
-        """HdrHistogram's compressed V2 encoding in base64, readable by other Hdr tools."""
-        # Imported here: with ctypes and base64 it costs more than the rest of this module.
+    def to_bytes(self) -> bytes:
+        """HdrHistogram's compressed V2 encoding, readable by other Hdr tools."""
+        # Imported here: with ctypes it costs more than the rest of this module.
         from hdrh.histogram import HdrHistogram
 
         encoded = HdrHistogram(1, MAX_US, _SIGNIFICANT_DIGITS)
         for value, count in self.pairs():
             encoded.record_value(value, count)
-        return str(encoded.encode().decode("ascii"))
+        return b64decode(encoded.encode())
+
+    def to_text(self) -> str:
+        """The same in base64, as Hdr's log files have it."""
+        return b64encode(self.to_bytes()).decode("ascii")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Histogram:
+        """What `to_bytes` wrote. ValueError if the bytes aren't an HdrHistogram."""
+        return cls.from_text(b64encode(data).decode("ascii"))
 
     @classmethod
     def from_text(cls, text: str) -> Histogram:

@@ -29,6 +29,9 @@ case " $* " in *" tests "*)
     need sudo sudo
     need systemd-run systemd
     need tuned-adm tuned
+    # Debian has the server's programs in a folder for each version, and none on the PATH.
+    PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' :)
+    need postgres postgresql
     # Opens the report: Debian's Chromium without its windows and what they need.
     command -v chromium >/dev/null 2>&1 || command -v chromium-headless-shell >/dev/null 2>&1 ||
         browser=chromium-headless-shell
@@ -67,12 +70,22 @@ if ! command -v apt-get >/dev/null 2>&1; then
 fi
 
 policy=/usr/sbin/policy-rc.d
+# PostgreSQL's package would make a cluster that is started at the next boot. Tests make their own.
+clusters=/etc/postgresql-common/createcluster.d
+remove="$clusters/intop.conf"
+[ -e "$policy" ] || remove="$remove $policy"
+# shellcheck disable=SC2086
+trap 'rm -f $remove' EXIT
+trap 'exit 130' INT TERM HUP
 if [ ! -e "$policy" ]; then
-    trap 'rm -f "$policy"' EXIT
-    trap 'exit 130' INT TERM HUP
     printf '#!/bin/sh\nexit 101\n' > "$policy"
     chmod 755 "$policy"
 fi
+case "$packages " in *" postgresql "*)
+    mkdir -p "$clusters"
+    echo 'create_main_cluster = false' > "$clusters/intop.conf"
+    ;;
+esac
 echo "installing$packages $browser" >&2
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
@@ -14,7 +15,10 @@ from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.prospect import Prospect
+from intop.run.remote import RemoteTestbed
 from intop.run.stage import Batch, Expected, SoFar, Stage
+
+Opened = TypeVar("Opened", ClusterTestbed, RemoteTestbed)
 
 LEVEL = 0.99
 """Of the comparison of replicas. A false alarm costs half of the speed, and one that is missed is
@@ -69,7 +73,7 @@ class Replicas(Stage[Agreement]):
         return Expected(trials=planned or prospect.budget.agree_rounds * prospect.replicas)
 
 
-def check_alike(one: ClusterTestbed, other: ClusterTestbed) -> None:
+def check_alike(one: Opened, other: Opened) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
     differences = one.conditions.differences(other.conditions, COMMON)
     differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
@@ -81,7 +85,7 @@ def check_alike(one: ClusterTestbed, other: ClusterTestbed) -> None:
         )
 
 
-def in_common(ready: Sequence[ClusterTestbed]) -> list[ClusterTestbed]:
+def in_common(ready: Sequence[Opened]) -> list[Opened]:
     """Replicas with the space that all of them offer, which the first stage of all finds out.
 
     Raises IncomparableError when one offers less by now.

@@ -1,7 +1,5 @@
-"""The counters of a trial as one compressed text: thousands of small numbers in some kilobytes."""
+"""The counters of a trial, compressed: thousands of small numbers in some kilobytes."""
 
-import base64
-import binascii
 import json
 import zlib
 from collections.abc import Mapping
@@ -13,8 +11,8 @@ MOST_BYTES = 64 << 20
 """Unpacked. A trial has some 50 KB."""
 
 
-def packed(counters: Mapping[str, HostCounters]) -> str | None:
-    """The counters by host as text: base64 of zlib of JSON. None where there are none."""
+def packed(counters: Mapping[str, HostCounters]) -> bytes | None:
+    """The counters by host: zlib of JSON. None where there are none."""
     if not counters:
         return None
     document = {
@@ -22,17 +20,17 @@ def packed(counters: Mapping[str, HostCounters]) -> str | None:
         for host, of in counters.items()
     }
     data = json.dumps(document, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(data, 6)).decode()
+    return zlib.compress(data, 6)
 
 
-def unpacked(text: str | None) -> dict[str, HostCounters]:
-    """What `packed` made. Raises ValueError or TypeError for any other text."""
-    if text is None:
+def unpacked(stored: bytes | None) -> dict[str, HostCounters]:
+    """What `packed` made. Raises ValueError or TypeError for anything else."""
+    if stored is None:
         return {}
     try:
         unpacking = zlib.decompressobj()
-        data = unpacking.decompress(base64.b64decode(text, validate=True), MOST_BYTES)
-    except (zlib.error, binascii.Error) as error:
+        data = unpacking.decompress(stored, MOST_BYTES)
+    except zlib.error as error:
         raise ValueError(f"its counters can't be unpacked: {error}") from error
     if not unpacking.eof:
         raise ValueError("its counters can't be unpacked: they end early, or are too many")

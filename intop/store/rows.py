@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.errors import IntopError
-from intop.store.packed_counters import unpacked
+from intop.store.packed_counters import packed, unpacked
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
@@ -148,13 +148,26 @@ def trial_of(row: Any) -> Trial:
             "planned": planned_of(row),
             "stage": row.stage,
             "conditions": conditions,
-            "histogram": None if row.histogram is None else Histogram.from_text(row.histogram),
+            "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
             "counters": unpacked(row.counters),
             **{name: getattr(row, name) for name in AS_THEY_ARE},
         }
     )
+
+
+def values_of(trial: Trial) -> dict[str, Any]:
+    """The columns of a trial's row, without its place."""
+    return {
+        **{name: getattr(trial, name) for name in AS_THEY_ARE},
+        "p99_ms": trial.p99_ms if trial.histogram is not None else None,
+        "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
+        "errors": json.dumps(dict(trial.errors)),
+        "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
+        "conditions": json.dumps(asdict(trial.conditions)),
+        "counters": packed(trial.counters),
+    }
 
 
 def now() -> str:

@@ -7,11 +7,29 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+KNOWN = (
+    *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
+    "0012",
+)
 """All migrations."""
 HEAD = KNOWN[-1]
 
 metadata = sa.MetaData()
+
+SEED = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""Seeds have 32 bits and no sign."""
+
+
+class Packed(sa.LargeBinary):
+    """Bytes as they are stored. What somebody else has written there is for its reader to refuse,
+    and not to be made bytes of.
+    """
+
+    cache_ok = True
+
+    def result_processor(self, dialect: object, coltype: object) -> None:
+        """Nothing is done to what the driver returns."""
+
 
 campaign_table = sa.Table(
     "campaign",
@@ -20,7 +38,7 @@ campaign_table = sa.Table(
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("started_at", sa.String, nullable=False),
     sa.Column("finished_at", sa.String),
-    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("seed", SEED, nullable=False),
     sa.Column("tool_version", sa.String, nullable=False),
 )
 
@@ -66,17 +84,17 @@ trial_table = sa.Table(
     sa.Column("detail", sa.Text, nullable=False),
     sa.Column("started_at", sa.String, nullable=False),
     sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("seed", SEED, nullable=False),
     sa.Column("tool_version", sa.String, nullable=False),
     sa.Column("achieved_rps", sa.Float, nullable=False),
     sa.Column("p99_ms", sa.Float),  # for people with an SQL prompt; read back from the histogram
-    sa.Column("histogram", sa.Text),
+    sa.Column("histogram", Packed),  # HdrHistogram's compressed V2 encoding
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
     sa.Column("replica", sa.String, nullable=False, server_default=""),
     sa.Column("pruned_above_ms", sa.Float),
-    sa.Column("counters", sa.Text),  # see packed_counters.py
+    sa.Column("counters", Packed),  # see packed_counters.py
     sa.Column("received_mb_s", sa.Float),
     sa.UniqueConstraint("planned_id", "attempt"),
 )
@@ -106,3 +124,49 @@ search_table = sa.Table(
         "campaign_id", "arch", "workload", "fingerprint", "family", "fold", "number"
     ),
 )
+
+job_table = sa.Table(
+    "job",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("replica", sa.Integer, nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("planned_id", sa.ForeignKey("planned.id")),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("answer", sa.Text, nullable=False, server_default=""),
+    sa.Column("problem", sa.Text, nullable=False, server_default=""),
+    sa.Column("worker", sa.String, nullable=False, server_default=""),
+    sa.Column("token", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("lease_until", sa.Float, nullable=False, server_default="0"),
+    sa.UniqueConstraint("planned_id", "attempt"),
+)
+"""What is to be done now. A job of a trial is gone once the trial is stored."""
+
+worker_table = sa.Table(
+    "worker",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("started_at", sa.String, nullable=False),
+    sa.Column("heard_at", sa.Float, nullable=False),
+    sa.Column("doing", sa.Text, nullable=False),
+    sa.Column("reach", sa.Text, nullable=False),
+    sa.Column("trials", sa.Integer, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+)
+
+late_trial_table = sa.Table(
+    "late_trial",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("planned_id", sa.ForeignKey("planned.id"), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("worker", sa.String, nullable=False),
+    sa.Column("token", sa.Integer, nullable=False),
+    sa.Column("stored_at", sa.String, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+)
+"""Results of workers that had lost their lease. They count for nothing, and are kept as evidence.
+"""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.exc import IntegrityError
 
 from intop.domain.training import FinishedSearch, SearchRecord, Try
 from intop.store.rows import Subject, about, as_written, key_of
 from intop.store.schema import search_table
+from intop.store.session import Session
 
 END = -1
 """The number of the row that says how a search ended."""
@@ -22,8 +22,8 @@ class StoredSearches:
     same. Whoever begins another training of the subject deletes the rows of the earlier one.
     """
 
-    def __init__(self, engine: sa.Engine, subject: Subject) -> None:
-        self._engine = engine
+    def __init__(self, session: Session, subject: Subject) -> None:
+        self._session = session
         self._subject = subject
         self._last = 0
 
@@ -34,29 +34,25 @@ class StoredSearches:
             search_table.c.fingerprint == fingerprint,
             search_table.c.id > self._last,
         )
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(search_table.c.id)).all()
+        rows = self._session.rows(query.order_by(search_table.c.id))
         if rows:
             self._last = rows[-1].id
         return [_record_of(row) for row in rows]
 
     def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
         """Keep records. Those that somebody has added already are left as they are."""
-        others = search_table.delete().where(
+        earlier = search_table.delete().where(
             *about(search_table, self._subject), search_table.c.fingerprint != fingerprint
         )
-        with self._engine.begin() as connection:
-            connection.execute(others)
-        for record in records:
-            try:
-                with self._engine.begin() as connection:
-                    connection.execute(
-                        search_table.insert().values(
-                            **key_of(self._subject), **_values(fingerprint, record)
-                        )
-                    )
-            except IntegrityError:
-                continue
+        rows = [key_of(self._subject) | _values(fingerprint, record) for record in records]
+        insert = self._session.insert(search_table).on_conflict_do_nothing()
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(earlier)
+            for row in rows:
+                connection.execute(insert.values(row))
+
+        self._session.write(work)
 
 
 def _values(fingerprint: str, record: SearchRecord) -> dict[str, object]:

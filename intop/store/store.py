@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from itertools import groupby
 from typing import TypeVar
 
@@ -11,10 +10,9 @@ from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
 from intop.domain.trial import PlannedTrial, Trial
+from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
-from intop.store.packed_counters import packed
 from intop.store.rows import (
-    AS_THEY_ARE,
     COORDINATES,
     Campaign,
     Subject,
@@ -27,24 +25,32 @@ from intop.store.rows import (
     place_of,
     planned_of,
     trial_of,
+    values_of,
 )
 from intop.store.schema import campaign_table, planned_table, result_table, trial_table
 from intop.store.searches import StoredSearches
+from intop.store.session import Session
+from intop.store.workers import Workers
 
 T = TypeVar("T")
 
 
 class Store:
-    """An open database. Every method is a transaction of its own."""
+    """An open database. Every method is a transaction of its own.
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    It may be used by several threads. A method waits while a server is away, see `Session`.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.jobs = Jobs(session)
+        self.workers = Workers(session)
 
     def latest(self, study: str) -> Campaign | None:
         """The newest campaign of a study."""
         query = campaign_table.select().where(campaign_table.c.study == study)
-        with self._engine.connect() as connection:
-            row = connection.execute(query.order_by(campaign_table.c.id.desc()).limit(1)).first()
+        query = query.order_by(campaign_table.c.id.desc()).limit(1)
+        row = self.session.first(query)
         if row is None:
             return None
         with as_written(f"campaign {row.id}"):
@@ -56,8 +62,7 @@ class Store:
 
     def campaigns(self) -> list[Campaign]:
         """All campaigns of all studies, the oldest first."""
-        with self._engine.connect() as connection:
-            rows = connection.execute(campaign_table.select().order_by(campaign_table.c.id)).all()
+        rows = self.session.rows(campaign_table.select().order_by(campaign_table.c.id))
         found: list[Campaign] = []
         for row in rows:
             with as_written(f"campaign {row.id}"):
@@ -68,39 +73,34 @@ class Store:
         """What was planned for in a campaign, in the order in which it began."""
         of = (planned_table.c.arch, planned_table.c.workload)
         query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
-            return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
+        rows = self.session.rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
+        return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
         values = {"study": study, "started_at": now(), "seed": seed, "tool_version": tool_version}
-        with self._engine.begin() as connection:
-            # Its own row: another process may begin one at the same time.
-            made = campaign_table.insert().values(values).returning(campaign_table)
-            return campaign_of(connection.execute(made).one())
+        # Its own row: another process may begin one at the same time.
+        made = campaign_table.insert().values(values).returning(campaign_table)
+        return self.session.write(lambda connection: campaign_of(connection.execute(made).one()))
 
     def is_empty(self, campaign: Campaign, arch: str | None = None) -> bool:
         """Whether nothing was even planned in a campaign, for one architecture or at all."""
         query = sa.select(planned_table.c.id).where(planned_table.c.campaign_id == campaign.id)
         if arch is not None:
             query = query.where(planned_table.c.arch == arch)
-        with self._engine.connect() as connection:
-            return connection.execute(query.limit(1)).first() is None
+        return not self.session.rows(query.limit(1))
 
     def finish(self, campaign: Campaign) -> None:
         """Note that a campaign has all that it was to have."""
         update = campaign_table.update().where(campaign_table.c.id == campaign.id)
-        with self._engine.begin() as connection:
-            connection.execute(update.values(finished_at=now()))
+        self.session.change(update.values(finished_at=now()))
 
     def plan(self, subject: Subject, stage: str) -> list[PlannedTrial]:
         """A stage's plan, in the order of measurement; empty when there is none yet."""
         query = planned_table.select().where(
             *about(planned_table, subject), planned_table.c.stage == stage
         )
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(planned_table.c.position)).all()
+        rows = self.session.rows(query.order_by(planned_table.c.position))
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
@@ -117,8 +117,7 @@ class Store:
             }
             for p in plan
         ]
-        with self._engine.begin() as connection:
-            connection.execute(planned_table.insert(), rows)
+        self.session.write(lambda connection: connection.execute(planned_table.insert(), rows))
 
     def add(self, subject: Subject, trial: Trial) -> None:
         """Store one trial. It is on disk when this returns."""
@@ -127,18 +126,8 @@ class Store:
             planned_table.c.stage == trial.stage,
             planned_table.c.position == trial.planned.index,
         )
-        values = {
-            **{name: getattr(trial, name) for name in AS_THEY_ARE},
-            "planned_id": planned.scalar_subquery(),
-            "p99_ms": trial.p99_ms if trial.histogram is not None else None,
-            "histogram": None if trial.histogram is None else trial.histogram.to_text(),
-            "errors": json.dumps(dict(trial.errors)),
-            "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
-            "conditions": json.dumps(asdict(trial.conditions)),
-            "counters": packed(trial.counters),
-        }
-        with self._engine.begin() as connection:
-            connection.execute(trial_table.insert().values(values))
+        values = {"planned_id": planned.scalar_subquery()} | values_of(trial)
+        self.session.change(trial_table.insert().values(values))
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
@@ -152,11 +141,38 @@ class Store:
         if stages:
             query = query.where(planned_table.c.stage.in_(stages))
         found: list[Trial] = []
-        with self._engine.connect() as connection:
-            for row in connection.execute(query):
-                with as_written(f"trial {row.trial_id}"):
-                    found.append(trial_of(row))
+        for row in self.session.rows(query):
+            with as_written(f"trial {row.trial_id}"):
+                found.append(trial_of(row))
         return found
+
+    def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
+        """One attempt at the trial of a place; None where it is not stored."""
+        kept = [column for column in trial_table.c if column.name != "id"]
+        query = (
+            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
+            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(
+                *about(planned_table, subject),
+                planned_table.c.stage == stage,
+                planned_table.c.position == index,
+                trial_table.c.attempt == attempt,
+            )
+        )
+        row = self.session.first(query)
+        if row is None:
+            return None
+        with as_written(f"trial {row.trial_id}"):
+            return trial_of(row)
+
+    def campaign(self, number: int) -> Campaign:
+        """The campaign of this number. Raises LookupError where there is none."""
+        query = campaign_table.select().where(campaign_table.c.id == number)
+        row = self.session.first(query)
+        if row is None:
+            raise LookupError(f"the store has no campaign {number}")
+        with as_written(f"campaign {number}"):
+            return campaign_of(row)
 
     def places(self, subject: Subject) -> list[Place]:
         """All plans in the order of measurement, with what their trials came to, in one query.
@@ -172,9 +188,7 @@ class Store:
             .order_by(planned_table.c.id, last)
         )
         found: list[Place] = []
-        with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-        for _, attempts in groupby(rows, lambda row: row.id):
+        for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
             made = list(attempts)
             with as_written(f"plan of {made[0].stage}"):
                 found.append(place_of(made))
@@ -185,8 +199,7 @@ class Store:
         query = sa.select(result_table.c.kind, result_table.c.created_at).where(
             *about(result_table, subject)
         )
-        with self._engine.connect() as connection:
-            found = {row.kind: row.created_at for row in connection.execute(query)}
+        found = {row.kind: row.created_at for row in self.session.rows(query)}
         for kind, at in found.items():
             with as_written(f"result {kind}"):
                 check_instant(at)
@@ -195,6 +208,7 @@ class Store:
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
         kind = KINDS[type(result)]
+        insert = self.session.insert
         values = {
             **key_of(subject),
             "kind": kind,
@@ -202,21 +216,21 @@ class Store:
             # pydantic's own JSON turns an infinite error of a model into null.
             "document": json.dumps(TypeAdapter(type(result)).dump_python(result)),
         }
-        with self._engine.begin() as connection:
-            connection.execute(
-                result_table.delete().where(
-                    *about(result_table, subject), result_table.c.kind == kind
-                )
+        self.session.change(
+            insert(result_table)
+            .values(values)
+            .on_conflict_do_update(
+                index_elements=[*key_of(subject), "kind"],
+                set_={name: values[name] for name in ("created_at", "document")},
             )
-            connection.execute(result_table.insert().values(values))
+        )
 
     def get(self, subject: Subject, kind: type[T]) -> T | None:
         """The result of a type, or None."""
         query = sa.select(result_table.c.document).where(
             *about(result_table, subject), result_table.c.kind == KINDS[kind]
         )
-        with self._engine.connect() as connection:
-            text = connection.execute(query).scalar()
+        text = self.session.read(lambda connection: connection.scalar(query))
         if text is None:
             return None
         with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
@@ -224,4 +238,4 @@ class Store:
 
     def searches(self, subject: Subject) -> StoredSearches:
         """The searches for hyper-parameters of a subject's latest training."""
-        return StoredSearches(self._engine, subject)
+        return StoredSearches(self.session, subject)

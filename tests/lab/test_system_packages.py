@@ -7,8 +7,10 @@ import pytest
 
 from commands import ran
 from intop.lab import commands
+from postgres import binaries
 
 SCRIPT = Path(commands.__file__).with_name("system-packages.sh")
+CLUSTERS = Path("/etc/postgresql-common/createcluster.d/intop.conf")
 
 
 def asked(
@@ -17,7 +19,8 @@ def asked(
     """Exit code, message and calls of apt-get, on a machine that lacks the `hidden` programs.
 
     apt-get is a script that notes what it is called with: the real one would change this machine.
-    Those programs that are to be `there` are empty ones.
+    Those programs that are to be `there` are empty ones. What PostgreSQL's package would read when
+    it is installed is among the calls.
     """
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -25,7 +28,10 @@ def asked(
         (folder / name).touch(mode=0o755)
     calls = tmp_path / "calls"
     apt = folder / "apt-get"
-    apt.write_text(f'#!/bin/sh\necho "$*" >> {calls}\ntest -x /usr/sbin/policy-rc.d\n')
+    apt.write_text(
+        f'#!/bin/sh\necho "$*" >> {calls}\ncat {CLUSTERS} >> {calls} 2>/dev/null\n'
+        "test -x /usr/sbin/policy-rc.d\n"
+    )
     apt.chmod(0o755)
     paths = [shutil.which(name) for name in hidden]
     assert all(paths), f"{hidden}: the machine of this test has them: {paths}"
@@ -54,6 +60,16 @@ def test_what_is_missing_is_installed_and_nothing_is_started(
     assert 0 == code, said
     assert ["update -qq", f"install -y -qq --no-install-recommends {packages}"] == calls
     assert before == policy.exists()
+
+
+def test_postgresql_makes_no_cluster_when_it_is_installed(tmp_path: Path) -> None:
+    there = ("sudo", "systemd-run", "tuned-adm", "chromium")
+    code, said, calls = asked(tmp_path, "tests", (str(binaries() / "postgres"),), there)
+    assert 0 == code, said
+    no_cluster = "create_main_cluster = false"
+    wanted = "install -y -qq --no-install-recommends postgresql"
+    assert ["update -qq", no_cluster, wanted, no_cluster] == calls
+    assert not CLUSTERS.exists()
 
 
 @pytest.mark.parametrize(("words", "hidden"), [("", ("luajit", "nginx")), ("lab", ())])

@@ -7,18 +7,18 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from campaigns import OWN_LOAD, TRIALS_LATER, as_before_migrations, sql, with_labels
+from campaigns import as_before_migrations, before, sql, with_labels
 from intop.domain.histogram import Histogram
 from intop.domain.search import Search
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.store import Subject, opened, opened_to_read, opening
+from intop.store.engine import engine_of
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
 from samples import VERDICT
@@ -139,11 +139,7 @@ def before_0005(path: Path, *trials: Trial) -> None:
     """A store that an intop wrote which had no failures in histograms."""
     with opened(str(path)) as store:
         kept(store, *trials)
-    for column in OWN_LOAD:
-        sql(path, f"alter table planned drop column {column}")
-    for column in TRIALS_LATER:
-        sql(path, f"alter table trial drop column {column}")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+    before(path, "0004")
 
 
 def test_failures_go_into_histograms_and_p99_stays_what_it_was(path: Path) -> None:
@@ -235,11 +231,7 @@ def test_plans_of_before_have_no_load_of_their_own(path: Path) -> None:
     with opened(str(path)) as store:
         subject = begun(store)
         store.write_plan(subject, "judge", PLAN)
-    for column in OWN_LOAD:
-        sql(path, f"alter table planned drop column {column}")
-    for column in TRIALS_LATER:
-        sql(path, f"alter table trial drop column {column}")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0004'")
+    before(path, "0004")
     with opened(str(path)) as store:
         bare = [
             replace(p, rate_rps=None, connections=None, closed_loop=False, path="") for p in PLAN
@@ -256,11 +248,8 @@ def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
         store.write_plan(subject, "rates", plan)
         store.add(subject, replace(trial(), planned=plan[0], stage="rates"))
         store.put(subject, VERDICT)
-    for column in ("connections", "closed_loop", "path"):
-        sql(path, f"alter table planned drop column {column}")
-    sql(path, "alter table trial drop column received_mb_s")
     sql(path, "update result set kind = 'rate_sweep'")
-    sql(path, f"update {VERSION_TABLE} set version_num = '0007'")
+    before(path, "0007")
     with opened(str(path)) as store:
         assert plan == store.plan(subject, "sweep")
         assert [("sweep", 75.5)] == [
@@ -269,10 +258,10 @@ def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
         assert {} == store.results(subject)
 
 
-def test_the_tables_are_those_that_the_migrations_make(path: Path) -> None:
-    with opened(str(path)):
+def test_the_tables_are_those_that_the_migrations_make(url: str) -> None:
+    with opened(url):
         pass
-    engine = sa.create_engine(f"sqlite:///{path}")
+    engine = engine_of(url, "read")
     with engine.connect() as connection:
         migrated = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert [] == compare_metadata(migrated, metadata)
@@ -287,4 +276,5 @@ def test_every_result_that_is_stored_has_a_name(path: Path) -> None:
     assert len(KINDS) == len(set(KINDS.values()))
     migration = import_module("intop.store.migrations.versions.v0002_kinds_of_results")
     later = {"mediation", "sweeps"}
-    assert {name.lower() for name in migration.KINDS} == set(KINDS.values()) - later
+    gone = {"searches"}
+    assert {name.lower() for name in migration.KINDS} - gone == set(KINDS.values()) - later

@@ -61,9 +61,9 @@ def test_a_url_that_is_no_store_is_refused_without_showing_its_password(url: str
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_second_controller_can_read_while_the_first_writes(store: Store, path: Path) -> None:
+def test_a_second_controller_can_read_while_the_first_writes(store: Store, url: str) -> None:
     subject = begun(store)
-    with opened(str(path)) as other:
+    with opened(url) as other:
         store.write_plan(subject, "collect", PLAN)
         store.add(subject, trial())
         assert [trial()] == other.trials(subject)

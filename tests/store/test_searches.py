@@ -79,7 +79,6 @@ def test_another_training_takes_the_place_of_an_earlier_one(store: Store, subjec
 
 def test_a_damaged_record_is_named(store: Store, subject: Subject) -> None:
     store.searches(subject).add("abc", RECORDS[:1])
-    with store._engine.begin() as connection:
-        connection.execute(sa.text("UPDATE search SET document = '{}'"))
+    store.session.change(sa.text("UPDATE search SET document = '{}'"))
     with pytest.raises(IntopError, match="the store's search 1 is not as this intop writes it"):
         store.searches(subject).new("abc")

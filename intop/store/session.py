@@ -1,0 +1,174 @@
+"""Transactions that outlive a lost connection: each is carried out once.
+
+A server may be restarted, and the network to it cut, at any moment. What was begun is then begun
+again, until PATIENCE_S is over. Where the answer to a commit was lost, the server is asked whether
+it was done: PostgreSQL keeps that by the transaction's id (pg_xact_status).
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+
+T = TypeVar("T")
+
+PATIENCE_S = 300.0
+"""For how long a server may be away. What was measured meanwhile waits in memory."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+"""Between two attempts; the first one follows at once, since a pool may have an old connection."""
+
+PASSING = ("08", "25P03", "40001", "40P01", "53300", "57P")
+"""How SQLSTATEs begin of what passes: a lost connection, a session that was ended, a conflict of
+two transactions, too many connections, a server that stops or starts.
+"""
+
+
+@dataclass(frozen=True)
+class _Ticket:
+    """By which a transaction is found again: its id, and the process that served it."""
+
+    transaction: str
+    process: int
+
+
+class _UnsettledError(SQLAlchemyError):
+    """The server itself does not know yet how a transaction ends."""
+
+
+class Session:
+    """A way to a database, for any number of threads. `say` hears of waiting for the server."""
+
+    def __init__(self, engine: sa.Engine, say: Callable[[str], None] = lambda _: None) -> None:
+        self._engine = engine
+        self._say = say
+
+    @property
+    def dialect(self) -> str:
+        """The database: sqlite or postgresql."""
+        return self._engine.dialect.name
+
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """An insert that can say what to do where the row is there already (ON CONFLICT)."""
+        return (postgresql if self.dialect == "postgresql" else sqlite).insert(table)
+
+    def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
+        """All rows that a query finds. Raises what `read` does."""
+        return self.read(lambda connection: connection.execute(query).all())
+
+    def first(self, query: sa.Executable) -> sa.Row[Any] | None:
+        """The first row that a query finds. Raises what `read` does."""
+        return self.read(lambda connection: connection.execute(query).first())
+
+    def change(self, statement: sa.Executable) -> int:
+        """Carry out one statement. Returns how many rows it changed. Raises what `write` does."""
+        return self.write(lambda connection: connection.execute(statement).rowcount)
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """What `work` returns, which only reads. It may be called several times.
+
+        Raises SQLAlchemyError for what does not pass, or lasts longer than PATIENCE_S.
+        """
+        waiting = _Waiting(self._say)
+        while True:
+            try:
+                with self._engine.connect() as connection:
+                    found = work(connection)
+            except DBAPIError as error:
+                waiting.wait(error)
+            else:
+                waiting.end()
+                return found
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """What `work` returns, in one transaction that is committed once.
+
+        `work` may be called several times, and only the last of them counts. Raises SQLAlchemyError
+        for what does not pass, or lasts longer than PATIENCE_S: then nobody knows whether the
+        transaction was committed.
+        """
+        waiting = _Waiting(self._say)
+        ticket: _Ticket | None = None
+        while True:
+            try:
+                if ticket is None or not self._is_committed(ticket):
+                    ticket = None
+                    with self._engine.begin() as connection:
+                        found = work(connection)
+                        ticket = self._ticket(connection)
+            except (DBAPIError, _UnsettledError) as error:
+                waiting.wait(error)
+            else:
+                waiting.end()
+                return found
+
+    def _ticket(self, connection: sa.Connection) -> _Ticket | None:
+        """None for what has written nothing, and for SQLite, whose commit can't get lost."""
+        if self.dialect != "postgresql":
+            return None
+        asked = "select cast(pg_current_xact_id_if_assigned() as text), pg_backend_pid()"
+        transaction, process = connection.exec_driver_sql(asked).one()
+        return None if transaction is None else _Ticket(transaction, process)
+
+    def _is_committed(self, ticket: _Ticket) -> bool:
+        """Raises _UnsettledError where the other end is still at it, having been told to stop."""
+        known = {"transaction": ticket.transaction, "process": ticket.process}
+        with self._engine.connect() as connection:
+            status = connection.scalar(_STATUS, known)
+            if status == "in progress":
+                # It waits for a commit that is lost on its way, and what it has locked waits, too.
+                connection.execute(_END, known)
+                raise _UnsettledError(f"transaction {ticket.transaction} has not ended yet")
+        return bool(status == "committed")
+
+
+_STATUS = sa.text("select pg_xact_status(cast(:transaction as xid8))")
+_END = sa.text(
+    "select pg_terminate_backend(pid) from pg_stat_activity "
+    "where pid = :process and backend_xid = cast(cast(:transaction as xid8) as xid)"
+)
+
+
+class _Waiting:
+    """Waits between the attempts at one transaction, longer each time."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._since: float | None = None
+        self._attempts = 0
+
+    def wait(self, error: DBAPIError | _UnsettledError) -> None:
+        """Raises the error itself where it does not pass, or has lasted for too long."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        is_passing = isinstance(error, _UnsettledError) or passes(error)
+        if not is_passing or now - self._since > PATIENCE_S:
+            raise error
+        self._attempts += 1
+        if self._attempts == 1:
+            return
+        if self._attempts == 2:
+            reason = str(error).splitlines()[0]
+            self._say(f"the store does not answer, waiting up to {PATIENCE_S:.0f} s: {reason}")
+        longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (self._attempts - 2))
+        # Many clients of a server that comes back shall not all come at once.
+        time.sleep(random.uniform(longest / 2, longest))
+
+    def end(self) -> None:
+        """Say that it is over, if anything was said."""
+        if self._since is not None and self._attempts > 1:
+            self._say(f"the store answers again after {time.monotonic() - self._since:.0f} s")
+
+
+def passes(error: DBAPIError) -> bool:
+    """Whether a database's error may be gone when the same is tried again."""
+    if error.connection_invalidated:
+        return True
+    state = getattr(error.orig, "sqlstate", "")  # SQLite has none, and has waited already
+    if state is None:  # while it connects, libpq has no code for what failed
+        return isinstance(error, OperationalError)
+    return str(state).startswith(PASSING)

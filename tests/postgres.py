@@ -1,0 +1,113 @@
+"""A real PostgreSQL server in a folder of its own, reached over a unix socket."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+SETTINGS = {
+    "listen_addresses": "",
+    # A kill loses nothing that the kernel has, and no test cuts the power.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "50",
+    "autovacuum": "off",
+}
+
+
+class Server:
+    """One cluster. The user is `postgres` where the tests run as root, which PostgreSQL refuses."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self._settings = SETTINGS | settings
+        self._numbers = count()
+        self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        if self._user:
+            os.chown(folder, self._user.pw_uid, self._user.pw_gid)
+        self._run("initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--username=intop")
+        options = (f"{name} = '{value}'" for name, value in self._settings.items())
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.write("\n".join([*options, f"unix_socket_directories = '{folder}'", ""]))
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def start(self) -> None:
+        self._run("pg_ctl", "--wait", "--log", str(self.folder / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` ends sessions, `immediate` is as a crash."""
+        self._run("pg_ctl", "--wait", "--mode", mode, "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql+psycopg://intop@/{database}?host={self.folder}"
+
+    def database(self) -> str:
+        """The URL of a new database."""
+        name = f"store{next(self._numbers)}"
+        self.sql(f"create database {name}")
+        return self.url(name)
+
+    def sql(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """What a statement gives, by a connection of its own."""
+        with psycopg.connect(
+            host=str(self.folder), user="intop", dbname=database, autocommit=True
+        ) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def _run(self, program: str, *arguments: str) -> None:
+        user = {"user": self._user.pw_uid, "group": self._user.pw_gid} if self._user else {}
+        # Not by a pipe: what is started in the background would keep it open.
+        with (self.folder.with_suffix(".out")).open("w+") as said:
+            done = subprocess.run(
+                [binaries() / program, "--pgdata", self._data, *arguments],
+                cwd=self.folder,
+                stdout=said,
+                stderr=said,
+                timeout=60,
+                extra_groups=[] if self._user else None,
+                **user,
+            )
+            said.seek(0)
+            assert 0 == done.returncode, said.read()
+
+
+def binaries() -> Path:
+    """Debian has no server program on the PATH, and those of several versions side by side."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: p.parts[4])
+    on_path = shutil.which("postgres")
+    if not found and on_path is None:
+        pytest.fail("PostgreSQL's server is missing: sh intop/lab/system-packages.sh tests")
+    return found[-1].parent if found else Path(str(on_path)).resolve().parent
+
+
+@contextmanager
+def running(**settings: str) -> Iterator[Server]:
+    """A server for as long as it is used. Its folder is one that another user can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="intop-postgres-", dir="/tmp"))
+    try:
+        server = Server(folder, **settings)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
+    finally:
+        shutil.rmtree(folder)
+        folder.with_suffix(".out").unlink(missing_ok=True)
