@@ -1,9 +1,13 @@
 """A Dask cluster in place of processes of this machine. Only here is `distributed` known."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from joblib import parallel_config
+from joblib.parallel import ParallelBackendBase
 
 from intop.errors import IntopError, UsageError
 from intop.learn.code_fingerprint import code_fingerprint
@@ -24,20 +28,51 @@ def fitting_on(address: str) -> Iterator[None]:
     is no such cluster, and IntopError when the scheduler is lost or a task kills one worker after
     the other.
     """
-    from joblib import parallel_config
-
     with _connected(address) as client:
-        from distributed import CancelledError, KilledWorker
+        from distributed import KilledWorker
 
         try:
-            with parallel_config("dask", client=client, wait_for_workers_timeout=TIMEOUT_S):
+            with parallel_config(_Backend(client)):
                 yield
         except (CancelledError, KilledWorker) as error:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()) or "its scheduler is gone"
             raise IntopError(
                 f"--fit-on dask={address}: the cluster was lost: {reason}\n"
                 f"What had ended is in the store: the same command goes on from there"
             ) from error
+
+
+class _Backend(ParallelBackendBase):  # type: ignore[misc]
+    """Dask for joblib. With joblib's own, a task that no worker can read is waited for forever."""
+
+    supports_retrieve_callback = True
+
+    def __init__(self, client: "Client") -> None:
+        super().__init__()
+        self._client = client
+        self._executor = client.get_executor(pure=False)
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """As many tasks at once as there are workers, whatever is asked for."""
+        del n_jobs
+        return max(1, len(self._client.nthreads()))
+
+    def submit(
+        self, func: Callable[[], Any], callback: Callable[[Future[Any]], None]
+    ) -> Future[Any]:
+        """Have a worker do it. The callback hears of its end, whatever that is."""
+        future: Future[Any] = self._executor.submit(func)
+        future.add_done_callback(callback)
+        return future
+
+    def retrieve_result_callback(self, out: Future[Any]) -> Any:
+        """The result. Raises what the task raised, or why nobody did it."""
+        return out.result()
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Nothing more is begun. What is under way ends by itself."""
+        del ensure_ready
+        self._executor.shutdown(wait=False)
 
 
 def check(address: str) -> None:
@@ -51,6 +86,7 @@ def _connected(address: str) -> Iterator["Client"]:
     """A client of a cluster whose workers compute what this process would."""
     where = f"--fit-on dask={address}"
     try:
+        import dask
         from distributed import Client
     except ImportError as error:
         raise UsageError(f"{where} needs Dask: pip install 'intop[dask]'") from error
@@ -68,7 +104,9 @@ def _connected(address: str) -> Iterator["Client"]:
                 f"Start one with `dask scheduler`, which prints its address: "
                 f"--fit-on dask=tcp://HOST:8786"
             ) from error
-        with client:
+        # A table of some MB is meant to be sent.
+        large = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+        with client, dask.config.set(large):
             _check_workers(client, address, where)
             yield client
     finally:

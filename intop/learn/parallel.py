@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -31,9 +31,7 @@ def each(
     """
     from joblib import Parallel, delayed
 
-    from intop.learn.dask_cluster import fitting_on
-
-    with nullcontext() if dask is None else fitting_on(dask):
+    with _place(dask):
         count = jobs or processes() if dask is None else -1
         run = Parallel(n_jobs=count, batch_size=1, return_as="generator_unordered")
         results = run(delayed(work)(*task) for task in tasks)
@@ -45,6 +43,14 @@ def each(
                 # That work was thrown away is no news to whoever stopped taking it.
                 warnings.simplefilter("ignore")
                 results.close()
+
+
+def _place(dask: str | None) -> AbstractContextManager[None]:
+    if dask is None:
+        return nullcontext()
+    from intop.learn.dask_cluster import fitting_on
+
+    return fitting_on(dask)
 
 
 @contextmanager
