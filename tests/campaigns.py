@@ -102,7 +102,7 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()
 
 
-OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path")
+OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path", "other_workload")
 """Columns of plans that say what a trial's load has of its own; an early intop had none."""
 TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
@@ -135,6 +135,7 @@ def before(path: Path, version: str) -> None:
             with_texts(connection)
         later = ["rate_rps"] if version < "0006" else []
         later += ["connections", "closed_loop", "path"] if version < "0008" else []
+        later += ["other_workload"] if version < "0013" else []
         for column in later:
             connection.execute(f"alter table planned drop column {column}")
         for column, since in (("counters", "0007"), ("received_mb_s", "0009")):

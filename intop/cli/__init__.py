@@ -28,12 +28,14 @@ from intop.cli import (
     rollback,
     screen,
     search,
+    soak,
     status,
     sweep,
     train,
     transfer,
     tune,
     verify,
+    worker,
 )
 from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import Group, examples
@@ -77,9 +79,11 @@ for command in (
     explain.command,
     contest.command,
     sweep.command,
+    soak.command,
     compare.command,
     transfer.command,
     tune.command,
+    worker.command,
     report.command,
     plan.command,
     apply.command,

@@ -96,11 +96,16 @@ def arch_option(command: F) -> F:
 
 
 def workload_option(command: F) -> F:
-    """--workload, as `workload`: slt, dlt or None for all."""
+    """--workload, as `workload`: a name or None for all that are tuned."""
+
+    def named(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        return None if value == "all" else value
+
     return click.option(
         "--workload",
-        type=click.Choice(["slt", "dlt"]),
-        help="Only this workload.",
+        metavar="NAME",
+        callback=named,
+        help="Only this workload of the file.",
         shell_complete=values.workloads,
     )(command)
 
@@ -280,4 +285,10 @@ def study_of(config: Path | None) -> "Study":
     study = load_study(path)
     context = click.get_current_context(silent=True)
     only = context.meta.get(ONLY) if context else None
+    if only == "nginx":
+        for arch, server in study.without_nginx.items():
+            raise UsageError(
+                f"--only nginx: the server of {arch} is {server.title}, and directives are tuned "
+                "for nginx only"
+            )
     return replace(study, tunes=(only,)) if only else study

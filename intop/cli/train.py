@@ -12,7 +12,7 @@ from intop.cli.options import (
     stage_options,
     subcommand,
 )
-from intop.cli.running import run_stage
+from intop.cli.running import connect_to_none, run_stage
 
 
 @subcommand(
@@ -57,4 +57,6 @@ def command(
     from intop.report.components import trained as text
     from intop.stages.train import train as stage
 
-    run_stage(lambda task: stage(task, models), text, measures=False, config=config, **asked)
+    run_stage(
+        lambda task: stage(task, models), text, connect=connect_to_none, config=config, **asked
+    )

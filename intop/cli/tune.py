@@ -16,7 +16,7 @@ from intop.cli.options import (
     subcommand,
 )
 from intop.cli.output import print_result, say
-from intop.cli.running import connect_to, exit_by, stored_context
+from intop.cli.running import connect_unless_workers, exit_by, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
-    with stored_context(**options, choose=choose, connect=connect_to) as context:
+    with stored_context(**options, choose=choose, connect=connect_unless_workers) as context:
         found = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
         if as_json:
             print_result(to_json(found))

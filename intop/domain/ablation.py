@@ -13,6 +13,7 @@ from itertools import combinations
 from statistics import fmean
 
 from intop.domain.replicates import PRIOR_WEIGHT, RESOLUTION
+from intop.domain.stats import student_quantile
 
 Changes = frozenset[str]
 """Changes by name. A name stands for a key, or for several that only go together."""
@@ -102,8 +103,6 @@ class Evidence:
         a few rounds have none of their own. Student's t has the degrees of freedom of both. What
         has no round, or no other with a second one, is left out.
         """
-        from scipy import stats
-
         values = {
             name: [
                 sum(weight * r[one] for one, weight in weights.items())
@@ -127,7 +126,7 @@ class Evidence:
             degrees = weight + own
             error = math.sqrt((weight * pooled + squares[name]) / degrees / len(found))
             error = max(error, RESOLUTION / math.sqrt(len(found)))
-            half = float(stats.t.ppf((1 + level) / 2, degrees)) * error
+            half = student_quantile(level, degrees) * error
             mean = fmean(found)
             made[name] = Effect(mean, error, mean - half, mean + half, len(found))
         return made

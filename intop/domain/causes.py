@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter, general
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import RatioInterval, student_p_value, student_quantile
 
 MOVES = 1.25
 """How many times a counter has to change, by the near limit of its interval, to be told."""
@@ -159,8 +159,6 @@ def _counted(one: HostCounters) -> dict[str, float]:
 def _moved(
     name: str, entry: KernelCounter, before: Sequence[float], after: Sequence[float]
 ) -> Moved:
-    from scipy import stats
-
     pairs = len(before)
     logs = [math.log1p(b) - math.log1p(a) for b, a in zip(before, after, strict=True)]
     spread = variance(logs)
@@ -168,11 +166,8 @@ def _moved(
         # Counts scatter by their root at least, also where a few pairs happen to agree.
         spread = max(spread, sum(fmean(x / (1 + x) ** 2 for x in side) for side in (before, after)))
     error, mean = math.sqrt(spread / pairs), fmean(logs)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, pairs - 1)) * error
-    if error == 0:
-        p_value = float(mean == 0)
-    else:
-        p_value = 2 * float(stats.t.sf(abs(mean) / error, pairs - 1))
+    half = student_quantile(LEVEL, pairs - 1) * error
+    p_value = student_p_value(mean / error, pairs - 1) if error else float(mean == 0)
     return Moved(
         name=name,
         meaning=entry.meaning,

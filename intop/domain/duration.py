@@ -6,7 +6,7 @@ from statistics import fmean
 
 from intop.domain.looks import looks
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.domain.stats import centred, geometric_mean
+from intop.domain.stats import centred, chi_square_quantile, geometric_mean, student_quantile
 from intop.domain.trial import Trial
 
 REQUESTS = 1000
@@ -41,10 +41,8 @@ def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float
     trial where both sides scatter alike and independently (`stats.paired_ratio`); at the level of
     the last of the looks at them (`looks`).
     """
-    from scipy import stats
-
     last = looks(pairs, look_count, level=level)[-1].level
-    return float(stats.t.ppf((1 + last) / 2, pairs - 1)) * math.sqrt(2 / pairs) * sd
+    return student_quantile(last, pairs - 1) * math.sqrt(2 / pairs) * sd
 
 
 def pairs_needed(sd: float, resolution: float, *, level: float, look_count: int) -> int | None:
@@ -76,8 +74,6 @@ def tried_duration(
     normally distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
     Raises ValueError where no replica has two trials.
     """
-    from scipy import stats
-
     count = len(trials)
     replicas = [t.replica for t in trials]
     freedom = count - len(set(replicas))
@@ -86,7 +82,7 @@ def tried_duration(
     around = centred([math.log(t.p99_ms) for t in trials], replicas)
     sd = math.sqrt(math.fsum(x**2 for x in around) / freedom)
     low, high = (
-        sd * math.sqrt(freedom / float(stats.chi2.ppf(tail, freedom)))
+        sd * math.sqrt(freedom / chi_square_quantile(tail, freedom))
         for tail in ((1 + level) / 2, (1 - level) / 2)
     )
 

@@ -7,7 +7,7 @@ from statistics import stdev
 
 from intop.domain.ablation import KEPT
 from intop.domain.configuration import Configuration
-from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.stats import RatioInterval, paired_ratio, student_quantile
 from intop.domain.verdict import Verdict
 
 WANTED_KEYS = 5
@@ -167,8 +167,6 @@ def kept(
     the same default, which the rounds account for. Raises ValueError for fewer than two rounds or
     lists of different lengths. Where the winner has no gain in these rounds, the share is NaN.
     """
-    from scipy import stats
-
     ratios = [paired_ratio(default, side, level=level) for side in (full, smaller)]
     gain, less = (found.ratio - 1 for found in ratios)
     rounds = len(default)
@@ -180,6 +178,6 @@ def kept(
             slopes[0] * math.log(d / f) + slopes[1] * math.log(d / s)
             for d, f, s in zip(default, full, smaller, strict=True)
         ]
-        half = float(stats.t.ppf((1 + level) / 2, rounds - 1)) * stdev(linear) / math.sqrt(rounds)
+        half = student_quantile(level, rounds - 1) * stdev(linear) / math.sqrt(rounds)
         low, high = share - half, share + half
     return Kept(share=share, low=low, high=high, full=ratios[0], smaller=ratios[1], rounds=rounds)

@@ -5,7 +5,8 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.parameter import Tuned
-from intop.domain.trial import PlannedTrial
+from intop.domain.probing import Probe
+from intop.domain.trial import Conditions, PlannedTrial
 from intop.domain.workload import Workload
 
 Kind = Literal["open", "trial", "refusal"]
@@ -76,15 +77,35 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Opened:
+    """What a worker answers when it has opened a replica for a campaign."""
+
+    name: str
+    conditions: Conditions
+    probe: Probe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """What a kernel said against a value; `key` is empty where it took all."""
+
+    host: str = ""
+    key: str = ""
+    value: str = ""
+    got: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobStatus:
     """How far a job is.
 
-    `answer` is what a worker said to a question, or why the job failed; `problem` is what last kept
-    a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
+    `answer` is what a worker said to a question, `why` is why the job failed, and `problem` what
+    last kept a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
     """
 
     state: JobState
-    answer: str
+    answer: Opened | Refusal | None
+    why: str
     problem: str
     worker: str
     is_free: bool
@@ -111,3 +132,30 @@ class WorkerStatus:
     def is_alive(self) -> bool:
         """Whether it has been heard of lately."""
         return self.silent_s < 3 * LEASE_S
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignProgress:
+    """How far a campaign of a store is.
+
+    `planned` places of its stages' plans have been made, `measured` of them have a trial. Of what
+    workers are asked for, `waiting` jobs are free and `held` are in somebody's hands.
+    """
+
+    campaign: int
+    study: str
+    started_at: str
+    finished_at: str | None
+    planned: int
+    measured: int
+    waiting: int = 0
+    held: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """All campaigns of a store, the oldest first, and all workers, the one heard last first."""
+
+    store: str
+    campaigns: tuple[CampaignProgress, ...]
+    workers: tuple[WorkerStatus, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from intop.domain.configuration import Configuration
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import RatioInterval, student_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +77,11 @@ def share_of(gains: Sequence[float], left: Sequence[float], *, level: float) -> 
     where the mean gain is not clearly above 0, since then no interval is bounded. Raises ValueError
     for fewer than two rounds or sequences of different lengths.
     """
-    from scipy import stats
-
     count = len(gains)
     if count < 2 or count != len(left):
         raise ValueError(f"{count} rounds against {len(left)}")
     gain, rest = fmean(gains), fmean(left)
-    t = float(stats.t.ppf((1 + level) / 2, count - 1))
+    t = student_quantile(level, count - 1)
 
     def covariance(one: Sequence[float], other: Sequence[float]) -> float:
         centres = fmean(one), fmean(other)

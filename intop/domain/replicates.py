@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from intop.domain.configuration import Configuration
-from intop.domain.stats import geometric_mean
+from intop.domain.stats import chi_square_quantile, geometric_mean
 from intop.domain.trial import Trial
 
 PRIOR_WEIGHT = 4
@@ -106,15 +106,13 @@ def noise(measured: Sequence[Measured], *, level: float) -> Noise:
     The interval is that of a variance by chi-square. It takes log P99 as normal about its
     configuration's mean, and as scattered alike in all of them.
     """
-    from scipy import stats
-
     freedom = sum(m.freedom for m in measured)
     several = sum(m.freedom > 0 for m in measured)
     if not freedom:
         return Noise(configurations=several, freedom=freedom, level=level)
     squares = math.fsum(m.squares for m in measured)
     low, high = (
-        math.sqrt(squares / float(stats.chi2.ppf(share, freedom)))
+        math.sqrt(squares / chi_square_quantile(share, freedom))
         for share in ((1 + level) / 2, (1 - level) / 2)
     )
     return Noise(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -18,9 +19,10 @@ from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
-from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
+from intop.domain.trial import AnyTrial, Conditions, Status
 from intop.domain.verdict import Verdict
 from intop.errors import RefusedValueError
 
@@ -125,6 +127,8 @@ class Findings:
     verdict: Verdict | None
     judged: Judged | None
     sweeps: tuple[Sweep, ...]
+    soak: Soak | None
+    across: Across | None
     mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None
@@ -183,23 +187,26 @@ class Report:
 
 
 def stage_records(
-    plans: Mapping[str, Sequence[PlannedTrial]],
-    attempts: Sequence[Trial],
+    planned: Mapping[str, int],
+    attempts: Sequence[AnyTrial],
     descriptions: Mapping[str, str],
 ) -> tuple[StageRecord, ...]:
-    """What became of each plan, in their order; what was never planned is left out."""
-    made: dict[str, list[Trial]] = defaultdict(list)
+    """What became of each stage's plan, which has so many places, in the order of `descriptions`.
+
+    What was never planned is left out.
+    """
+    made: dict[str, list[AnyTrial]] = defaultdict(list)
     for trial in attempts:
         made[trial.stage].append(trial)
     return tuple(
-        _record(stage, descriptions[stage], plan, made[stage])
-        for stage, plan in plans.items()
-        if plan
+        _record(stage, description, planned[stage], made[stage])
+        for stage, description in descriptions.items()
+        if planned.get(stage)
     )
 
 
 def _record(
-    stage: str, description: str, plan: Sequence[PlannedTrial], attempts: Sequence[Trial]
+    stage: str, description: str, planned: int, attempts: Sequence[AnyTrial]
 ) -> StageRecord:
     last = {t.planned.index: t for t in attempts}
     statuses = [t.status for t in last.values()]
@@ -207,7 +214,7 @@ def _record(
     return StageRecord(
         stage=stage,
         description=description,
-        planned=len(plan),
+        planned=planned,
         measured=len(last),
         by_status={status: statuses.count(status) for status in dict.fromkeys(statuses)},
         repeated=len(attempts) - len(last),
@@ -217,14 +224,14 @@ def _record(
     )
 
 
-def refused_trials(attempts: Iterable[Trial]) -> tuple[RefusedTrials, ...]:
+def refused_trials(attempts: Iterable[AnyTrial]) -> tuple[RefusedTrials, ...]:
     """Attempts that are no ordinary results, by stage, status and what they say but for numbers.
 
     Stages come in the order of their first attempts.
     """
     attempts = list(attempts)
     order = list(dict.fromkeys(trial.stage for trial in attempts))
-    groups: dict[tuple[str, Reason, str], list[Trial]] = defaultdict(list)
+    groups: dict[tuple[str, Reason, str], list[AnyTrial]] = defaultdict(list)
     for trial in attempts:
         if reason := _reason(trial):
             words = _NUMBER.sub("#", trial.detail)
@@ -242,7 +249,7 @@ def refused_trials(attempts: Iterable[Trial]) -> tuple[RefusedTrials, ...]:
     )
 
 
-def _reason(trial: Trial) -> Reason | None:
+def _reason(trial: AnyTrial) -> Reason | None:
     if trial.status == "ok":
         return None
     if trial.status == "failed" and RefusedValueError.SAID in trial.detail:

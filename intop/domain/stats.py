@@ -87,14 +87,12 @@ def paired_difference(
 
 def _student(values: Sequence[float], level: float) -> tuple[float, float]:
     """The mean, and half the length of Student's t interval about it."""
-    from scipy import stats
-
     count = len(values)
     if count < 2:
         raise ValueError(f"an interval needs two values or more, got {count}")
     mean = math.fsum(values) / count
     spread = math.fsum((x - mean) ** 2 for x in values) / (count - 1)
-    return mean, float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(spread / count)
+    return mean, student_quantile(level, count - 1) * math.sqrt(spread / count)
 
 
 def unpaired_ratio(
@@ -105,8 +103,6 @@ def unpaired_ratio(
     Variances may differ; the degrees of freedom are Welch and Satterthwaite's. Raises ValueError
     with fewer than two values on either side.
     """
-    from scipy import stats
-
     fewest = min(len(numerators), len(denominators))
     if fewest < 2:
         raise ValueError(f"an interval needs two values or more on both sides, got {fewest}")
@@ -115,7 +111,7 @@ def unpaired_ratio(
     errors = [variance(logs) / len(logs) for logs in sides]
     weight = sum(e**2 / (len(logs) - 1) for e, logs in zip(errors, sides, strict=True))
     # Values without any spread have no degrees of freedom, and need none.
-    t = float(stats.t.ppf((1 + level) / 2, sum(errors) ** 2 / weight)) if weight else 0.0
+    t = student_quantile(level, sum(errors) ** 2 / weight) if weight else 0.0
     half = t * math.sqrt(sum(errors))
     return RatioInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
@@ -146,3 +142,27 @@ def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
 def bonferroni(level: float, comparisons: int) -> float:
     """The level of each of several intervals that are all to hold together with `level`."""
     return 1 - (1 - level) / max(1, comparisons)
+
+
+def student_quantile(level: float, freedom: float) -> float:
+    """What Student's t stays within, on both sides, with probability `level`.
+
+    As `scipy.stats.t.ppf` computes it, whose module takes half a second to import.
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def student_p_value(t: float, freedom: float) -> float:
+    """The probability of a Student's t as far from 0 as this one, on either side."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(t)))
+
+
+def chi_square_quantile(share: float, freedom: float) -> float:
+    """What chi-square stays below with the probability `share`, as `chi2.ppf` has it."""
+    from scipy.special import gammaincinv
+
+    return 2 * float(gammaincinv(freedom / 2, share))

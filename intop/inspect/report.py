@@ -1,10 +1,11 @@
 """report: everything that is stored of a campaign, for readers. Touches no host."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from intop.deploy.deployable import deployments
+from intop.domain.across import Across, about
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -26,10 +27,11 @@ from intop.domain.report import (
     stage_records,
 )
 from intop.domain.search import Search
-from intop.domain.sides import latencies
+from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
-from intop.domain.trial import Trial
+from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
@@ -39,6 +41,7 @@ from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
 from intop.run.prospect import Prospect
 from intop.stages.blocks import judged_pairs
+from intop.store import Subject
 from intop.version import __version__
 
 
@@ -48,14 +51,14 @@ def gather(context: Context) -> Report:
     What is not there yet is named with the command that makes it. Raises ResultMissingError for a
     campaign in which nothing was measured.
     """
-    gathered = [_findings(task) for task in context.subjects()]
-    findings = tuple(found for found, _ in gathered)
+    attempts = {task.subject: task.store.outlines(task.subject) for task in context.subjects()}
+    findings = tuple(_findings(task, attempts[task.subject]) for task in context.subjects())
     if not any(found.stages for found in findings):
         raise ResultMissingError(
             f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
             f"to report: {prerequisites.command_line(context.study, ['tune'])}"
         )
-    compared, why = _compared(context, findings)
+    compared, why = _compared(context, findings, attempts)
     campaign = context.campaign
     return Report(
         study=campaign.study,
@@ -65,7 +68,9 @@ def gather(context: Context) -> Report:
         finished_at=campaign.finished_at,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         tool_version=__version__,
-        tool_versions=tuple(dict.fromkeys(v for _, versions in gathered for v in versions)),
+        tool_versions=tuple(
+            dict.fromkeys(t.tool_version for made in attempts.values() for t in made)
+        ),
         level=context.study.budget.level,
         pipeline=steps(),
         findings=findings,
@@ -74,11 +79,9 @@ def gather(context: Context) -> Report:
     )
 
 
-def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
-    """Of one architecture under one workload, and by which versions of intop it was measured."""
-    attempts = task.store.trials(task.subject)
-    latest = {(t.stage, t.planned.index): t for t in attempts}
-    compared = [t for t in latest.values() if not registry.stage(t.stage).is_apart]
+def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
+    """Of one architecture under one workload, by all attempts at its trials."""
+    compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
     if verdict is None or (explanation and explanation.winner != verdict.configuration):
@@ -86,13 +89,13 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
     probe = get(subject, Probe)
     offer = None if probe is None else probed_of(task.context.study, probe)
     deployment, undeployable = _deployment(task, verdict)
-    found = Findings(
+    return Findings(
         arch=task.subject.arch,
         workload=task.workload.name,
         conditions=tuple(dict.fromkeys(t.conditions for t in compared)),
         facts=None if probe is None else probe.facts,
         stages=stage_records(
-            {name: task.store.plan(task.subject, name) for name in registry.STAGES},
+            task.store.planned(task.subject),
             attempts,
             {stage.name: stage.description for stage in registry.stages()},
         ),
@@ -103,8 +106,10 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         training=get(subject, Training),
         search=get(subject, Search),
         verdict=verdict,
-        judged=_judged(compared, verdict),
+        judged=_judged(task, compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
+        soak=get(subject, Soak),
+        across=about(get(subject, Across), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,
@@ -115,16 +120,20 @@ def _findings(task: Task) -> tuple[Findings, tuple[str, ...]]:
         refused_keys=() if offer is None else refused_keys(offer.refused),
         missing=_missing(task),
     )
-    return found, tuple(dict.fromkeys(t.tool_version for t in attempts))
 
 
-def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
+def _judged(task: Task, trials: Sequence[Outline], verdict: Verdict | None) -> Judged | None:
     """The trials that a verdict rests on, where they are stored."""
     if verdict is None:
         return None
     default, tuned = judged_pairs(trials, verdict)
     if not default:
         return None
+    stored = task.store.latencies(task.subject, "judge")
+    sides = [
+        tuple(stored[t.stage, t.planned.index, t.attempt] for t in side)
+        for side in (default, tuned)
+    ]
     return Judged(
         conditions=tuned[-1].conditions,
         pairs=tuple(
@@ -132,7 +141,7 @@ def _judged(trials: Sequence[Trial], verdict: Verdict | None) -> Judged | None:
             for a, b in zip(default, tuned, strict=True)
             if a.planned.round is not None
         ),
-        latencies=latencies(default, tuned, against=verdict.against),
+        latencies=Latencies(default=sides[0], tuned=sides[1], against=verdict.against),
     )
 
 
@@ -154,7 +163,11 @@ def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None,
         return None, str(error)
 
 
-def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared | None, str]:
+def _compared(
+    context: Context,
+    findings: Sequence[Findings],
+    attempts: Mapping[Subject, Sequence[Outline]],
+) -> tuple[Compared | None, str]:
     """The two architectures side by side, or why they are not."""
     begun = [a for a in context.archs if any(f.arch == a and f.stages for f in findings)]
     if len(context.archs) < 2 <= len(context.study.clusters):
@@ -165,7 +178,7 @@ def _compared(context: Context, findings: Sequence[Findings]) -> tuple[Compared 
             f"campaign has measured both: intop tune --resume"
         )
     try:
-        return compare(context, *begun[:2]), ""
+        return compare(context, *begun[:2], attempts=attempts), ""
     except (IncomparableError, ResultMissingError) as error:
         return None, str(error)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from intop.config.study import Study
 from intop.domain.cluster import Cluster, LabSpec
-from intop.domain.trial import Trial
+from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
 from intop.hosts.expected import ExpectedAnswers
@@ -80,10 +80,7 @@ class Task:
 
     def trials(self, *stages: str) -> list[Trial]:
         """The last attempt at each trial of these stages, in order of measurement."""
-        latest: dict[tuple[str, int], Trial] = {}
-        for trial in self.store.trials(self.subject, *stages):
-            latest[trial.stage, trial.planned.index] = trial
-        return list(latest.values())
+        return latest(self.store.trials(self.subject, *stages))
 
 
 def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
@@ -115,8 +112,11 @@ def taking_part(
 ) -> tuple[str, ...]:
     """The architectures without the optional ones whose lab isn't up.
 
-    One that was begun is never left out: its lab has to be brought up again.
+    One that was begun is never left out: its lab has to be brought up again. Where workers measure,
+    nothing need be up here.
     """
+    if study.workers:
+        return tuple(archs)
     present: list[str] = []
     for arch in archs:
         try:
@@ -130,8 +130,13 @@ def taking_part(
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
-    """The workloads asked for. Raises UsageError for one that the file doesn't have."""
-    chosen = tuple(w for name, w in study.workloads.items() if workload in (None, name))
+    """The workload asked for, or all that are tuned.
+
+    Raises UsageError for one that the file doesn't have.
+    """
+    chosen = tuple(
+        w for name, w in study.workloads.items() if workload == name or (not workload and w.tuned)
+    )
     if not chosen:
         raise UsageError(
             f"{study.path} has no [workload.{workload}]; it has {', '.join(study.workloads)}"

@@ -11,7 +11,7 @@ from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Task
 from intop.run.doctor import check_ready
 from intop.run.measuring import is_settled, measure
-from intop.run.remote import RemoteTestbed, known, opened_by_workers
+from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
 from intop.run.stage import SoFar, Stage
 from intop.run.testbed import Testbed
@@ -147,7 +147,7 @@ def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in wanted]
         for other in ready[1:]:
-            check_alike(ready[0], other)
+            check_alike(task, ready[0], other)
         ready = in_common(ready)
         yield tuple(ready if found or count == 1 else _agreeing(task, ready))
 
@@ -170,8 +170,8 @@ def remote_replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     else:
         opened = opened_by_workers(task, count)
         for other in opened[1:]:
-            check_alike(opened[0], other)
-        ready = in_common(opened)
+            check_alike(task, opened[0], other)
+        ready = in_common(as_opened(task, opened))
         ready = ready if count == 1 else _agreeing(task, ready)
     try:
         yield tuple(ready)

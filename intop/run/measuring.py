@@ -59,13 +59,14 @@ def measure(
                     testbed, lease = running.pop(future)
                     trial = _kept(task, future, lease)
                     made[trial.planned.index] = trial
-                    if _is_due_again(task, trial):
+                    if _is_due_again(stage, trial):
                         testbed.check_connections()
                         queues[testbed.name].append(trial.planned)
                     elif is_repeated(stage, trial, made, repeated):
                         queues[testbed.name].appendleft(trial.planned)
                     else:
                         task.context.progress.step(_described(trial))
+                        _check_host(stage, trial, testbed)
                         _check_failures(stage, trial, made)
                     begin(testbed)
         except BaseException:  # Ctrl-C too
@@ -81,7 +82,7 @@ def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]
     default, but for a sweep, which looks for where it fails; and what ended the stage is a cluster
     that somebody has mended since.
     """
-    if trial is None or _is_due_again(stage.task, trial):
+    if trial is None or _is_due_again(stage, trial):
         return False
     if trial.status == "failed" and _has_to_work(trial):
         return False
@@ -92,8 +93,9 @@ def _has_to_work(trial: Trial) -> bool:
     return trial.configuration.is_default and not trial.planned.has_its_own_load
 
 
-def _is_due_again(task: Task, trial: Trial) -> bool:
-    return trial.status == "disturbed" and trial.attempt < task.context.study.budget.retries
+def _is_due_again(stage: Stage[Any], trial: Trial) -> bool:
+    retries = stage.task.context.study.budget.retries if stage.repeats else 0
+    return trial.status == "disturbed" and trial.attempt < retries
 
 
 def _lease(
@@ -158,6 +160,15 @@ def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
             f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}"
         )
     return trial
+
+
+def _check_host(stage: Stage[Any], trial: Trial, testbed: Testbed) -> None:
+    """Where nothing is measured again, a host that was lost must not use up the rest of the plan.
+
+    Raises what `check_connections` does.
+    """
+    if not stage.repeats and trial.status == "disturbed":
+        testbed.check_connections()
 
 
 def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
-from pydantic import TypeAdapter
-
 from intop.domain.configuration import Configuration
-from intop.domain.job import Request, Spot
+from intop.domain.job import Opened, Refusal, Request, Spot
 from intop.domain.probing import Probe, Probed
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, RefusedValueError
 from intop.run.available_space import probed_of
 from intop.run.context import Task
@@ -28,29 +26,6 @@ LOOK_EVERY_S = 1.0
 
 SAY_EVERY_S = 60.0
 """How often it is said that no worker is there (s)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """What a worker answers when it has opened a replica for a campaign."""
-
-    name: str
-    conditions: Conditions
-    probe: Probe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """What a kernel said against a value; `key` is empty where it took all."""
-
-    host: str = ""
-    key: str = ""
-    value: str = ""
-    got: str | None = None
-
-
-OPENED = TypeAdapter(Opened)
-REFUSAL = TypeAdapter(Refusal)
 
 
 @dataclass
@@ -69,9 +44,13 @@ class RemoteTestbed:
     name: str
     probe: Probe
     probed: Probed
-    conditions: Conditions | None = None
     aborted: Event = field(default_factory=Event, compare=False)
     absence: Absence = field(default_factory=Absence, compare=False)
+
+    @property
+    def applied(self) -> str:
+        """Nobody asks workers that: a soak and an apply connect by themselves."""
+        raise NotImplementedError
 
     def trial(
         self, planned: PlannedTrial, stage: str, attempt: int, prune_above_ms: float | None = None
@@ -103,8 +82,8 @@ class RemoteTestbed:
         """What the kernel says against a configuration, by a worker that tries it."""
         request = request_of(self.task, configuration=configuration)
         job = self.task.store.jobs.ask(self.task.subject, self.replica, "refusal", request)
-        found = REFUSAL.validate_json(_wait(self.task, job, self.replica, self.aborted))
-        if not found.key:
+        found = _wait(self.task, job, self.replica, self.aborted)
+        if not isinstance(found, Refusal) or not found.key:
             return None
         return RefusedValueError(found.host, found.key, found.value, found.got)
 
@@ -155,28 +134,35 @@ def known(task: Task, probe: Probe, names: Sequence[str]) -> list[RemoteTestbed]
     ]
 
 
-def opened_by_workers(task: Task, count: int) -> list[RemoteTestbed]:
+def opened_by_workers(task: Task, count: int) -> list[Opened]:
     """So many replicas, once a worker has opened each of them. Raises what `_wait` does."""
     jobs, request = task.store.jobs, request_of(task)
     asked = [jobs.ask(task.subject, n, "open", request) for n in range(count)]
-    ready: list[RemoteTestbed] = []
+    found: list[Opened] = []
     try:
         for n, job in enumerate(asked):
-            said = OPENED.validate_json(_wait(task, job, n, Event()))
-            ready.append(
-                RemoteTestbed(
-                    task=task,
-                    replica=n,
-                    name=said.name,
-                    probe=said.probe,
-                    probed=probed_of(task.context.study, said.probe),
-                    conditions=said.conditions,
-                )
-            )
+            answer = _wait(task, job, n, Event())
+            if not isinstance(answer, Opened):
+                raise IntopError(f"{task.title}: nobody said what replica {n + 1} is: {answer}")
+            found.append(answer)
     finally:
-        for job in asked[len(ready) :]:
+        for job in asked[len(found) :]:
             jobs.withdraw(job)
-    return ready
+    return found
+
+
+def as_opened(task: Task, found: Sequence[Opened]) -> list[RemoteTestbed]:
+    """The replicas that workers have just opened, in the study's order."""
+    return [
+        RemoteTestbed(
+            task=task,
+            replica=n,
+            name=one.name,
+            probe=one.probe,
+            probed=probed_of(task.context.study, one.probe),
+        )
+        for n, one in enumerate(found)
+    ]
 
 
 def _wait(
@@ -187,8 +173,8 @@ def _wait(
     *,
     absence: Absence | None = None,
     turn: int | None = None,
-) -> str:
-    """Wait until a job is done, and return the answer; "" where it was a trial.
+) -> Opened | Refusal | None:
+    """Wait until a job is done, and return the answer; None where it was a trial.
 
     A trial that nobody holds goes to another replica by its `turn`, if its own has no worker.
     Raises IntopError for a job that failed, or that nobody waits for any more.
@@ -202,11 +188,11 @@ def _wait(
             return status.answer
         if status.state == "failed" or aborted.is_set():
             jobs.withdraw(job)
-            raise IntopError(f"{task.title}: {status.answer or 'given up'}")
+            raise IntopError(f"{task.title}: {status.why or 'given up'}")
         if status.is_free:
             search.look(job, status.problem)
         time.sleep(POLL_S)
-    return ""
+    return None
 
 
 @dataclass

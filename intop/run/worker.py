@@ -12,21 +12,18 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 
 from intop.config.study import Study
-from intop.domain.job import LEASE_S, Job, Lease, Spot, WorkerStatus
+from intop.domain.job import LEASE_S, Job, Lease, Opened, Refusal, Spot, WorkerStatus
 from intop.domain.trial import Trial
 from intop.errors import (
     BaselineError,
-    HostError,
     IncomparableError,
     IntopError,
-    LabError,
     UsageError,
 )
 from intop.hosts.host import Connect
 from intop.report.progress import Progress
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
-from intop.run.remote import OPENED, REFUSAL, Opened, Refusal
 from intop.store import Store, Subject
 from intop.store.rows import now
 
@@ -77,6 +74,7 @@ class Worker:
     started_at: str = field(default_factory=now)
     _back_at: dict[Spot, float] = field(default_factory=dict)
     _lease: Lease | None = None
+    _broken: Exception | None = None
 
     def run(self, *, idle_s: float | None = None) -> None:
         """Work until it is interrupted, or until there was nothing to do for `idle_s` seconds.
@@ -87,6 +85,8 @@ class Worker:
         quiet_since = time.monotonic()
         with self._heard():
             while idle_s is None or time.monotonic() - quiet_since < idle_s:
+                if self._broken is not None:
+                    raise self._broken
                 job = self._next()
                 if job is None:
                     time.sleep(POLL_S)
@@ -98,6 +98,11 @@ class Worker:
         """The replicas that it serves, without those that it leaves alone."""
         at = time.monotonic()
         return tuple(spot for spot in self.spots if self._back_at.get(spot, 0.0) <= at)
+
+    @property
+    def leases(self) -> int:
+        """How many jobs it holds."""
+        return int(self._lease is not None)
 
     def status(self) -> WorkerStatus:
         """What others are told of it."""
@@ -124,13 +129,10 @@ class Worker:
         except (UsageError, IncomparableError, BaselineError) as error:
             # No other worker would do better, and whoever asks has to know.
             self._fail(job, str(error))
-        except (HostError, LabError) as error:
-            self._back_at[job.spot] = time.monotonic() + BACK_OFF_S
-            self._trouble(f"{job.spot}: {error}")
-            self._tell(job, str(error))
         except IntopError as error:
             self._back_at[job.spot] = time.monotonic() + BACK_OFF_S
             self._trouble(f"{job.spot}: {error}")
+            self.store.jobs.note(job, f"{self.name}: {error}")
         finally:
             self.doing = "waiting for work"
 
@@ -169,12 +171,11 @@ class Worker:
                 self._measure(testbed, lease)
             elif job.kind == "open":
                 said = Opened(name=testbed.name, conditions=testbed.conditions, probe=testbed.probe)
-                self.store.jobs.answer(lease, OPENED.dump_json(said).decode())
+                self.store.jobs.answer(lease, said)
             else:
-                said_no = _refusal(testbed, job)
-                self.store.jobs.answer(lease, REFUSAL.dump_json(said_no).decode())
+                self.store.jobs.answer(lease, _refusal(testbed, job))
         except BaseException:  # Ctrl-C too
-            self._give_back(lease)
+            self.store.jobs.release(lease)
             raise
         finally:
             self._lease = None
@@ -199,13 +200,6 @@ class Worker:
         if trial.status == "disturbed":
             testbed.check_connections()
 
-    def _give_back(self, lease: Lease) -> None:
-        """Let others have a job at once, as far as the store can be reached."""
-        try:
-            self.store.jobs.release(lease)
-        except IntopError as error:
-            self._trouble(f"{_in_words(lease.job)} is free once its lease has run out: {error}")
-
     def _fail(self, job: Job, why: str) -> None:
         """End a job that can't be done on this replica as things stand."""
         self._trouble(f"{job.spot}: {why}")
@@ -214,12 +208,6 @@ class Worker:
         )
         if lease is not None:
             self.store.jobs.fail(lease, f"{self.name} says of {job.spot}: {why}")
-
-    def _tell(self, job: Job, problem: str) -> None:
-        try:
-            self.store.jobs.note(job, f"{self.name}: {problem}")
-        except IntopError as error:
-            self._trouble(f"the store can't be told: {error}")
 
     def _trouble(self, text: str) -> None:
         self.counted.failures += 1
@@ -252,19 +240,14 @@ class Worker:
         ended = Event()
 
         def beat() -> None:
-            said = ""
-            while True:
-                try:
-                    self.store.jobs.beat(self.status())
+            try:
+                while not ended.is_set():
+                    self.store.workers.heard(self.status())
                     if (lease := self._lease) is not None:
                         self.store.jobs.renew(lease, self.lease_s)
-                    said = ""
-                except IntopError as error:
-                    if str(error) != said:
-                        said = str(error)
-                        self.progress.say(f"no sign of life could be stored: {said}")
-                if ended.wait(self.lease_s / 3):
-                    return
+                    ended.wait(self.lease_s / 3)
+            except Exception as error:  # noqa: BLE001 - it is raised where the worker works
+                self._broken = error
 
         thread = Thread(target=beat, name="heartbeat", daemon=True)
         thread.start()
@@ -273,10 +256,7 @@ class Worker:
         finally:
             ended.set()
             thread.join()
-            try:
-                self.store.jobs.forget(self.name)
-            except IntopError as error:
-                self.progress.say(f"{self.name} stays in the list of workers: {error}")
+            self.store.workers.ended(self.name)
 
 
 def _is_alike(one: Job, other: Job) -> bool:

@@ -12,12 +12,13 @@ from typing import TypeVar
 
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import Block, Outline, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.run.context import Task
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 
+M = TypeVar("M", Trial, Outline)
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -94,9 +95,9 @@ def planned_rounds(plan: Sequence[PlannedTrial]) -> int:
     return len({p.block for p in plan})
 
 
-def usable_by_round(trials: Sequence[Trial]) -> dict[str, dict[Block, Trial]]:
+def usable_by_round(trials: Sequence[M]) -> dict[str, dict[Block, M]]:
     """The usable trials, by arm and in it by round."""
-    found: dict[str, dict[Block, Trial]] = defaultdict(dict)
+    found: dict[str, dict[Block, M]] = defaultdict(dict)
     for trial in trials:
         if trial.usable and (block := trial.planned.block):
             found[trial.planned.arm][block] = trial
@@ -117,7 +118,7 @@ def paired(one: Mapping[Block, T], other: Mapping[Block, T]) -> tuple[list[T], l
     return [one[n] for n in common], [other[n] for n in common]
 
 
-def judged_pairs(trials: Sequence[Trial], verdict: Verdict) -> tuple[list[Trial], list[Trial]]:
+def judged_pairs(trials: Sequence[M], verdict: Verdict) -> tuple[list[M], list[M]]:
     """The campaign's trials that a verdict rests on: those of the default and of the tuned arm."""
     arms = usable_by_round([t for t in trials if t.stage == "judge"])
     return paired(arms.get(verdict.against or HOST, {}), arms.get(verdict.origin, {}))

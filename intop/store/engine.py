@@ -1,6 +1,8 @@
 """A store's URL, or the name of its SQLite file, to an engine that reaches the database."""
 
 import os
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -18,6 +20,8 @@ SILENT_S = 10
 """A connection on which nothing has come for so long is asked whether the other end is there."""
 PROBES, PROBE_S = 3, 5
 """So many questions without an answer, so far apart, and the connection counts as lost."""
+LOG_LIMIT_S = 10.0
+"""For so long others may keep an SQLite file from getting its write-ahead log (s)."""
 ABANDONED_S = 60
 """PostgreSQL ends a session that is idle within a transaction for so long, with its locks."""
 
@@ -29,8 +33,8 @@ def engine_of(url: str, access: Access) -> sa.Engine:
         if not folder.is_dir():
             raise UsageError(f"the store can't be made: there is no folder {folder}")
     try:
-        parsed = _parsed(url)
-        if access != "write" and (path := _file_of(parsed)):
+        parsed = parsed_url(url)
+        if access != "write" and (path := file_of(parsed)):
             parsed = _to_look(path) if access == "look" else _to_read(path)
     except (SQLAlchemyError, ValueError):
         # Not shown: what can't be taken apart may have a password anywhere.
@@ -61,10 +65,10 @@ def is_there(url: str) -> bool:
     if "://" not in url:
         return Path(url).expanduser().exists()
     try:
-        parsed = _parsed(url)
+        parsed = parsed_url(url)
     except (SQLAlchemyError, ValueError):
         return False  # which opening it says, without its password
-    path = _file_of(parsed)
+    path = file_of(parsed)
     return parsed.get_backend_name() != "sqlite" or (path is not None and path.is_file())
 
 
@@ -73,7 +77,7 @@ def shown(url: str) -> str:
     return sa.make_url(url).render_as_string() if "://" in url else url
 
 
-def _parsed(url: str) -> sa.URL:
+def parsed_url(url: str) -> sa.URL:
     """Raises what SQLAlchemy does for what is no URL. A file's name may have a question mark."""
     if "://" not in url:
         return sa.URL.create("sqlite", database=str(Path(url).expanduser()))
@@ -82,7 +86,7 @@ def _parsed(url: str) -> sa.URL:
     return parsed.set(drivername=PSYCOPG) if is_plain else parsed
 
 
-def _file_of(url: sa.URL) -> Path | None:
+def file_of(url: sa.URL) -> Path | None:
     """The file of an SQLite URL, None for a database in memory and for any other URL."""
     if url.get_backend_name() != "sqlite":
         return None
@@ -171,6 +175,21 @@ def _patient(connection: Any, _record: object) -> None:
 
 def _careful(connection: Any, _record: object) -> None:
     """Check references, keep every commit through a power cut, wait for a reader."""
-    for pragma in ("foreign_keys = ON", "journal_mode = WAL", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA busy_timeout = 10000")
+    connection.execute("PRAGMA foreign_keys = ON")
+    _with_log(connection)
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _with_log(connection: sqlite3.Connection) -> None:
+    """Have a write-ahead log. SQLite itself does not wait here for a program that does the same."""
+    deadline = time.monotonic() + LOG_LIMIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from intop.domain.job import Job, JobStatus, Kind, Lease, Request, Spot
+from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.clock import StoreClock
 from intop.store.rows import Subject, about, as_written, key_of, now, planned_of, values_of
@@ -28,6 +28,10 @@ from intop.store.schema import (
 from intop.store.session import Session
 
 _REQUEST = TypeAdapter(Request)
+_ANSWERS: dict[str, TypeAdapter[Any]] = {
+    "open": TypeAdapter(Opened),
+    "refusal": TypeAdapter(Refusal),
+}
 
 _HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
 _IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
@@ -90,14 +94,18 @@ class Jobs:
 
     def status(self, job: int) -> JobStatus | None:
         """How far a job is; None once it is gone, as that of a trial which is stored."""
-        columns = (job_table.c[name] for name in ("state", "answer", "problem", "worker"))
+        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem", "worker"))
         query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
         row = self._session.first(query)
         if row is None:
             return None
+        is_done = row.state == "done"
+        with as_written(f"job {job}"):
+            answer = _ANSWERS[row.kind].validate_json(row.answer) if is_done else None
         return JobStatus(
             state=row.state,
-            answer=row.answer,
+            answer=answer,
+            why="" if is_done else row.answer,
             problem=row.problem,
             worker=row.worker,
             is_free=bool(row.is_free),
@@ -116,12 +124,16 @@ class Jobs:
         """By campaign, how many jobs are free and how many are held."""
         is_free = sa.case((_IS_FREE, 1), else_=0)
         query = (
-            sa.select(job_table.c.campaign_id, sa.func.sum(is_free), sa.func.count())
+            sa.select(
+                job_table.c.campaign_id,
+                sa.func.sum(is_free).label("free"),
+                sa.func.count().label("open"),
+            )
             .where(job_table.c.state.in_(("offered", "claimed")))
             .group_by(job_table.c.campaign_id)
         )
         rows = self._session.rows(query)
-        return {campaign: (int(free), int(count - free)) for campaign, free, count in rows}
+        return {row.campaign_id: (int(row.free), int(row.open - row.free)) for row in rows}
 
     # -- who measures ------------------------------------------------------------------------------
 
@@ -234,9 +246,9 @@ class Jobs:
 
         return self._session.write(work)
 
-    def answer(self, lease: Lease, text: str) -> None:
+    def answer(self, lease: Lease, answer: Opened | Refusal) -> None:
         """End a job that is a question. Nothing happens where somebody else has it by now."""
-        self._end(lease, "done", text)
+        self._end(lease, "done", _ANSWERS[lease.job.kind].dump_json(answer).decode())
 
     def fail(self, lease: Lease, why: str) -> None:
         """End a job that nobody can do as it stands."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,13 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.errors import IntopError
 from intop.store.packed_counters import packed, unpacked
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
-    *("duration_s", "rate_rps", "connections", "closed_loop", "path"),
+    *("duration_s", "rate_rps", "connections", "closed_loop", "path", "other_workload"),
 )
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 
@@ -28,6 +29,9 @@ AS_THEY_ARE = (
     *("achieved_rps", "received_mb_s", "replica", "pruned_above_ms"),
 )
 """The columns of a trial that hold what its fields of the same names do."""
+
+OUTLINED = (*("attempt", "status", "detail", "started_at", "seconds", "tool_version", "replica"),)
+"""Those of them that are in a trial's outline."""
 
 LONGEST_S = 1e6
 """No trial takes eleven days."""
@@ -96,6 +100,8 @@ def campaign_of(row: Any) -> Campaign:
 _PLANNED = TypeAdapter(PlannedTrial)
 _PLACE = TypeAdapter(Place)
 _TRIAL = TypeAdapter(Trial)
+_OUTLINE = TypeAdapter(Outline)
+_CONDITIONS = TypeAdapter(Conditions)
 
 
 def planned_of(row: Any) -> PlannedTrial:
@@ -137,17 +143,26 @@ def check_instant(text: str) -> None:
         raise ValueError(f"{text} has no time zone")
 
 
-def trial_of(row: Any) -> Trial:
-    """A trial with its place. Raises ValueError for a row that no intop writes."""
-    conditions = loaded(row.conditions)
-    if unknown := set(conditions) - {field.name for field in fields(Conditions)}:
+@lru_cache(maxsize=64)
+def conditions_of(text: str) -> Conditions:
+    """What a trial was measured under, which nearly all trials of a campaign have in common.
+
+    Raises ValueError or TypeError for what no intop writes.
+    """
+    found = loaded(text)
+    if unknown := set(found) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
+    return _CONDITIONS.validate_python(found)
+
+
+def trial_of(row: Any) -> Trial:
+    """A trial with its place. Raises ValueError for a row that no intop writes."""
     return _TRIAL.validate_python(
         {
             "planned": planned_of(row),
             "stage": row.stage,
-            "conditions": conditions,
+            "conditions": conditions_of(row.conditions),
             "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
@@ -168,6 +183,19 @@ def values_of(trial: Trial) -> dict[str, Any]:
         "conditions": json.dumps(asdict(trial.conditions)),
         "counters": packed(trial.counters),
     }
+
+
+def outline_of(row: Any) -> Outline:
+    """The same without what is large. Raises ValueError for a row that no intop writes."""
+    return _OUTLINE.validate_python(
+        {
+            "planned": planned_of(row),
+            "stage": row.stage,
+            "conditions": conditions_of(row.conditions),
+            "measured_p99_ms": row.p99_ms,
+            **{name: getattr(row, name) for name in OUTLINED},
+        }
+    )
 
 
 def now() -> str:

@@ -9,7 +9,8 @@ VERSION_TABLE = "intop_version"
 """
 KNOWN = (
     *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
-    "0012",
+    "0013",
+    "0014",
 )
 """All migrations."""
 HEAD = KNOWN[-1]
@@ -70,6 +71,7 @@ planned_table = sa.Table(
     sa.Column("connections", sa.Integer),
     sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("path", sa.String, nullable=False, server_default=""),
+    sa.Column("other_workload", sa.String, nullable=False, server_default=""),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )

@@ -7,7 +7,8 @@ it was done: PostgreSQL keeps that by the transaction's id (pg_xact_status).
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -54,7 +55,9 @@ class Session:
 
     def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insert that can say what to do where the row is there already (ON CONFLICT)."""
-        return (postgresql if self.dialect == "postgresql" else sqlite).insert(table)
+        if self.dialect == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
 
     def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
         """All rows that a query finds. Raises what `read` does."""
@@ -65,8 +68,14 @@ class Session:
         return self.read(lambda connection: connection.execute(query).first())
 
     def change(self, statement: sa.Executable) -> int:
-        """Carry out one statement. Returns how many rows it changed. Raises what `write` does."""
+        """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
         return self.write(lambda connection: connection.execute(statement).rowcount)
+
+    @contextmanager
+    def connected(self) -> Iterator[sa.Connection]:
+        """A connection for what is no single transaction; a lost one is an error."""
+        with self._engine.connect() as connection:
+            yield connection
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """What `work` returns, which only reads. It may be called several times.

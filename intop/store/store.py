@@ -1,27 +1,31 @@
 """The store of campaigns, plans, trials and results."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.histogram import Histogram
+from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
 from intop.store.rows import (
     COORDINATES,
+    OUTLINED,
     Campaign,
     Subject,
     about,
     as_written,
     campaign_of,
     check_instant,
+    conditions_of,
     key_of,
     now,
+    outline_of,
     place_of,
     planned_of,
     trial_of,
@@ -33,6 +37,24 @@ from intop.store.session import Session
 from intop.store.workers import Workers
 
 T = TypeVar("T")
+
+
+def trial_rows(
+    subject: Subject, stages: Collection[str] = (), names: Collection[str] = ()
+) -> "sa.Select[tuple[Any, ...]]":
+    """The attempts at the trials of these stages (none: all) in order of measurement.
+
+    Each row has its place in the plan, its number as `trial_id`, and the columns of these `names`
+    (none: all).
+    """
+    kept = [c for c in trial_table.c if c.name != "id" and (not names or c.name in names)]
+    query = (
+        sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
+        .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
+        .where(*about(planned_table, subject))
+        .order_by(trial_table.c.id)
+    )
+    return query.where(planned_table.c.stage.in_(stages)) if stages else query
 
 
 class Store:
@@ -69,12 +91,40 @@ class Store:
                 found.append(campaign_of(row))
         return found
 
+    def counts(self) -> dict[int, tuple[int, int]]:
+        """By campaign, how many places are planned, and how many of them have a trial."""
+        of = planned_table.c.campaign_id
+        first = sa.and_(trial_table.c.planned_id == planned_table.c.id, trial_table.c.attempt == 0)
+        query = (
+            sa.select(
+                of,
+                sa.func.count().label("planned"),
+                sa.func.count(trial_table.c.id).label("measured"),
+            )
+            .select_from(planned_table.outerjoin(trial_table, first))
+            .group_by(of)
+        )
+        rows = self.session.rows(query)
+        return {row.campaign_id: (row.planned, row.measured) for row in rows}
+
     def subjects(self, campaign: Campaign) -> list[Subject]:
         """What was planned for in a campaign, in the order in which it began."""
         of = (planned_table.c.arch, planned_table.c.workload)
         query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
         rows = self.session.rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
         return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
+
+    def subjects_with(self, *kinds: type) -> list[Subject]:
+        """What has a result of one of these types, in all campaigns, the oldest one first."""
+        of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
+        names = [KINDS[kind] for kind in kinds]
+        query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
+        campaigns = {campaign.id: campaign for campaign in self.campaigns()}
+        rows = self.session.rows(query.order_by(of[0], sa.func.min(result_table.c.id)))
+        return [
+            Subject(campaign=campaigns[row.campaign_id], arch=row.arch, workload=row.workload)
+            for row in rows
+        ]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
@@ -104,6 +154,14 @@ class Store:
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
+    def planned(self, subject: Subject) -> dict[str, int]:
+        """How many places the plan of each stage has that has one."""
+        stage = planned_table.c.stage
+        query = sa.select(stage, sa.func.count().label("places")).where(
+            *about(planned_table, subject)
+        )
+        return {row.stage: row.places for row in self.session.rows(query.group_by(stage))}
+
     def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
         rows = [
@@ -131,39 +189,42 @@ class Store:
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
-        kept = [column for column in trial_table.c if column.name != "id"]
-        query = (
-            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
-            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
-            .where(*about(planned_table, subject))
-            .order_by(trial_table.c.id)
-        )
-        if stages:
-            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Trial] = []
-        for row in self.session.rows(query):
+        for row in self.session.rows(trial_rows(subject, stages)):
             with as_written(f"trial {row.trial_id}"):
                 found.append(trial_of(row))
         return found
 
     def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
         """One attempt at the trial of a place; None where it is not stored."""
-        kept = [column for column in trial_table.c if column.name != "id"]
-        query = (
-            sa.select(planned_table, trial_table.c.id.label("trial_id"), *kept)
-            .join(trial_table, trial_table.c.planned_id == planned_table.c.id)
-            .where(
-                *about(planned_table, subject),
-                planned_table.c.stage == stage,
-                planned_table.c.position == index,
-                trial_table.c.attempt == attempt,
-            )
+        query = trial_rows(subject, (stage,)).where(
+            planned_table.c.position == index, trial_table.c.attempt == attempt
         )
         row = self.session.first(query)
         if row is None:
             return None
         with as_written(f"trial {row.trial_id}"):
             return trial_of(row)
+
+    def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
+        """The same without what is large, in a fraction of the time."""
+        found: list[Outline] = []
+        for row in self.session.rows(
+            trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        ):
+            with as_written(f"trial {row.trial_id}"):
+                found.append(outline_of(row))
+        return found
+
+    def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
+        """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
+        found: dict[tuple[str, int, int], Histogram] = {}
+        for row in self.session.rows(trial_rows(subject, stages, ("attempt", "histogram"))):
+            if row.histogram is not None:
+                with as_written(f"trial {row.trial_id}"):
+                    place = row.stage, row.position, row.attempt
+                    found[place] = Histogram.from_bytes(row.histogram)
+        return found
 
     def campaign(self, number: int) -> Campaign:
         """The campaign of this number. Raises LookupError where there is none."""
@@ -174,10 +235,35 @@ class Store:
         with as_written(f"campaign {number}"):
             return campaign_of(row)
 
-    def places(self, subject: Subject) -> list[Place]:
-        """All plans in the order of measurement, with what their trials came to, in one query.
+    def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
+        """What the last trial of each of these stages (default: all) was measured under.
 
-        It is quick, since no histogram is decoded.
+        In the order of these trials. It is quick, since no trial is decoded.
+        """
+        last = (
+            sa.select(sa.func.max(trial_table.c.id))
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .group_by(planned_table.c.stage)
+        )
+        if stages:
+            last = last.where(planned_table.c.stage.in_(stages))
+        query = (
+            sa.select(planned_table.c.stage, trial_table.c.id, trial_table.c.conditions)
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(trial_table.c.id.in_(last))
+            .order_by(trial_table.c.id)
+        )
+        found: dict[str, Conditions] = {}
+        for row in self.session.rows(query):
+            with as_written(f"trial {row.id}"):
+                found[row.stage] = conditions_of(row.conditions)
+        return found
+
+    def places(self, subject: Subject, *stages: str) -> list[Place]:
+        """The plans of these stages (default: all) in the order of measurement.
+
+        With what their trials came to, in one query. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
         columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
@@ -187,6 +273,8 @@ class Store:
             .where(*about(planned_table, subject))
             .order_by(planned_table.c.id, last)
         )
+        if stages:
+            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Place] = []
         for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
             made = list(attempts)

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from intop.domain.configuration import Configuration
-from intop.domain.job import Job, Lease, Request, Spot, WorkerStatus
+from intop.domain.job import Job, Lease, Refusal, Request, Spot, WorkerStatus
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Clients, Workload
 from intop.store import Store, Subject
@@ -15,6 +15,7 @@ from stored import PLAN, begun, trial
 
 WORKLOAD = Workload(
     name="slt",
+    kind="slt",
     rate_rps=60.0,
     connections=32,
     threads=1,
@@ -164,7 +165,7 @@ def test_an_offer_that_is_repeated_revives_what_failed(store: Store, subject: Su
     store.jobs.fail(held(claimed(store, subject)), "another kernel")
     status = store.jobs.status(number)
     assert status is not None
-    assert ("failed", "another kernel") == (status.state, status.answer)
+    assert ("failed", None, "another kernel") == (status.state, status.answer, status.why)
     assert claimed(store, subject) is None
     assert number == offered(store, subject, PLAN[0], replica=1)
     assert number == held(claimed(store, subject, replica=1)).job.id
@@ -205,10 +206,11 @@ def test_a_question_is_answered(store: Store, subject: Subject) -> None:
     number = store.jobs.ask(subject, 0, "refusal", request)
     lease = held(claimed(store, subject))
     assert ("refusal", request, None) == (lease.job.kind, lease.job.request, lease.job.planned)
-    store.jobs.answer(lease, "no")
+    refusal = Refusal(host="lb", key="net.core.somaxconn", value="7", got="128")
+    store.jobs.answer(lease, refusal)
     status = store.jobs.status(number)
     assert status is not None
-    assert ("done", "no") == (status.state, status.answer)
+    assert ("done", refusal, "") == (status.state, status.answer, status.why)
     assert claimed(store, subject) is None
     store.jobs.withdraw(number)
     assert store.jobs.status(number) is None

@@ -1,18 +1,23 @@
 """Opening a store: a file or a URL, ours or somebody else's."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
+from sqlalchemy.exc import InternalError, OperationalError
 
 from intop.errors import UsageError
-from intop.store import Store, opened
-from stored import PLAN, begun, trial
+from intop.store import Store, is_begun, opened, opened_to_read
+from postgres import Server
+from stored import PLAN, begun, kept, rows, trial
 
 
-def test_opening_again_keeps_what_is_there(path: Path) -> None:
+def test_opening_again_keeps_what_is_there(url: str) -> None:
     for expected in (1, 2):
-        with opened(str(path)) as store:
+        with opened(url) as store:
             assert expected == begun(store).campaign.id
 
 
@@ -23,6 +28,34 @@ def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert [1] * 16 + [2] * 16 == sorted(pool.map(made, range(32)))
+
+
+OPENED = """
+import sys
+sys.path[:0] = {paths!r}
+from intop.store import opened
+print("ready", flush=True)
+sys.stdin.readline()
+with opened(sys.argv[1]) as store:
+    print(store.begin("study", seed=1, tool_version="").id)
+"""
+
+
+def test_of_several_programs_that_open_a_new_store_one_makes_it(url: str) -> None:
+    script = OPENED.format(paths=[p for p in sys.path if p])
+    programs = [
+        subprocess.Popen([sys.executable, "-c", script, url], stdin=PIPE, stdout=PIPE, text=True)
+        for _ in range(2)
+    ]
+    for program in programs:
+        assert program.stdout
+        assert "ready\n" == program.stdout.readline()
+    for program in programs:
+        assert program.stdin
+        program.stdin.close()
+    said = [program.stdout.read() for program in programs if program.stdout]
+    assert ["1\n", "2\n"] == sorted(said)
+    assert [0, 0] == [program.wait(60) for program in programs]
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
@@ -69,3 +102,82 @@ def test_a_second_controller_can_read_while_the_first_writes(store: Store, url: 
         assert [trial()] == other.trials(subject)
         other.add(subject, trial(planned=PLAN[0]))
     assert 2 == len(store.trials(subject))
+
+
+def test_what_only_reads_can_not_write(url: str) -> None:
+    with opened_to_read(url) as none:
+        assert none is None
+    assert not is_begun(url)
+    with opened(url) as store:
+        subject = kept(store, trial())
+    assert is_begun(url)
+    with opened_to_read(url) as reading:
+        assert reading is not None
+        assert [trial()] == reading.trials(subject)
+        with pytest.raises((OperationalError, InternalError), match=r"read.?only"):
+            reading.add(subject, trial(attempt=1))
+
+
+def test_a_store_may_be_kept_beside_the_tables_of_other_programs_in_postgresql(
+    postgres_server: Server,
+) -> None:
+    url = postgres_server.database()
+    rows(url, "create table bookmarks (id integer)")
+    for _ in range(2):
+        with opened(url) as store:
+            begun(store)
+    rows(url, "select * from bookmarks, campaign")
+
+
+@pytest.mark.parametrize("table", ["trial (id integer, patient text)", "meta (key text)"])
+def test_tables_of_another_program_with_our_names_are_left_alone(
+    postgres_server: Server, table: str
+) -> None:
+    url = postgres_server.database()
+    rows(url, f"create table {table}")
+    with pytest.raises(UsageError, match="is the database of another program"), opened(url):
+        pytest.fail("must not open")
+    assert 1 == len(rows(url, "select * from pg_tables where schemaname = 'public'"))
+
+
+@pytest.mark.parametrize("driver", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_postgresql_url_may_be_as_its_own_programs_have_it(
+    postgres_server: Server, driver: str
+) -> None:
+    _, _, place = postgres_server.database().partition("://")
+    with opened(f"{driver}://{place}") as store:
+        begun(store)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("intop:s3cret@/nosuch?host={folder}", 'database "nosuch" does not exist'),
+        ("intop:s3cret@/postgres?host=/nosuch", "No such file or directory"),
+        ("intop:s3cret@localhost:1/postgres", "Connection refused"),
+        ("nobody:s3cret@/postgres?host={folder}", 'role "nobody" does not exist'),
+        ("intop:s3cret@/postgres?host={folder}&nosuch=1", 'invalid connection option "nosuch"'),
+    ],
+)
+def test_a_server_that_can_not_be_reached_is_named_without_a_password(
+    postgres_server: Server, place: str, told: str
+) -> None:
+    url = f"postgresql://{place.format(folder=postgres_server.folder)}"
+    with pytest.raises(UsageError, match=rf"can't be opened: .*{told}") as caught, opened(url):
+        pytest.fail("must not open")
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    told = (
+        r"^the store postgresql://me:\*\*\*@db/x needs psycopg.*pip install 'intop\[postgresql\]'$"
+    )
+    with pytest.raises(UsageError, match=told), opened("postgresql://me:s3cret@db/x"):
+        pytest.fail("must not open")
+
+
+def test_a_database_of_another_kind_is_no_store() -> None:
+    with pytest.raises(UsageError, match=r"is no store"), opened("mysql://me:s3cret@db/x") as _:
+        pytest.fail("must not open")

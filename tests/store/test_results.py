@@ -8,9 +8,11 @@ import pytest
 
 import samples
 from campaigns import sql
+from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
+from intop.domain.search import Search
 from intop.domain.sweep import Sweeps
 from intop.domain.training import Ceiling, FittedFamily, HeldOut, Training
 from intop.domain.verdict import PairwiseLatency, Verdict
@@ -167,6 +169,18 @@ def test_results_of_all_types_stand_side_by_side_and_a_later_one_replaces_its_li
     store.put(subject, later)
     assert later == store.get(subject, Verdict)
     assert RANKING == store.get(subject, Ranking)
+
+
+def test_what_has_a_result_is_found_in_all_campaigns(store: Store) -> None:
+    first, second = begun(store), begun(store, "other", "arm")
+    bare = begun(store)
+    store.put(second, JUDGED)
+    store.put(first, SEARCH)
+    store.put(first, JUDGED)
+    store.put(bare, SEARCH)
+    assert [first, second] == store.subjects_with(Verdict)
+    assert [first, second, bare] == store.subjects_with(Verdict, Search)
+    assert [] == store.subjects_with(Explanation)
 
 
 def test_a_result_belongs_to_its_subject(store: Store) -> None:

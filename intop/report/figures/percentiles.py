@@ -71,7 +71,7 @@ def _line(
     places = _places(histogram.total)
     axes.plot(
         places,
-        [_at(histogram, place) for place in places],
+        [histogram.percentile_ms(_percent(place)) for place in places],
         color=colour,
         linewidth=1.8,
         drawstyle="steps-post",
@@ -97,10 +97,14 @@ def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> No
     places = _places(min(trial.total for trial in shown))
     if len(shown) < 2 or len(places) < 2:
         return
+    # Nearly all trials have the same number of requests, and so the same ranks.
+    of_each_total = {trial.total: trial for trial in shown}
+    ranks = {n: [t.rank(_percent(place)) for place in places] for n, t in of_each_total.items()}
+    at_places = [*zip(*(map(t.at_rank_ms, ranks[t.total]) for t in shown), strict=True)]
     axes.fill_between(
         places,
-        [min(_at(trial, place) for trial in shown) for place in places],
-        [max(_at(trial, place) for trial in shown) for place in places],
+        [min(latencies) for latencies in at_places],
+        [max(latencies) for latencies in at_places],
         color=colour,
         alpha=0.2,
         linewidth=0,
@@ -163,8 +167,8 @@ def _places(total: int) -> list[float]:
     return [first * (last / first) ** (n / STEPS) for n in range(STEPS + 1)]
 
 
-def _at(histogram: Histogram, place: float) -> float:
-    return histogram.percentile_ms(100 * (1 - 1 / place))
+def _percent(place: float) -> float:
+    return 100 * (1 - 1 / place)
 
 
 def _slower(percent: float) -> float:

@@ -1,0 +1,141 @@
+"""Transactions on a PostgreSQL that is restarted, and by a network that loses connections."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from cut_postgres import Cut, Loss, cut_between
+from intop.errors import IntopError
+from intop.store import Store, opened, session
+from intop.store.schema import campaign_table
+from postgres import Server, running
+from stored import PLAN, begun, kept, trial
+
+
+@pytest.fixture
+def cut(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cut]:
+    folder = tmp_path_factory.mktemp("cut")
+    with cut_between(postgres_server.database(), folder) as made:
+        yield made
+
+
+@pytest.mark.parametrize("losses", [["answer"], ["command"], ["command", "command", "answer"]])
+def test_what_a_lost_commit_wrote_is_there_once(cut: Cut, losses: list[Loss]) -> None:
+    """Where it was carried out, and where it was not."""
+    with opened(cut.url) as store:
+        cut.losses += losses
+        subject = begun(store)
+        assert [] == cut.losses
+        assert 1 == len(store.campaigns())
+        cut.losses += losses
+        store.write_plan(subject, "collect", PLAN)
+        assert [] == cut.losses
+        made = [trial(), trial(attempt=1)]
+        for one in made:
+            cut.losses += losses
+            store.add(subject, one)
+            assert [] == cut.losses
+        assert PLAN == store.plan(subject, "collect")
+        assert made == store.trials(subject)
+
+
+def test_a_second_trial_of_an_attempt_is_refused_after_a_lost_answer(cut: Cut) -> None:
+    with opened(cut.url) as store:
+        subject = kept(store, trial())
+        cut.losses += ["answer"]
+        store.add(subject, trial(attempt=1))
+        assert [] == cut.losses
+        with pytest.raises(IntegrityError):
+            store.add(subject, trial(attempt=1))
+
+
+def test_a_session_that_the_server_ends_is_begun_again(postgres_server: Server) -> None:
+    told: list[str] = []
+    with opened(postgres_server.database(), told.append) as store:
+        subject = kept(store)
+        end = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
+        for attempt in range(3):
+            postgres_server.sql(end + "'intop'")
+            store.add(subject, trial(attempt=attempt))
+            postgres_server.sql(end + "'intop'")
+            assert attempt + 1 == len(store.trials(subject))
+    assert [] == told, "nobody waits for what is over at once"
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """One that is restarted, which the tests of other modules would not like."""
+    with running() as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_trials_are_added_once_while_the_server_is_restarted(own_server: Server, mode: str) -> None:
+    url = own_server.database()
+    told: list[str] = []
+    with opened(url, told.append) as store, ThreadPoolExecutor(4) as pool:
+        subject = kept(store)
+
+        def add(attempt: int) -> None:
+            store.add(subject, trial(attempt=attempt))
+
+        for restart in range(3):
+            adding = [pool.submit(add, 40 * restart + n) for n in range(40)]
+            adding[5].result(60)
+            own_server.restart(mode)
+            for one in adding:
+                one.result(60)
+        assert list(range(120)) == sorted(t.attempt for t in store.trials(subject))
+
+
+def test_who_waits_for_a_server_says_so_and_when_it_is_back(own_server: Server) -> None:
+    told: list[str] = []
+
+    def say(text: str) -> None:
+        told.append(text)
+        if len(told) == 1:
+            own_server.start()
+
+    with opened(own_server.database(), say) as store:
+        subject = kept(store)
+        own_server.stop()
+        store.add(subject, trial())
+        assert [trial()] == store.trials(subject)
+    waits, answers = told
+    assert waits.startswith("the store does not answer, waiting up to 300 s: ")
+    assert answers.startswith("the store answers again after ")
+
+
+def test_a_server_that_stays_away_is_one_clear_error(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_S", 0.2)
+    url = own_server.database()
+    with opened(url) as store:
+        subject = kept(store)
+    with_password = url.replace("intop@", "intop:s3cret@")
+
+    def add_without_server() -> None:
+        with opened(with_password) as store:
+            own_server.stop()
+            store.add(subject, trial())
+
+    with pytest.raises(IntopError, match=r"^the store postgresql.*: .*connection") as caught:
+        add_without_server()
+    own_server.start()
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_of_work_that_fails_is_kept(store: Store) -> None:
+    def work(connection: sa.Connection) -> None:
+        values = {"study": "x", "started_at": "", "seed": 1, "tool_version": ""}
+        connection.execute(campaign_table.insert().values(values))
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        store.session.write(work)
+    assert [] == store.campaigns()
