@@ -108,7 +108,7 @@ TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
 
 
-TABLES_LATER = ("late_trial", "job", "worker")
+TABLES_LATER = ("late_trial", "job", "worker", "search")
 """Tables that an early intop didn't have."""
 
 

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import study_of
+from intop.cli.options import dask_address, study_of
 from intop.cli.output import output_folder, print_result, say, say_figures
 from intop.cli.passwords import connecting
 from intop.errors import LabDownError, ResultMissingError, UsageError
@@ -91,6 +91,7 @@ def stored_context(
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    dask = dask_address()
     # Also a store of an earlier intop is one, which opening it to write brings up to date.
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store, say) as store:
@@ -115,6 +116,7 @@ def stored_context(
                 archs=archs,
                 workloads=workloads,
                 force=force,
+                dask=dask,
             )
 
 

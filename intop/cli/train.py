@@ -4,7 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli import table
-from intop.cli.options import figures_options, models_option, only_option, stage_options, subcommand
+from intop.cli.options import (
+    figures_options,
+    fit_on_option,
+    models_option,
+    only_option,
+    stage_options,
+    subcommand,
+)
 from intop.cli.running import connect_to_none, run_stage
 
 
@@ -14,6 +21,7 @@ from intop.cli.running import connect_to_none, run_stage
     "intop train --workload dlt --json",
     "intop train --models models",
     "intop train --figures figures",
+    "intop train --fit-on dask=tcp://scheduler:8786",
     "intop train --data trials.csv                              exported trials",
     "intop train --data runs.csv --target p95_ms",
     "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
@@ -21,6 +29,7 @@ from intop.cli.running import connect_to_none, run_stage
 @stage_options
 @only_option
 @figures_options
+@fit_on_option
 @models_option("Also save the fitted models in this folder.")
 @table.table_options
 def command(

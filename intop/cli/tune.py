@@ -8,6 +8,7 @@ import click
 from intop.cli import dry_run
 from intop.cli.options import (
     dry_run_option,
+    fit_on_option,
     force_option,
     new_option,
     only_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @only_option
 @new_option
 @force_option
+@fit_on_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 @dry_run_option(dry_run.of_tune)
 def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:

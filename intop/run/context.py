@@ -21,7 +21,8 @@ from intop.store import Campaign, Store, Subject
 class Context:
     """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
 
-    With `force` a campaign begins in spite of what `intop doctor` calls a problem. `testbeds` is
+    With `force` a campaign begins in spite of what `intop doctor` calls a problem. Models are
+    fitted on the Dask cluster whose scheduler is at `dask`, or in processes here. `testbeds` is
     what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
     what replicas answered before their first trial, by the task's title and the load balancer.
     """
@@ -34,6 +35,7 @@ class Context:
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
     force: bool = False
+    dask: str | None = None
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
     expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
 

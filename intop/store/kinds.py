@@ -17,7 +17,7 @@ from intop.domain.rollout import Rollout
 from intop.domain.search import Search
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps
-from intop.domain.training import Searches, Training
+from intop.domain.training import Training
 from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
 
@@ -38,7 +38,6 @@ KINDS: Mapping[type, str] = {
     Refusals: "refusals",
     Rollout: "rollout",
     Search: "search",
-    Searches: "searches",
     Soak: "soak",
     Sweeps: "sweeps",
     Training: "training",

@@ -10,6 +10,7 @@ VERSION_TABLE = "intop_version"
 KNOWN = (
     *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
     "0013",
+    "0014",
 )
 """All migrations."""
 HEAD = KNOWN[-1]
@@ -109,6 +110,21 @@ result_table = sa.Table(
     sa.Column("created_at", sa.String, nullable=False),
     sa.Column("document", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "kind"),
+)
+
+search_table = sa.Table(
+    "search",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("fingerprint", sa.String, nullable=False),
+    sa.Column("family", sa.String, nullable=False),
+    sa.Column("fold", sa.Integer, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),  # of a try; see searches.py
+    sa.Column("document", sa.Text, nullable=False),
+    sa.UniqueConstraint(
+        "campaign_id", "arch", "workload", "fingerprint", "family", "fold", "number"
+    ),
 )
 
 job_table = sa.Table(

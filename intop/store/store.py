@@ -32,6 +32,7 @@ from intop.store.rows import (
     values_of,
 )
 from intop.store.schema import campaign_table, planned_table, result_table, trial_table
+from intop.store.searches import StoredSearches
 from intop.store.session import Session
 from intop.store.workers import Workers
 
@@ -322,3 +323,7 @@ class Store:
             return None
         with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
             return TypeAdapter(kind).validate_json(text)
+
+    def searches(self, subject: Subject) -> StoredSearches:
+        """The searches for hyper-parameters of a subject's latest training."""
+        return StoredSearches(self.session, subject)

@@ -14,7 +14,7 @@ from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
 from intop.domain.search import Search
 from intop.domain.sweep import Sweeps
-from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
+from intop.domain.training import Ceiling, FittedFamily, HeldOut, Training
 from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.errors import IntopError
 from intop.store import Store
@@ -75,20 +75,6 @@ JUDGED_TRAINING = replace(
     unit="s",
 )
 
-SEARCHES = Searches(
-    fingerprint="abc",
-    finished=(
-        FinishedSearch(
-            fold=2,
-            fitted=TRAINING.fitted[0],
-            predicted=(0.1 + 0.2, 1e-17),
-            low=(-1.0, 0.0),
-            high=(float("inf"), 1.0),
-            seconds=0.5,
-        ),
-    ),
-)
-
 RESTARTED = replace(
     SEARCH,
     candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_p99_ms=10.25),),
@@ -114,7 +100,6 @@ RESULTS = [
     RANKING,
     JUDGED_TRAINING,
     RESTARTED,
-    SEARCHES,
     PROBE,
 ]
 
