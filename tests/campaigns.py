@@ -135,7 +135,7 @@ def before(path: Path, version: str) -> None:
             with_texts(connection)
         later = ["rate_rps"] if version < "0006" else []
         later += ["connections", "closed_loop", "path"] if version < "0008" else []
-        later += ["other_workload"] if version < "0013" else []
+        later += ["other_workload"] if version < "0012" else []
         for column in later:
             connection.execute(f"alter table planned drop column {column}")
         for column, since in (("counters", "0007"), ("received_mb_s", "0009")):

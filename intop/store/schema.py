@@ -7,11 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = (
-    *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"),
-    "0013",
-    "0014",
-)
+KNOWN = tuple(f"{number:04}" for number in range(1, 14))
 """All migrations."""
 HEAD = KNOWN[-1]
 
