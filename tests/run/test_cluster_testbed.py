@@ -8,6 +8,7 @@ import pytest
 
 from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.server import NGINX
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
 from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
@@ -111,7 +112,7 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
     ready = ClusterTestbed(
         task=NOTHING,
         rig=SimpleNamespace(  # type: ignore[arg-type]
-            cluster=SimpleNamespace(server_restart=restart),
+            cluster=SimpleNamespace(server_restart=restart, server=NGINX),
             load_balancer=SimpleNamespace(address=SimpleNamespace(name="lb")),
         ),
         tool=NOTHING,
