@@ -186,7 +186,8 @@ class _Known:
         """Whether a trial may be longer or shorter than those of most stages."""
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
         is_longer |= place.role == "soak"
-        return is_longer or registry.stage(place.stage).prepares
+        stage = registry.stage(place.stage)
+        return is_longer or stage.prepares or stage.name == "across"
 
     def _by_file(self) -> Span | None:
         """A trial on the replicas together, as long as none was measured; None before the pilot."""

@@ -27,7 +27,7 @@ from intop.domain.cluster import (
     Link,
 )
 from intop.domain.workload import ALIKE, Clients
-from intop.errors import ResultMissingError
+from intop.errors import ConfigurationError, ResultMissingError
 
 
 def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path) -> None:
@@ -283,6 +283,58 @@ def test_an_own_set_of_paths_and_of_parameters(tmp_path: Path) -> None:
     found = study(tmp_path, text)
     assert ("net.core.*", "vm.swappiness") == found.wanted
     assert ("/a", "/b") == found.workloads["slt"].paths
+
+
+MORE = """
+[workload.cdn]
+kind = "slt"
+tuned = false
+scheme = "https"
+script = "load/mine.lua"
+rate_rps = 5
+connections = 2
+paths = { "/a" = 6, "/b" = 3 }
+
+[workload.api-v2]
+kind = "dlt"
+rate_rps = 5
+connections = 2
+"""
+
+
+def test_workloads_have_names_weights_and_scripts_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "load").mkdir()
+    (tmp_path / "load" / "mine.lua").write_text("")
+    found = study(tmp_path, edited("[workload.slt]", f"{MORE}\n[workload.slt]")).workloads
+    assert ["slt", "cdn", "api-v2"] == list(found)
+    cdn = found["cdn"]
+    assert ("slt", False, "https") == (cdn.kind, cdn.tuned, cdn.scheme)
+    assert ("/a", "/a", "/b") == cdn.paths
+    assert (str(tmp_path / "load" / "mine.lua"), "mine") == (cdn.script, cdn.own_script)
+    api = found["api-v2"]
+    assert ("dlt", True, "", "") == (api.kind, api.tuned, api.scheme, api.own_script)
+
+
+def test_two_scripts_of_one_name_would_meet_on_the_load_generator(tmp_path: Path) -> None:
+    for folder in ("load", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.lua").write_text("")
+    two = MORE.replace('kind = "dlt"', 'kind = "dlt"\nscript = "other/mine.lua"')
+    with pytest.raises(
+        ConfigurationError, match=r"workload\.api-v2\.script: there is another mine"
+    ):
+        study(tmp_path, edited("[workload.slt]", f"{two}\n[workload.slt]"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("true", "disk"), ("false", "off"), ('"memory"', "memory"), ('"off"', "off")],
+)
+def test_an_access_log_has_three_modes(tmp_path: Path, mode: str, expected: str) -> None:
+    text = edited(LAB, f'{LAB}\naccess_log = {mode}\nserver_cpus = "0-1,3"')
+    (spec,) = study(tmp_path, text).clusters["x86"]
+    assert isinstance(spec, LabSpec)
+    assert (expected, "0-1,3") == (spec.balancing.access_log, spec.balancing.server_cpus)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from intop.domain.cluster import (
     LabClients,
     LabSpec,
     Link,
+    cpus_of,
 )
 from samples import cluster
 
@@ -102,7 +103,23 @@ def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], said: s
         Balancing(**settings)
 
 
-@pytest.mark.parametrize("settings", [{"sync_disk": True}, {"tls_key_bits": 2048}])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", ()), ("3", (3,)), ("0-2,8", (0, 1, 2, 8)), ("4,1-2", (1, 2, 4))]
+)
+def test_processors_are_listed_as_taskset_does(text: str, expected: tuple[int, ...]) -> None:
+    assert expected == cpus_of(text)
+
+
+@pytest.mark.parametrize("text", ["3-1", "1024", "0-2000"])
+def test_no_processors_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="are no processors of 0 to 1023"):
+        Balancing(server_cpus=text)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"sync_disk": True}, {"tls_key_bits": 2048}, {"access_log": "disk"}, {"server_cpus": "1"}],
+)
 def test_a_guest_has_neither_a_slow_disk_nor_tls(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="only where all hosts are namespaces"):
         LabSpec(kind="vm", balancing=Balancing(**settings))

@@ -78,3 +78,17 @@ def test_every_way_that_clients_differ_is_other_traffic(changes: dict[str, Any])
 def test_headers_are_told_apart() -> None:
     two, one = (replace(SLT, clients=(Clients(headers=h),)) for h in (("A: b", "C: d"), ("A: b",)))
     assert ("headers=A: b|C: d", "headers=A: b") == (two.traffic, one.traffic)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "of_cluster", "expected"),
+    [
+        ("", "http://10.0.0.1:8080", "http://10.0.0.1:8080"),
+        ("http", "http://10.0.0.1:8080", "http://10.0.0.1:8080"),
+        ("https", "http://10.0.0.1:8080", "https://10.0.0.1"),
+        ("http", "https://[fd00::1]:443", "http://[fd00::1]"),
+    ],
+)
+def test_a_scheme_is_at_its_usual_port(scheme: Any, of_cluster: str, expected: str) -> None:
+    its_own = replace(SLT, scheme=scheme)
+    assert (expected, scheme) == (its_own.url(of_cluster), its_own.traffic)

@@ -1,5 +1,6 @@
 """The embedded cluster for real: needs root and the lab's programs, and fails without them."""
 
+import json
 import os
 import signal
 import ssl
@@ -15,8 +16,10 @@ import pytest
 from commands import ran
 from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
+from intop.hosts.facts import FACTS
 from intop.lab import cluster as lab
 from intop.lab import network, processes, servers, state
+from intop.lab.commands import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
@@ -408,6 +411,37 @@ def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
         lab.cluster(name)
     lab.up(LabSpec(name=name))
     assert lab.status(name).state == "up"
+
+
+def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str) -> None:
+    settings = Balancing(access_log="memory", workers=2, server_cpus="0")
+    made = lab.up(LabSpec(name=name, balancing=settings))
+    folder = Path("/dev/shm/intop-lab") / name
+    assert "0" == facts_of(made.load_balancer)
+    assert fetched_by_load_generator(name, f"{made.url}/index.html") > 0
+    wait_until(
+        lambda: None if "GET /index.html" in (folder / "access.log").read_text() else "no line",
+        limit_s=20,
+    )
+    lab.down(name)
+    assert not folder.exists()
+    beyond = Balancing(server_cpus="1000")
+    with pytest.raises(LabError, match="server_cpus: this machine has no processors 1000"):
+        lab.up(LabSpec(name=name, balancing=beyond))
+
+
+def facts_of(balancer: HostAddress) -> str:
+    """The processors of its nginx's workers."""
+    return ssh(balancer, FACTS).partition("nginx_cpus=")[2].split("\n")[0]
+
+
+def test_lab_json_of_before_has_a_log_or_none() -> None:
+    made = state.Lab(LabSpec(name="a"), network.choose_subnet([]))
+    document = json.loads(state.to_json(made))
+    del document["spec"]["balancing"]["server_cpus"]
+    for told, mode in ((True, "disk"), (False, "off")):
+        document["spec"]["balancing"]["access_log"] = told
+        assert mode == state.from_json(json.dumps(document)).spec.balancing.access_log
 
 
 def test_lab_json_reads_back() -> None:

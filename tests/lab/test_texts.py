@@ -82,6 +82,18 @@ def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk(
     assert "443" not in text
 
 
+def test_a_log_in_memory_is_buffered_and_workers_may_be_tied() -> None:
+    settings = Balancing(access_log="memory", workers=3, server_cpus="1,3")
+    text = texts.balancer_config(
+        FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9, balancing=settings
+    )
+    assert lines(text) >= {
+        f"access_log {FOLDER}/memory/access.log combined buffer=64k flush=1s;",
+        "worker_cpu_affinity auto 1010;",
+        f"proxy_temp_path {FOLDER}/temp-proxy;",
+    }
+
+
 def test_a_balancer_with_tls_resumes_by_its_cache_only() -> None:
     text = texts.balancer_config(
         FOLDER, "www-data", ["1.1.1.1"], open_files=9, balancing=Balancing(tls_key_bits=2048)

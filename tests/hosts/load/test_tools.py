@@ -254,6 +254,30 @@ def test_unusable_output_names_the_tool_and_shows_its_last_lines(
 # What runs it -------------------------------------------------------------------------------------
 
 
+def test_the_fingerprint_of_a_script_of_ones_own_covers_ours_too(tmp_path: Path) -> None:
+    shutil.copytree(LUA, tmp_path / "lua")
+    mine = tmp_path / "mine.lua"
+    seen = set()
+    for path in (None, mine, tmp_path / "lua" / "dlt.lua", tmp_path / "lua" / "engine.lua"):
+        if path is not None:
+            with path.open("a") as file:
+                file.write("-- changed\n")
+        else:
+            mine.write_text("-- mine\n")
+        seen.add(script_fingerprint(tmp_path / "lua", "slt", str(mine)))
+    assert 4 == len(seen)
+    with pytest.raises(FileNotFoundError):
+        script_fingerprint(LUA, "slt", str(tmp_path / "none.lua"))
+
+
+def test_a_script_of_ones_own_takes_the_arguments_of_its_kind() -> None:
+    for tool in (ENGINE, WRK2):
+        told = command(tool, load(own_script="mine"), "/tmp/i")
+        assert "cat mine.lua" in told
+        assert "slt.lua" not in told
+        assert told.endswith("--paths paths.txt && times")
+
+
 def test_the_fingerprint_covers_the_script_and_all_that_it_is_sent_by(tmp_path: Path) -> None:
     shutil.copytree(LUA, tmp_path, dirs_exist_ok=True)
     before = {script: script_fingerprint(LUA, script) for script in ("slt", "dlt")}
