@@ -1,0 +1,104 @@
+"""Whether a replica has drifted away from the others while a campaign is measured."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from intop.domain.stats import RatioInterval, unpaired_ratio
+
+FALSE_ALARMS = 0.05
+"""The share of campaigns without drift in which a replica is named, at most."""
+LOOKS = 50
+"""Sentinels of a replica after which a campaign is looked at, at most: each look may err."""
+BEFORE, AFTER, LATEST = 4, 2, 8
+"""So many sentinels, at least, are before a change and after it. A change that is older than the
+LATEST ones was looked for when it was new."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaDrift:
+    """A replica that measures otherwise than it did, against the other ones.
+
+    `first` is the place (from 0) of its first sentinel after the change; `ratio` the level of its
+    metric after the change / before, relative to the other replicas.
+    """
+
+    replica: str
+    first: int
+    ratio: float
+    p_value: float
+
+
+def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | None:
+    """The replica that has drifted, by the default's latencies (ms) on each, in order of time.
+
+    The n-th sentinels of all replicas make a round; rounds that are incomplete don't count. In each
+    round a replica's log latency is compared with the mean of the others, which removes what
+    moves all of them. A change is looked for before each of the latest rounds: Student's t of the
+    two means, with the variance about them, is the generalised likelihood ratio of a shift at an
+    unknown time (Hinkley, Biometrika 57, 1970). Its p-value is corrected (Bonferroni) for the
+    places, the replicas and the LOOKS, so that FALSE_ALARMS holds for a whole campaign in which one
+    looks after each round. It takes noise for independent from one sentinel to the next.
+
+    A slow-down by 20 % is 0.18 of the logarithm. To be found within 8 sentinels after 10 others it
+    takes a standard deviation of a sentinel of 0.05 or less: P50 has that, the P99 of a short trial
+    on a lossy link does not (benchmarks/replica_drift.py).
+
+    Of two replicas, whose differences are each other's, it names the one whose own level moved
+    further.
+    """
+    names = list(sentinels)
+    rounds = min((len(values) for values in sentinels.values()), default=0)
+    if len(names) < 2 or rounds < BEFORE + AFTER:
+        return None
+    logs = {name: [math.log(value) for value in sentinels[name][:rounds]] for name in names}
+    places = range(max(BEFORE, rounds - LATEST), rounds - AFTER + 1)
+    found: list[ReplicaDrift] = []
+    moved: dict[ReplicaDrift, float] = {}
+    for name in names:
+        others = [logs[other] for other in names if other != name]
+        apart = [own - fmean(o[n] for o in others) for n, own in enumerate(logs[name])]
+        for place in places:
+            drift = ReplicaDrift(
+                replica=name,
+                first=place,
+                ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
+                p_value=min(1.0, _p_value(apart, place) * LATEST * len(names) * LOOKS),
+            )
+            found.append(drift)
+            moved[drift] = abs(fmean(logs[name][place:]) - fmean(logs[name][:place]))
+    best = min(found, key=lambda one: one.p_value)
+    if best.p_value > FALSE_ALARMS:
+        return None
+    same = [one for one in found if one.first == best.first]
+    # Of two replicas both have the same p-value, but for rounding.
+    likely = [one for one in same if math.isclose(one.p_value, best.p_value, rel_tol=1e-6)]
+    return max(likely, key=lambda one: moved[one])
+
+
+def _p_value(values: Sequence[float], place: int) -> float:
+    """Of no shift at a place, two-sided."""
+    from scipy import stats
+
+    before, after = values[:place], values[place:]
+    shift = fmean(after) - fmean(before)
+    squares = sum(math.fsum((v - fmean(part)) ** 2 for v in part) for part in (before, after))
+    freedom = len(values) - 2
+    spread = squares / freedom * (1 / len(before) + 1 / len(after))
+    if spread == 0:
+        return 0.0 if shift else 1.0
+    return float(2 * stats.t.sf(abs(shift) / math.sqrt(spread), freedom))
+
+
+def disturbance(
+    idle: Sequence[float], loaded: Sequence[float], *, level: float
+) -> RatioInterval | None:
+    """How much higher a replica's latencies are while another one is under load.
+
+    Both are of the default on one replica (ms), measured while the other was idle or loaded.
+    Returns loaded / idle with Welch's interval at `level`, None for fewer than two of either.
+    """
+    if min(len(idle), len(loaded)) < 2:
+        return None
+    return unpaired_ratio(loaded, idle, level=level)
