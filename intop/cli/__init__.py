@@ -29,6 +29,7 @@ from intop.cli import (
     screen,
     search,
     status,
+    store,
     sweep,
     train,
     transfer,
@@ -87,6 +88,7 @@ for command in (
     rollback.command,
     export.command,
     models.command,
+    store.group,
     completion.command,
 ):
     cli.add_command(command)
