@@ -31,10 +31,9 @@ def check(found: Checked) -> Iterator[Block]:
     """What there is, and a line for each problem."""
     plans, trials, results = _cells(found.amounts)
     problems = len(found.problems) + found.unlisted
-    lines = [
-        f"{found.store}: {found.campaigns} campaigns, {plans} places in plans, {trials} trials, "
-        f"{results} results: {f'{problems} problems' if problems else 'sound'}"
-    ]
+    there = f"{found.campaigns} campaigns, {plans} places in plans, {trials} trials"
+    said = f"{problems} problems" if problems else "sound"
+    lines = [f"{found.store}: {there}, {results} results: {said}"]
     lines += [f"  {problem}" for problem in found.problems]
     lines += [f"  and {found.unlisted} more"] if found.unlisted else []
     yield Verbatim(tuple(lines))
