@@ -30,6 +30,7 @@ from intop.cli import (
     search,
     soak,
     status,
+    store,
     sweep,
     train,
     transfer,
@@ -91,6 +92,7 @@ for command in (
     rollback.command,
     export.command,
     models.command,
+    store.group,
     completion.command,
 ):
     cli.add_command(command)

@@ -1,0 +1,153 @@
+"""`intop store`: stores themselves, whatever study they are of."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from intop.cli.options import Group, config_option, examples, json_option, study_of
+from intop.cli.output import interruptible, say, show_result
+from intop.errors import ResultMissingError, UsageError
+
+if TYPE_CHECKING:
+    from intop.store import Store
+
+STORE = "STORE is a file, or a URL such as postgresql://user@host/name. Default: the study's."
+
+
+@click.group(
+    "store",
+    cls=Group,
+    epilog=examples(
+        "intop store check",
+        "intop store copy intop.db postgresql://me@db/intop",
+        "intop store vacuum",
+    ),
+)
+def group() -> None:
+    """Stores of campaigns: copy them between databases, check them, make them smaller."""
+
+
+@group.command(
+    epilog=examples(
+        "intop store copy intop.db postgresql://me@db.example/intop     all campaigns",
+        "intop store copy postgresql://me@db.example/intop home.db --campaign 7",
+    )
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option(
+    "--campaign",
+    "numbers",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Only this campaign of FROM. May be given several times.",
+)
+@json_option
+def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> None:
+    """Copy campaigns from one store into another one: files or URLs, SQLite or PostgreSQL.
+
+    TO is made where it is missing. A campaign is copied as a whole or not at all, read back, and
+    compared; others may measure meanwhile. One that is there already, and equal, is left alone, so
+    the same command goes on where it was stopped. One that is there in an earlier state is refused.
+    A copied campaign is the latest of its study in TO.
+    """
+    from intop.report import upkeep as report
+    from intop.report.progress import progress
+    from intop.store import opened
+    from intop.store.copying import copy_campaign
+    from intop.store.engine import shown
+
+    if source == target:
+        raise UsageError("FROM and TO are the same store")
+    with (
+        interruptible("campaigns that were not finished were not copied"),
+        _read(source) as there,
+        opened(target, say) as here,
+    ):
+        campaigns = there.campaigns()
+        unknown = sorted(set(numbers) - {one.id for one in campaigns})
+        if unknown:
+            raise UsageError(f"{shown(source)} has no campaign {', '.join(map(str, unknown))}")
+        found = []
+        with progress() as told:
+            for one in campaigns:
+                if not numbers or one.id in numbers:
+                    begin = partial(told.begin, f"campaign {one.id} ({one.study})")
+                    found.append(copy_campaign(there, here, one, begin=begin, step=told.step))
+                    told.end()
+    show_result(found, report.copies, as_json=as_json)
+
+
+@group.command(epilog=examples("intop store check", "intop store check old.db --json"))
+@click.argument("store", required=False)
+@config_option
+@json_option
+def check(store: str | None, config: Path | None, as_json: bool) -> None:
+    """Read everything in a store, and say what is not as intop writes it. Changes nothing.
+
+    Looks at SQLite's own pages, at rows that belong to none, and at every plan, trial, histogram
+    and result. The exit code is 1 when there is a problem.
+    """
+    from intop.report import upkeep as report
+    from intop.report.progress import progress
+    from intop.store.checking import check as checked
+    from intop.store.engine import shown
+
+    url = store or study_of(config).store
+    with interruptible("nothing was changed"), _read(url) as opened, progress() as told:
+        found = checked(
+            opened, shown(url), begin=lambda total: told.begin("trials", total), step=told.step
+        )
+        told.end()
+    show_result(found, report.check, as_json=as_json)
+    if found.problems:
+        sys.exit(1)
+
+
+@group.command(epilog=examples("intop store vacuum", "intop store vacuum postgresql://me@db/intop"))
+@click.argument("store", required=False)
+@config_option
+@json_option
+def vacuum(store: str | None, config: Path | None, as_json: bool) -> None:
+    """Give the space back that a store no longer needs, such as after it was brought up to date.
+
+    SQLite writes its file again, which takes as much free space for a moment, and no other intop
+    may use the store. PostgreSQL does it while others work.
+    """
+    from intop.report import upkeep as report
+    from intop.store import is_begun, opened
+    from intop.store.upkeep import vacuum as vacuumed
+
+    url = store or study_of(config).store
+    if not is_begun(url):
+        raise _missing(url)
+    with interruptible("the store is as it was"), opened(url, say) as made:
+        found = vacuumed(made, url)
+    show_result(found, report.vacuumed, as_json=as_json)
+
+
+@contextmanager
+def _read(url: str) -> "Iterator[Store]":
+    """A store that there is. Raises ResultMissingError where there is none."""
+    from intop.store import opened_to_read
+
+    with opened_to_read(url, say) as store:
+        if store is None:
+            raise _missing(url)
+        yield store
+
+
+def _missing(url: str) -> ResultMissingError:
+    from intop.store.engine import shown
+
+    return ResultMissingError(f"there is no store {shown(url)} yet: intop tune makes the study's")
+
+
+for _command in (check, vacuum):
+    _command.help = f"{_command.help}\n\n{STORE}"
