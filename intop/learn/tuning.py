@@ -82,8 +82,7 @@ def train_all(
     known = _Known(families, len(parts))
     if records is not None:
         known.learn(records.new(fingerprint))
-    for family in known.newly_finished() if progress is not None else ():
-        progress(family)
+    known.tell(progress)
     while lacking := known.lacking():
         # Who makes the same training begins elsewhere, so that not all make the same searches.
         first = randrange(len(lacking)) if records is not None else 0
@@ -98,8 +97,7 @@ def train_all(
             if records is not None:
                 records.add(fingerprint, made)
                 known.learn(records.new(fingerprint))
-            for family in known.newly_finished() if progress is not None else ():
-                progress(family)
+            known.tell(progress)
     return [
         _both(family, samples, parts, [known.finished[family, n] for n in range(len(parts))], level)
         for family in families
@@ -129,12 +127,14 @@ class _Known:
         """The searches that have not ended."""
         return [place for place in self.tries if place not in self.finished]
 
-    def newly_finished(self) -> list[str]:
-        """The families all of whose searches have ended since the last call."""
+    def tell(self, progress: Callable[[str], None] | None) -> None:
+        """Name the families all of whose searches have ended since the last call."""
         lacking = {family for family, _ in self.lacking()}
         found = [family for family in self._unfinished if family not in lacking]
         self._unfinished = [family for family in self._unfinished if family in lacking]
-        return found
+        for family in found:
+            if progress is not None:
+                progress(family)
 
 
 def _fingerprint(samples: Samples, folds: int, repeats: int, effort: Effort) -> str:
