@@ -1,13 +1,13 @@
 """Whether a replica that grows slower by 20 % is found by its sentinels, and how often falsely.
 
-Terms, as committed before the first run. 20 campaigns of 2 replicas with 20 sentinels each (seeds 1
-to 20), one of them slower by 20 % from the 11th on, and 20 campaigns without (seeds 101 to 120). The
-load is simulated: a sentinel's latency is log-normal around 100 ms, about a level that both replicas
-share and that wanders by 2 % from one sentinel to the next. `replica_drift` looks after each round,
-as a campaign would. Found means: the slower replica is named, after at most 8 of its sentinels since
-the change, and nobody before. False means: any replica is named at any time. Met means: 20 of 20
-found, and at most 1 of 20 false. Standard deviations of a sentinel of 0.01, 0.02, 0.03, 0.05, 0.1
-and 0.2 say what noise that takes.
+Terms, as committed before the first run. 20 campaigns of 2 replicas with 20 sentinels each (seeds
+1 to 20), one of them slower by 20 % from the 11th on, and 20 campaigns without (seeds 101 to 120).
+The load is simulated: a sentinel's latency is log-normal around 100 ms, about a level that both
+replicas share and that wanders by 2 % from one sentinel to the next. `replica_drift` looks after
+each round, as a campaign would. Found means: the slower replica is named, after at most 8 of its
+sentinels since the change, and nobody before. False means: any replica is named at any time. Met
+means: 20 of 20 found, and at most 1 of 20 false. Standard deviations of a sentinel of 0.01, 0.02,
+0.03, 0.05, 0.1 and 0.2 say what noise that takes.
 """
 
 import numpy as np
