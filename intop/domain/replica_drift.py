@@ -41,9 +41,10 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     places, the replicas and the LOOKS, so that FALSE_ALARMS holds for a whole campaign in which one
     looks after each round. It takes noise for independent from one sentinel to the next.
 
-    A slow-down by 20 % is 0.18 of the logarithm. To be found within 8 sentinels after 10 others it
-    takes a standard deviation of a sentinel of 0.05 or less: P50 has that, the P99 of a short trial
-    on a lossy link does not (benchmarks/replica_drift.py).
+    A slow-down by 20 % is 0.18 of the logarithm. That two replicas' sentinels show it within 8,
+    after 10 others, takes a standard deviation of a sentinel of 0.03 or less; with 0.05 every other
+    one is found in time (benchmarks/results/replica_drift.md). A median latency may have that, the
+    P99 of a short trial on a lossy link does not.
 
     Of two replicas, whose differences are each other's, it names the one whose own level moved
     further.
