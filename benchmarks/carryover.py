@@ -180,6 +180,7 @@ def short_connections(
     rig.load_generator.put(directory, {**scripts, PATHS_FILE: f"{path}\n"})
     workload = Workload(
         name="slt",
+        kind="slt",
         rate_rps=rate_rps,
         connections=64,
         threads=2,

@@ -24,10 +24,11 @@ import numpy as np
 from intop.domain.encoding import Variable
 from intop.learn.families import FAMILIES, INTOP_FAMILIES
 from intop.learn.families.family import Family
+from intop.learn.hyperparameters import tune
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
-from intop.learn.tuning import train_all, tune
+from intop.learn.tuning import train_all
 
 SEED = 7
 FEATURES = 30

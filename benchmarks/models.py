@@ -28,10 +28,10 @@ from intop.domain.encoding import Variable
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import tune
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
-from intop.learn.tuning import tune
 
 RUNS = 30
 SEED = 20

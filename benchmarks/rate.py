@@ -37,6 +37,7 @@ def main() -> None:
     spec = LabSpec(name=f"b{os.getpid() % 10_000}", arch=native_arch())
     workload = Workload(
         name="slt",
+        kind="slt",
         rate_rps=arguments.rate,
         connections=arguments.connections,
         threads=2,

@@ -173,6 +173,7 @@ class RecordedTestbed:
     """A testbed that answers with what was recorded."""
 
     name = "recorded"
+    applied = ""
 
     def __init__(self, task: Task, probed: Probed, answer: Answer) -> None:
         self.probed = probed

@@ -27,7 +27,7 @@ TRIAL = (
     Field("study", "", "the study's name"),
     Field("campaign", "", "the campaign's number in its store", "integer"),
     Field("arch", "", "architecture: x86 or arm"),
-    Field("workload", "", "slt (static files) or dlt (dynamic pages)"),
+    Field("workload", "", "the workload that the trial is part of, such as slt or dlt"),
     Field("stage", "", "the stage that planned the trial; SDS and DDS are collect and refine"),
     Field("index", "", "place in the stage's plan, from 0", "integer"),
     Field("attempt", "", "0 for the first attempt, then 1, 2, ... for repetitions", "integer"),
@@ -37,6 +37,7 @@ TRIAL = (
     Field("series", "", "series of rounds: 1, or higher if the stage was repeated", "integer"),
     Field("step", "", "step of the refinement, from 1; otherwise empty", "integer"),
     Field("reason", "", "why refine proposed it: promise, uncertainty or replicate"),
+    Field("other_workload", "", "the study's workload that it was measured under, if another one"),
     Field("replica", "", "the load balancer of the measurement"),
     Field("status", "", "ok, overloaded, pruned, disturbed or failed; models use the first three"),
     Field("detail", "", "why the status is not ok"),
@@ -50,7 +51,8 @@ CONDITIONS = (
     Field("machine", "", "the load balancer's machine type (uname -m)"),
     Field("kernel", "", "the load balancer's kernel"),
     Field("cpu", "", "the load balancer's processor"),
-    Field("nginx", "", "version of nginx"),
+    Field("server", "", "what serves on the load balancer: nginx, apache, haproxy, ..."),
+    Field("nginx", "", "version of the server, with its name: nginx/1.22.1"),
     Field("load_tool", "", "version of the load generator"),
     Field("script", "", "fingerprint of the load's scripts"),
     Field("rate_rps", "1/s", "requested rate", "number"),
@@ -63,10 +65,11 @@ CONDITIONS = (
     Field("emulation", "", "kind of emulation; empty for a real machine"),
     Field("traffic", "", "arrivals and clients where they aren't constant and alike"),
     Field("cpus", "", "number of the load balancer's processors", "integer"),
-    Field("nginx_conf", "", "fingerprint of nginx -T on the load balancer, or unknown"),
+    Field("nginx_conf", "", "fingerprint of the server's configuration (nginx -T), or unknown"),
     Field("generator", "", "the load generator: processor, number of CPUs, kernel"),
     Field("backends", "", "the same of the backends, with nginx"),
     Field("congestion_control", "", "what the load balancer starts with; empty where unknown"),
+    Field("server_cpus", "", "processors that nginx's workers may run on; empty where unknown"),
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),
@@ -127,6 +130,10 @@ METRICS = (
     Field("softnet_squeezes", "", "polls of the network that ended too early", "integer"),
     Field("context_switches_per_s", "1/s", "context switches of all processors", "number"),
     Field("power_w", "W", "power of the processors' packages (RAPL), where they say so", "number"),
+    Field("server_memory_mib", "MiB", "anonymous memory of nginx's processes (soak)", "number"),
+    Field("server_files", "", "open files of nginx's processes (soak)", "integer"),
+    Field("server_started_s", "s", "uptime when the latest of them started (soak)", "number"),
+    Field("files", "", "open files of the whole host (soak)", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
 UNREAD = {

@@ -102,10 +102,14 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()
 
 
-OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path")
+OWN_LOAD = ("rate_rps", "connections", "closed_loop", "path", "other_workload")
 """Columns of plans that say what a trial's load has of its own; an early intop had none."""
 TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
+
+
+TABLES_LATER = ("late_trial", "job", "worker", "search")
+"""Tables that an early intop didn't have."""
 
 
 def with_texts(connection: sqlite3.Connection) -> None:
@@ -125,9 +129,13 @@ def with_texts(connection: sqlite3.Connection) -> None:
 def before(path: Path, version: str) -> None:
     """The store as an intop wrote it whose latest migration was this one, "0004" or later."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        with_texts(connection)
+        for table in TABLES_LATER:
+            connection.execute(f"drop table {table}")
+        if version < "0010":
+            with_texts(connection)
         later = ["rate_rps"] if version < "0006" else []
         later += ["connections", "closed_loop", "path"] if version < "0008" else []
+        later += ["other_workload"] if version < "0012" else []
         for column in later:
             connection.execute(f"alter table planned drop column {column}")
         for column, since in (("counters", "0007"), ("received_mb_s", "0009")):
@@ -138,6 +146,8 @@ def before(path: Path, version: str) -> None:
 
 def with_labels(connection: sqlite3.Connection) -> None:
     """A store as an intop wrote it that had labels, and no pruned trials."""
+    for table in TABLES_LATER:
+        connection.execute(f"drop table {table}")
     with_texts(connection)
     connection.execute(LABELS)
     connection.execute("alter table planned rename column arm to label")

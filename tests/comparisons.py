@@ -39,6 +39,7 @@ def training(**mape: float) -> Training:
 
 
 X86 = Side(
+    name="x86",
     arch="x86",
     conditions=CONDITIONS,
     trials=30,
@@ -55,6 +56,7 @@ X86 = Side(
 )
 ARM = replace(
     X86,
+    name="arm",
     arch="arm",
     conditions=replace(CONDITIONS, arch="arm", machine="aarch64", cpu=""),
     default=latency(620, 500, 768.8),
@@ -135,5 +137,7 @@ def comparison(**changes: Any) -> Comparison:
 
 def compared(*comparisons: Comparison, missing: tuple[str, ...] = ()) -> Compared:
     return Compared(
-        comparisons=comparisons or (comparison(),), missing=missing, provenance=PROVENANCE
+        comparisons=comparisons or (comparison(),),
+        missing=missing,
+        provenance=(PROVENANCE, PROVENANCE),
     )

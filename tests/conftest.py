@@ -173,3 +173,12 @@ def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
         task = Task(context=context, subject=subject, workload=study.workloads["slt"])
         fake = FakeTestbed(task, told=told)
         yield fake
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store may be made, in each of the databases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "intop.db")
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.database()

@@ -125,7 +125,7 @@ def cluster(letter: str = "a", **changes: Any) -> Cluster:
         load_balancer=lb,
         backends=(b1,),
         url="http://192.0.2.1",
-        nginx_restart="true",
+        server_restart="true",
         static_paths=("/a",),
         dynamic_path="/d",
     )

@@ -34,6 +34,7 @@ class FakeTestbed:
     name: str = "lb"
     aborted: bool = False
     waited: int = 0
+    applied: str = ""
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         for key, got in self.refuses.items():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from intop.domain.across import Across, UnderWorkload
 from intop.domain.artefact import Origin
 from intop.domain.causes import Cause, Causes, Moved
 from intop.domain.cluster import Cluster, HostAddress
@@ -22,8 +23,9 @@ from intop.domain.histogram import Histogram
 from intop.domain.probing import HostFacts
 from intop.domain.ranking import Effect, Importance, Ranking, Screening, State
 from intop.domain.search import Convergence, Search
+from intop.domain.soak import Limits, Soak, SoakBlock, Trend
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import USABLE, Conditions, HostMetrics, PlannedTrial, Status, Trial
@@ -55,6 +57,7 @@ CONDITIONS = Conditions(
     generator="EPYC, 8 CPUs, Linux 6.1.0",
     backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
     congestion_control="cubic",
+    server_cpus="all",
 )
 
 FACTS = HostFacts(
@@ -194,7 +197,7 @@ def cluster(**changes: Any) -> Cluster:
         load_balancer=hosts["lb"],
         backends=(hosts["b1"],),
         url="http://198.18.0.20",
-        nginx_restart="systemctl restart nginx",
+        server_restart="systemctl restart nginx",
         static_paths=("/index.html",),
         dynamic_path="/dynamic",
     )
@@ -579,6 +582,35 @@ SWEEP = Sweep(
 )
 """The winner is better up to the workload's rate, and worse beyond it."""
 
+BETTER = UnderWorkload(
+    workload="small",
+    load="150 requests/s on 64 connections",
+    verdict=replace(VERDICT, origin="winner"),
+    timeouts=Pairwise(default=3, tuned=0),
+    trials=8,
+    default_failed=0,
+    tuned_failed=0,
+)
+COSTLIER = replace(BETTER, workload="api", verdict=replace(COSTLY, origin="winner"))
+SLOWER = replace(
+    BETTER,
+    workload="large",
+    verdict=replace(VERDICT, origin="winner", ratio=0.5, ratio_low=0.4, ratio_high=0.8),
+)
+UNMEASURED = replace(
+    BETTER, workload="tls", verdict=None, trials=2, tuned_failed=2, problem="0 pairs: refused"
+)
+ACROSS = Across(
+    name="winner",
+    configuration=VERDICT.configuration,
+    against="",
+    rounds=8,
+    level=0.95,
+    each_level=0.9875,
+    workloads=(BETTER, COSTLIER, SLOWER, UNMEASURED),
+)
+"""The winner gains in one workload, costs too much in the next, and is worse in two."""
+
 ORIGIN = Origin(
     study="lab",
     campaign="2026-01-01T00:00:00+00:00",
@@ -631,3 +663,59 @@ DEPLOYMENT = Deployment(
         ),
     ),
 )
+
+
+SOAK_BLOCK = SoakBlock(
+    hours=0.0,
+    seconds=61.5,
+    status="ok",
+    detail="",
+    achieved_rps=50.0,
+    p50_ms=10.0,
+    p99_ms=20.0,
+    requests=3000,
+    errors=0,
+    nginx_memory_mib=30.0,
+    nginx_files=40,
+    nginx_started_s=100.0,
+    host_memory_mib=900.0,
+    host_files=1200,
+    time_wait=4,
+    connections=60,
+)
+SOAK = Soak(
+    applied="",
+    host="lb",
+    rate_rps=50.0,
+    block_s=60.0,
+    warmup_s=1.0,
+    planned=60,
+    limits=Limits(p99_ms=80.0),
+    level=0.95,
+    blocks=tuple(replace(SOAK_BLOCK, hours=n / 58) for n in range(60)),
+    trends=(
+        Trend(
+            quantity="nginx memory",
+            unit="MiB",
+            floor=5.0,
+            blocks=50,
+            first=30.0,
+            last=30.1,
+            per_hour=DifferenceInterval(0.1, -0.2, 0.4),
+        ),
+        Trend(
+            quantity="nginx files",
+            unit="files",
+            floor=60.0,
+            blocks=50,
+            first=40.0,
+            last=40.0,
+            per_hour=DifferenceInterval(0.0, 0.0, 0.0),
+        ),
+    ),
+    broken="",
+    pause_s=0.45,
+    interruptions=0,
+    restarts=0,
+)
+"""An hour without a leak."""

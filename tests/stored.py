@@ -26,6 +26,7 @@ PLAN = [
         connections=12,
         closed_loop=True,
         path="/a.html",
+        other_workload="cdn",
     ),
     PlannedTrial(index=1, role="design", configuration=TUNED, arm="candidate 1", round=1),
     PlannedTrial(index=2, role="sentinel", configuration=DEFAULT),

@@ -2,16 +2,19 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from benchmarks import carryover, cost, intervals, knee, pilots, replicates, roundtrips
+from benchmarks import soak as soaks
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.stats import paired_ratio
+from intop.lab.texts import balancer_config
 from intop.resources import shipped
 from samples import trial
 
@@ -188,3 +191,15 @@ def test_a_knee_is_found_within_five_percent_and_not_where_there_is_none() -> No
     assert [True, True, False, False] == [row.is_within for row in rows]
     assert "| 20 | open | 36.00 | 34.10 | - | -5.3 % | **no** |" == knee.line(rows[2])
     assert knee.line(rows[3]).endswith("| - | - | - | **no** |")
+
+
+def test_a_leak_is_planted_in_the_labs_own_nginx() -> None:
+    own = balancer_config(Path("/x"), "www-data", ["192.0.2.1"], open_files=64)
+    text = soaks.planted(own, Path("/m.so"), Path("/perl"), 18.0)
+    # 18 MiB in an hour of 50 requests a second.
+    assert "$due += 104.858;" in text
+    assert text.startswith("load_module /m.so;\n")
+    assert "perl_modules /perl;" in text
+    assert "proxy_set_header X-Kept $kept;" in text
+    with pytest.raises(ValueError, match="is another one"):
+        soaks.planted("http {\n}\n", Path("/m.so"), Path("/perl"), 18.0)

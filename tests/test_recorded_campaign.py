@@ -122,9 +122,7 @@ def decisions(task: Task) -> dict[str, Any]:
     """All results, without the times that they took."""
     stored = {name: task.store.get(task.subject, kind) for kind, name in KINDS.items()}
     found = {name: as_told(plain(asdict(one))) for name, one in stored.items() if one is not None}
-    # These are in the order in which processes and replicas finished.
-    if "searches" in found:
-        found["searches"]["finished"].sort(key=lambda one: (one["fold"], one["fitted"]["family"]))
+    # These are in the order in which replicas finished.
     for curve in found.get("explanation", {}).get("curves", ()):
         curve["measured"].sort(key=str)
     return found

@@ -28,6 +28,7 @@ from intop.cli import (
     rollback,
     screen,
     search,
+    soak,
     status,
     store,
     sweep,
@@ -35,6 +36,7 @@ from intop.cli import (
     transfer,
     tune,
     verify,
+    worker,
 )
 from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import Group, examples
@@ -78,9 +80,11 @@ for command in (
     explain.command,
     contest.command,
     sweep.command,
+    soak.command,
     compare.command,
     transfer.command,
     tune.command,
+    worker.command,
     report.command,
     plan.command,
     apply.command,

@@ -26,6 +26,21 @@ def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> None:
         say(f"intop: {error}")
 
 
+def of_workers(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
+    """Print all campaigns and workers of the study's store. Raises UsageError beside --host."""
+    from intop.inspect.fleet import fleet
+    from intop.report import fleet as report
+    from intop.store import opened_to_read
+
+    if arch is not None or any(value not in (None, ()) for value in options.values()):
+        raise UsageError(
+            "--workers is about the whole store: leave --arch, --host and the like out"
+        )
+    study = study_of(config)
+    with opened_to_read(study.store, say) as store:
+        show_result(fleet(study.store, store), report.fleet, as_json=as_json)
+
+
 def _show(found: "CampaignStatus", *, as_json: bool) -> None:
     from intop.report import campaign_status as report
 

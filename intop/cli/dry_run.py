@@ -47,6 +47,19 @@ def of_explain(why: bool, blocks: tuple[str, ...], rounds: int | None, **options
         _measuring(("mediation",), own_trials=6 * rounds, **options)
 
 
+def of_verify(against: str, configuration: str | None, **options: Any) -> None:
+    """In place of verify: the finalists, or with --configuration it and the default."""
+    from intop.cli.verify import asked_workloads, without_configuration
+
+    with interruptible(UNTOUCHED):
+        if configuration is None:
+            _measuring(("pick", "judge"), **without_configuration(**options))
+            return
+        workloads, options = asked_workloads(against, configuration, **options)
+        rounds = options["rounds"] or study_of(options["config"]).budget.judge_pairs
+        _measuring(("across",), own_trials=2 * rounds * len(workloads), **options)
+
+
 def of_contest(names: tuple[str, ...], **options: Any) -> None:
     """In place of contest: the named baselines or all, the host's own values, and the winner."""
     with interruptible(UNTOUCHED):
@@ -72,6 +85,15 @@ def of_sweep(**options: Any) -> None:
         # The host's own values, and the winner.
         trials = request.rounds * points * (len(named) + 2)
         _measuring(("sweep",), own_trials=trials, **options)
+
+
+def of_soak(**options: Any) -> None:
+    """In place of soak: its blocks, in which nothing is set."""
+    from intop.cli.soak import asked_soak
+
+    with interruptible(UNTOUCHED):
+        request, options = asked_soak(**options)
+        _measuring(("soak",), own_trials=request.blocks, trial_s=request.block_s, **options)
 
 
 def of_transfer(one: str, other: str, no_measure: bool, **options: Any) -> None:

@@ -2,6 +2,8 @@
 
 NO_GAIN = 3
 """It was measured, and there is no gain to deploy."""
+LIMIT = 3
+"""A soak was measured, and a limit was broken or a leak was found."""
 DRIFT = 4
 """One of the hosts is not as it was applied."""
 INTERRUPTED = 130

@@ -79,7 +79,8 @@ def group() -> None:
 def up(config: Path | None, arch: str | None, install: bool) -> None:
     """Bring the study's embedded clusters up, on this machine.
 
-    They are real nginx and sshd in network namespaces, and virtual machines by QEMU. It needs root.
+    They are real nginx and sshd in network namespaces, and virtual machines by QEMU; the load
+    balancer may be another of Debian's servers. It needs root.
     """
     from intop.errors import LabError
     from intop.lab import cluster, commands
@@ -89,7 +90,8 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
     commands.require_root()
     if install:
         kinds = sorted({PACKAGES[spec.kind] for spec in labs if spec.kind in PACKAGES})
-        commands.install_programs("lab", *kinds)
+        others = sorted({spec.server.name for spec in labs} - {"nginx"})
+        commands.install_programs("lab", *kinds, *others)
     for spec in labs:
         say(f"lab {spec.name}: starting")
         try:

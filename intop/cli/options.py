@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ONLY = "intop.only"
 """Where click keeps what --only says."""
+FIT_ON = "intop.fit_on"
+"""Where click keeps what --fit-on says."""
+LOCAL, DASK = "local", "dask="
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,11 +96,16 @@ def arch_option(command: F) -> F:
 
 
 def workload_option(command: F) -> F:
-    """--workload, as `workload`: slt, dlt or None for all."""
+    """--workload, as `workload`: a name or None for all that are tuned."""
+
+    def named(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        return None if value == "all" else value
+
     return click.option(
         "--workload",
-        type=click.Choice(["slt", "dlt"]),
-        help="Only this workload.",
+        metavar="NAME",
+        callback=named,
+        help="Only this workload of the file.",
         shell_complete=values.workloads,
     )(command)
 
@@ -116,6 +124,44 @@ def only_option(command: F) -> F:
         callback=keep,
         help="Tune only sysctls or only nginx's directives, in place of tunes of the file.",
     )(command)
+
+
+def fit_on_option(command: F) -> F:
+    """--fit-on, which `dask_address` reads: commands have no argument for it."""
+
+    def keep(context: click.Context, option: click.Parameter, value: str) -> str:
+        if value != LOCAL and not (value.startswith(DASK) and value.removeprefix(DASK).strip()):
+            raise click.BadParameter(
+                f"{value!r} is neither {LOCAL} nor {DASK}ADDRESS", ctx=context, param=option
+            )
+        context.meta[FIT_ON] = value
+        return value
+
+    return click.option(
+        "--fit-on",
+        metavar="WHERE",
+        default=LOCAL,
+        expose_value=False,
+        callback=keep,
+        help="Fit models in processes of this machine (local), or on the Dask cluster whose "
+        "scheduler is at ADDRESS (dask=ADDRESS), with the same results.  [default: local]",
+    )(command)
+
+
+def dask_address() -> str | None:
+    """The address of the Dask scheduler that --fit-on says, None for this machine.
+
+    Raises UsageError where no cluster is there that would compute the same.
+    """
+    context = click.get_current_context(silent=True)
+    value = context.meta.get(FIT_ON, LOCAL) if context else LOCAL
+    if value == LOCAL:
+        return None
+    from intop.learn.dask_cluster import check
+
+    address = str(value).removeprefix(DASK)
+    check(address)
+    return address
 
 
 def stage_options(command: F) -> F:
@@ -239,4 +285,10 @@ def study_of(config: Path | None) -> "Study":
     study = load_study(path)
     context = click.get_current_context(silent=True)
     only = context.meta.get(ONLY) if context else None
+    if only == "nginx":
+        for arch, server in study.without_nginx.items():
+            raise UsageError(
+                f"--only nginx: the server of {arch} is {server.title}, and directives are tuned "
+                "for nginx only"
+            )
     return replace(study, tunes=(only,)) if only else study

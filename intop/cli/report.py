@@ -1,12 +1,17 @@
-"""report: one HTML file of all that a campaign has found."""
+"""report: one HTML file of all that a campaign has found, or of what all verdicts say."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from intop.cli.options import stage_options, subcommand
+from intop.cli.options import stage_options, study_of, subcommand
 from intop.cli.output import output_folder, print_result, say, write_page
 from intop.cli.running import stored_context
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.report.document.model import Document
 
 
 @subcommand(
@@ -15,15 +20,16 @@ from intop.cli.running import stored_context
     "intop report --arch x86 --output x86.html",
     "intop report --csv tables                      also all its tables, a file each",
     "intop report --json > report.json              all that it shows, and no file",
+    "intop report --advice                          writes intop-advice.html",
+    "intop report --advice --store a.db --store b.db --output advice.md",
 )
 @stage_options
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("intop-report.html"),
-    show_default=True,
-    help="The file to write.",
+    help="The file to write: Markdown where its name ends in .md, else HTML.  "
+    "[default: intop-report.html, or intop-advice.html]",
 )
 @click.option(
     "--csv",
@@ -32,27 +38,56 @@ from intop.cli.running import stored_context
     metavar="FOLDER",
     help="Also write all tables, into files of this folder.",
 )
+@click.option(
+    "--advice",
+    is_flag=True,
+    help="What all verdicts of the store say of each key, by situation, in place of the report.",
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    metavar="STORE",
+    help="A store for --advice in place of the study's (a file or a URL). May be repeated.",
+)
 def command(
     config: Path | None,
     arch: str | None,
     workload: str | None,
     as_json: bool,
-    output: Path,
+    output: Path | None,
     tables: Path | None,
+    advice: bool,
+    stores: tuple[str, ...],
 ) -> None:
     """Write one HTML file with all that the latest campaign has found, and what shows it.
 
     The file needs nothing else: it can be sent, printed, and read on a phone. A campaign that is
     not finished is reported as far as it has come. Reads the store only, and touches no host. With
     --json the same is printed for programs, and no page is written.
-    """
-    from intop.inspect.report import gather
-    from intop.report.machine import to_json
-    from intop.report.page.sections import document
 
-    with stored_context(config, arch, workload) as context:
-        found = gather(context)
-    page = document(found)
+    With --advice it is about all verdicts, explanations and contests of a store, of all studies and
+    campaigns: which key helped, which hurt, where and how often, with links to the trials. Where
+    the store has too little, it says so.
+    """
+    from intop.report.machine import to_json
+
+    found: object
+    if advice:
+        from intop.inspect.advice import gather_advice
+        from intop.report.advice import document as advice_page
+
+        advised = gather_advice(stores or (study_of(config).store,), arch, workload)
+        found, page = advised, advice_page(advised)
+    else:
+        from intop.inspect.report import gather
+        from intop.report.page.sections import document as report_page
+
+        if stores:
+            raise UsageError("--store is for --advice; a report is of the study's store")
+        with stored_context(config, arch, workload) as context:
+            reported = gather(context)
+        found, page = reported, report_page(reported)
     if tables is not None:
         from intop.report.document.csv_tables import write_tables
 
@@ -61,8 +96,18 @@ def command(
     if as_json:
         print_result(to_json(found))
         return
-    from intop.report.document.html import html
+    _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
 
-    text = html(page)
+
+def _write(page: "Document", output: Path) -> None:
+    """In the form that the file's name asks for."""
+    if output.suffix == ".md":
+        from intop.report.document.markdown import as_page
+
+        text = as_page(page)
+    else:
+        from intop.report.document.html import html
+
+        text = html(page)
     write_page(output, text)
     say(f"written: {output} ({len(text.encode()) / 1000:.0f} kB)")

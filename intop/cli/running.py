@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from intop.cli.exit_codes import NO_GAIN
-from intop.cli.options import study_of
+from intop.cli.options import dask_address, study_of
 from intop.cli.output import output_folder, print_result, say, say_figures
 from intop.cli.passwords import connecting
 from intop.errors import LabDownError, ResultMissingError, UsageError
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
     """The way to the hosts of these architectures, which asks for passwords where it must."""
-    replicas = [replica for name in archs for replica in study.clusters[name]]
+    return reaching(replica for name in archs for replica in study.clusters[name])
+
+
+def reaching(replicas: "Iterable[Cluster | LabSpec]") -> "Connect":
+    """The way to the hosts of these replicas, which asks for passwords where it must."""
     return connecting([host for replica in replicas for host in _hosts_of(replica)])
 
 
@@ -51,9 +55,17 @@ def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
     """For what reads the store only: no host is reached, and no password asked for."""
 
     def refuse(address: "HostAddress") -> "Host":
-        raise UsageError(f"{address.name}: this command reads the store only")
+        raise UsageError(
+            f"{address.name}: this command reaches no host: it only reads the store, or workers "
+            "measure for it"
+        )
 
     return refuse
+
+
+def connect_unless_workers(study: "Study", archs: Iterable[str]) -> "Connect":
+    """The same for a command whose trials workers measure, if the study says so."""
+    return connect_to_none(study, archs) if study.workers else connect_to(study, archs)
 
 
 @contextmanager
@@ -79,6 +91,7 @@ def stored_context(
 
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
+    dask = dask_address()
     # Also a store of an earlier intop is one, which opening it to write brings up to date.
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store, say) as store:
@@ -103,6 +116,7 @@ def stored_context(
                 archs=archs,
                 workloads=workloads,
                 force=force,
+                dask=dask,
             )
 
 
@@ -156,7 +170,7 @@ def run_stage(
     workload: str | None,
     as_json: bool,
     begins: bool = False,
-    measures: bool = True,
+    connect: "Callable[[Study, Iterable[str]], Connect]" = connect_unless_workers,
     new: bool = False,
     force: bool = False,
     figures: Path | None = None,
@@ -169,8 +183,8 @@ def run_stage(
     Returns it by title, such as `x86 slt`.
 
     What is not ready is named on stderr, with the commands that are missing. Raises
-    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store, and
-    only one that `measures` may reach hosts.
+    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store.
+    `connect` is its way to the hosts.
     `also` finds out what the results say together, and makes a text of it; `drawn` what figures
     take beside the result.
     """
@@ -181,7 +195,6 @@ def run_stage(
     found: dict[str, Any] = {}
     beside: dict[str, object] = {}
     missing: list[ResultMissingError] = []
-    connect = connect_to if measures else connect_to_none
     choose = None
     if begins:
         check_up(config, arch, workload)

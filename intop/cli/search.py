@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from intop.cli.options import figures_options, models_option, only_option, stage_options, subcommand
-from intop.cli.running import run_stage
+from intop.cli.running import connect_to_none, run_stage
 from intop.errors import UsageError
 
 
@@ -46,7 +46,9 @@ def command(models: Path | None, algorithm: str, objectives: str | None, **optio
     from intop.report import text
     from intop.stages.search import search as stage
 
-    run_stage(lambda task: stage(task, models, algorithm), text.search, measures=False, **options)
+    run_stage(
+        lambda task: stage(task, models, algorithm), text.search, connect=connect_to_none, **options
+    )
 
 
 def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
@@ -58,4 +60,4 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
     if algorithm != "genetic":
         raise UsageError(f"--objectives is searched by NSGA-II: leave out --algorithm {algorithm}")
     chosen = chosen_objectives(objectives)
-    run_stage(lambda task: search_front(task, chosen), tradeoff, measures=False, **options)
+    run_stage(lambda task: search_front(task, chosen), tradeoff, connect=connect_to_none, **options)

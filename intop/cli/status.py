@@ -11,6 +11,7 @@ from intop.cli.hosts import chosen_hosts, host_options
 from intop.cli.options import json_option, subcommand
 from intop.cli.output import interruptible, show_result
 from intop.cli.passwords import connecting
+from intop.errors import UsageError
 
 
 @subcommand(
@@ -20,14 +21,21 @@ from intop.cli.passwords import connecting
     "intop status --host root@10.0.0.5:22      needs no study",
     "intop status --campaign                   how far it is; asks no host",
     "watch -n 10 intop status --campaign       from another terminal",
+    "intop status --workers                    all campaigns and workers of the store",
 )
 @host_options
 @click.option("--campaign", is_flag=True, help="Only how far the campaign is; asks no host.")
+@click.option(
+    "--workers",
+    is_flag=True,
+    help="Only all campaigns and workers of the study's store; asks no host.",
+)
 @json_option
-def command(campaign: bool, as_json: bool, **options: Any) -> None:
+def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> None:
     """Say what is applied where, by whom and since when, what has drifted, how far the campaign is.
 
-    With --json only the one: the hosts, or with --campaign the campaign.
+    With --json only the one: the hosts, with --campaign the campaign, with --workers the workers
+    and campaigns.
 
     Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
     thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
@@ -38,7 +46,12 @@ def command(campaign: bool, as_json: bool, **options: Any) -> None:
     from intop.deploy.host_states import states
     from intop.report import host_states as report
 
+    if campaign and workers:
+        raise UsageError("--campaign and --workers exclude each other")
     with interruptible("nothing was changed"):
+        if workers:
+            campaign_status.of_workers(as_json=as_json, **options)
+            return
         if campaign:
             campaign_status.only(as_json=as_json, **options)
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F
+from intop.cli.options import F, dask_address
 from intop.cli.output import interruptible, output_folder, print_result, say_figures
 from intop.errors import UsageError
 
@@ -133,7 +133,7 @@ def train(
         from intop.stages.foreign import check_size, chosen_families
 
         folder = output_folder(figures, "--figures") if figures else None
-        chosen = chosen_families(families)
+        chosen, dask = chosen_families(families), dask_address()
         efforts = {"trials": trials, "folds": folds, "seed": seed}
         changes = {name: value for name, value in efforts.items() if value is not None}
         if target is None:
@@ -142,7 +142,7 @@ def train(
             jobs = [_foreign(data, target, changes, roles)]
         for job in jobs:
             check_size(job.table, job.effort.folds)
-        found = {job.title: _trained(job, chosen, shows=not as_json) for job in jobs}
+        found = {job.title: _trained(job, chosen, dask, shows=not as_json) for job in jobs}
         if as_json and target is not None:
             (job,) = jobs
             print_result(to_json({"table": job.table.inventory, "training": found[job.title]}))
@@ -152,7 +152,7 @@ def train(
             say_figures(folder, figure_format, found)
 
 
-def _trained(job: _Job, families: Sequence[str], *, shows: bool) -> "Training":
+def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: bool) -> "Training":
     from intop.report import table as report
     from intop.report import text
     from intop.report.document.text import show
@@ -162,7 +162,9 @@ def _trained(job: _Job, families: Sequence[str], *, shows: bool) -> "Training":
     if shows and job.foreign:
         show(report.inventory(job.title, job.table))
     with progress() as shown:
-        training = train_table(job.table, families, job.effort, progress=shown, unit=job.unit)
+        training = train_table(
+            job.table, families, job.effort, progress=shown, unit=job.unit, dask=dask
+        )
     if shows:
         show(text.errors(job.title, training))
     return training

@@ -4,8 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from intop.cli import table
-from intop.cli.options import figures_options, models_option, only_option, stage_options, subcommand
-from intop.cli.running import run_stage
+from intop.cli.options import (
+    figures_options,
+    fit_on_option,
+    models_option,
+    only_option,
+    stage_options,
+    subcommand,
+)
+from intop.cli.running import connect_to_none, run_stage
 
 
 @subcommand(
@@ -14,6 +21,7 @@ from intop.cli.running import run_stage
     "intop train --workload dlt --json",
     "intop train --models models",
     "intop train --figures figures",
+    "intop train --fit-on dask=tcp://scheduler:8786",
     "intop train --data trials.csv                              exported trials",
     "intop train --data runs.csv --target p95_ms",
     "intop train --data runs.csv --target p95_ms --ignore worker --failed 1000000",
@@ -21,6 +29,7 @@ from intop.cli.running import run_stage
 @stage_options
 @only_option
 @figures_options
+@fit_on_option
 @models_option("Also save the fitted models in this folder.")
 @table.table_options
 def command(
@@ -48,4 +57,6 @@ def command(
     from intop.report.components import trained as text
     from intop.stages.train import train as stage
 
-    run_stage(lambda task: stage(task, models), text, measures=False, config=config, **asked)
+    run_stage(
+        lambda task: stage(task, models), text, connect=connect_to_none, config=config, **asked
+    )

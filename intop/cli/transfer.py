@@ -8,6 +8,7 @@ from intop.cli import dry_run
 from intop.cli.options import (
     config_option,
     dry_run_option,
+    fit_on_option,
     json_option,
     subcommand,
     workload_option,
@@ -29,6 +30,7 @@ from intop.errors import ResultMissingError, UsageError
 @config_option
 @workload_option
 @json_option
+@fit_on_option
 @click.option("--no-measure", is_flag=True, help="Only what stored trials say; touches no host.")
 @click.option(
     "--rounds",

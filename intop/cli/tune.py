@@ -8,6 +8,7 @@ import click
 from intop.cli import dry_run
 from intop.cli.options import (
     dry_run_option,
+    fit_on_option,
     force_option,
     new_option,
     only_option,
@@ -15,7 +16,7 @@ from intop.cli.options import (
     subcommand,
 )
 from intop.cli.output import print_result, say
-from intop.cli.running import connect_to, exit_by, stored_context
+from intop.cli.running import connect_unless_workers, exit_by, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @only_option
 @new_option
 @force_option
+@fit_on_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 @dry_run_option(dry_run.of_tune)
 def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
@@ -66,7 +68,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
-    with stored_context(**options, choose=choose, connect=connect_to) as context:
+    with stored_context(**options, choose=choose, connect=connect_unless_workers) as context:
         found = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
         if as_json:
             print_result(to_json(found))

@@ -43,6 +43,14 @@ def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> li
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def configurations(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """What `verify --configuration` takes: the winner, and baselines."""
+    winner = ["winner"] if "winner".startswith(incomplete) else []
+    return winner + baselines(context, parameter, incomplete)
+
+
 def _table(context: click.Context, name: str) -> dict[str, Any]:
     """A table of the study's file; an empty one where there is none to be read."""
     try:

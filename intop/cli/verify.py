@@ -1,18 +1,25 @@
 """verify: a verdict by measurement."""
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from intop.cli import dry_run, values
+from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
     dry_run_option,
     figures_options,
     only_option,
     stage_options,
+    study_of,
     subcommand,
 )
 from intop.cli.running import exit_by, run_stage
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.workload import Workload
 
 
 @subcommand(
@@ -21,6 +28,9 @@ from intop.cli.running import exit_by, run_stage
     "intop verify --arch x86 --workload slt",
     "intop verify --default ubuntu-18.04",
     "intop verify --figures figures",
+    "intop verify --workload all --configuration winner       in all workloads, in the same rounds",
+    "intop verify --configuration winner --from slt --rounds 10",
+    "intop verify --configuration ubuntu-18.04 --workload dlt",
 )
 @stage_options
 @only_option
@@ -32,16 +42,101 @@ from intop.cli.running import exit_by, run_stage
     shell_complete=values.baselines,
     help="The baseline that stands for the default.  [default: the host's own values]",
 )
-@dry_run_option(dry_run.of_stages("pick", "judge"))
-def command(against: str, **options: Any) -> None:
+@click.option(
+    "--configuration",
+    metavar="NAME",
+    shell_complete=values.configurations,
+    help="Measure this one in place of the finalists: winner, which is the verdict's, or a "
+    "baseline. In all workloads of the file, tuned or not, unless --workload names one.",
+)
+@click.option(
+    "--from",
+    "origin",
+    metavar="WORKLOAD",
+    shell_complete=values.workloads,
+    help="With --configuration: whose winner.  [default: each workload's that has one]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    help="With --configuration: how often each workload is measured.  [default: judge_pairs of the "
+    "file]",
+)
+@click.option(
+    "--again",
+    is_flag=True,
+    help="With --configuration: measure anew; what was measured stays in the store.",
+)
+@dry_run_option(dry_run.of_verify)
+def command(against: str, configuration: str | None, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict.
 
     It is a gain if P99 is lower and nothing else is worse than [guardrails] of the file accepts;
     "gain, but" says what the rounds can't exclude, and "no gain: it costs" what is worse. The exit
     code is 3 when no verdict is a gain.
+
+    With --configuration the winner, or a baseline, meets the default in all workloads of the file,
+    in the same rounds. A line says where it is worse. The exit code is 3 if it is worse somewhere,
+    or a gain nowhere.
     """
+    if configuration is not None:
+        _across(against, configuration, **options)
+        return
+    options = without_configuration(**options)
     from intop.report.verdict import verdict as text
     from intop.stages.verify import judged_latencies
     from intop.stages.verify import verify as stage
 
     exit_by(run_stage(lambda task: stage(task, against), text, drawn=judged_latencies, **options))
+
+
+def without_configuration(
+    *, origin: str | None, rounds: int | None, again: bool, **options: Any
+) -> dict[str, Any]:
+    """The other options. Raises UsageError for those that belong to --configuration."""
+    if origin or rounds or again:
+        raise UsageError("--from, --rounds and --again belong to --configuration")
+    return options
+
+
+def asked_workloads(
+    against: str, configuration: str, **options: Any
+) -> "tuple[tuple[Workload, ...], dict[str, Any]]":
+    """The workloads to measure in, and the options as for the subjects that it is measured for.
+
+    Raises UsageError for what can't be asked for.
+    """
+    from intop.run.context import chosen_workloads
+
+    if against != "default":
+        raise UsageError(
+            "--default says what a verdict is against, and --configuration measures against the "
+            "same: leave --default out"
+        )
+    study, origin, named = study_of(options["config"]), options.pop("origin"), options["workload"]
+    workloads = chosen_workloads(study, named) if named else tuple(study.workloads.values())
+    if configuration != "winner":
+        if origin is not None:
+            raise UsageError(f"--from says whose winner, and {configuration} is nobody's")
+        # Trials are stored with one of the workloads.
+        origin = (named and workloads[0].name) or chosen_workloads(study, None)[0].name
+    return workloads, options | {"workload": origin}
+
+
+def _across(
+    against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
+) -> None:
+    from intop.report.across import across as text
+    from intop.stages.across import across as stage
+
+    workloads, options = asked_workloads(against, configuration, **options)
+    found = run_stage(
+        lambda task: stage(
+            task, workloads, configuration=configuration, rounds=rounds, again=again
+        ),
+        text,
+        begins=configuration != "winner",
+        **options,
+    )
+    if not all(one.is_gain for one in found.values()):
+        sys.exit(NO_GAIN)

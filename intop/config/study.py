@@ -15,10 +15,11 @@ from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.directives import load_directives
 from intop.config.source import Fraction, Model, Place, Source
-from intop.config.workload import UrlPath, WorkloadModel
+from intop.config.workload import UrlPath, WorkloadModel, WorkloadName
 from intop.domain.baseline import Baseline
 from intop.domain.cluster import (
     SHELL_WORD,
+    AccessLog,
     Balancing,
     Cluster,
     Direction,
@@ -33,17 +34,16 @@ from intop.domain.cluster import (
 )
 from intop.domain.guardrails import Guardrails
 from intop.domain.nginx.standing import Directives
-from intop.domain.parameter import Parameter, Risk
+from intop.domain.parameter import Parameter, Risk, Tuned
+from intop.domain.server import NGINX, SERVERS, Server, ServerName
 from intop.domain.training import Objective
-from intop.domain.workload import WORKLOADS, Budget, LoadToolChoice, Workload, WorkloadName
+from intop.domain.workload import WORKLOAD_KINDS, Budget, LoadToolChoice, Workload
 from intop.errors import ConfigurationError, UsageError
 from intop.resources import shipped
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
-Tuned = Literal["kernel", "nginx"]
-"""Whose parameters are tuned."""
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
 
@@ -95,7 +95,8 @@ class Study:
     `objective` is what models learn; a verdict is always on P99, within the `guardrails`. With
     `warm_start` a refinement learns from earlier campaigns, too. With `hints` a screening
     expects parameters to act that take away the mechanisms which the default shows, and a
-    collection begins with them. `load_tool` sends the load.
+    collection begins with them. `load_tool` sends the load. With `workers` trials are measured by
+    `intop worker` processes, and commands only ask for them.
     """
 
     name: str
@@ -105,7 +106,7 @@ class Study:
     max_risk: Risk
     catalogue: Catalogue
     clusters: Mapping[str, Replicas]
-    workloads: Mapping[WorkloadName, Workload]
+    workloads: Mapping[str, Workload]
     budget: Budget
     guardrails: Guardrails = field(default_factory=Guardrails)
     optional: frozenset[str] = frozenset()
@@ -116,6 +117,12 @@ class Study:
     warm_start: bool = True
     hints: bool = True
     load_tool: LoadToolChoice = "auto"
+    workers: bool = False
+
+    @property
+    def without_nginx(self) -> Mapping[str, Server]:
+        """The servers by architecture, where that is not nginx: no directives are tuned there."""
+        return _without_nginx(self.clusters)
 
     @cached_property
     def directives(self) -> Directives:
@@ -212,9 +219,16 @@ class _LabClientsModel(Model):
     link: _LinkModel | None = None
 
 
+def _log_mode(value: object) -> object:
+    """A word for true and false, which it was before there were three modes."""
+    return {False: "off", True: "disk"}[value] if isinstance(value, bool) else value
+
+
 class _LabModel(Model):
     lab: str
     kind: LabKind = "namespaces"
+    server: ServerName = NGINX.name
+    serves_files: bool = False
     link: _LinkModel | None = None
     clients: tuple[_LabClientsModel, ...] = ()
     optional: bool = False
@@ -226,13 +240,16 @@ class _LabModel(Model):
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: Annotated[AccessLog, BeforeValidator(_log_mode)] = "off"
+    server_cpus: CpuList | None = None
     sync_disk: bool = False
     sysctls: dict[str, int | str] = Field(default_factory=dict)
 
     def balancing(self) -> Balancing:
         """Raises ValueError for sysctls that are not a lab's own, and for what nginx refuses."""
         return Balancing(
+            server=self.server,
+            serves_files=self.serves_files,
             upstream_keepalive=self.upstream_keepalive,
             backlog=self.backlog,
             workers=self.workers,
@@ -241,6 +258,7 @@ class _LabModel(Model):
             tls_key_bits=self.tls_key_bits,
             access_log=self.access_log,
             sync_disk=self.sync_disk,
+            server_cpus=self.server_cpus or "",
             sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
         )
 
@@ -255,7 +273,9 @@ class _ClusterModel(Model):
     load_balancer: _HostModel
     backends: tuple[_HostModel, ...] = Field(min_length=1)
     url: Annotated[str, AfterValidator(_server)]
-    nginx_restart: str = Field(min_length=1)
+    server: ServerName = NGINX.name
+    server_restart: str | None = Field(default=None, min_length=1)
+    nginx_restart: str | None = Field(default=None, min_length=1)
     static_paths: tuple[UrlPath, ...] = Field(min_length=1)
     dynamic_path: UrlPath
     link: str = "not described"
@@ -276,6 +296,23 @@ class _ClusterModel(Model):
         if any(host.load_cpus for host in (self.load_balancer, *self.backends)):
             raise ValueError("load_cpus: only load generators send a load")
         return self
+
+    @model_validator(mode="after")
+    def _is_of_the_server(self) -> "_ClusterModel":
+        if self.nginx_restart is not None and self.server != NGINX.name:
+            raise ValueError(
+                f"nginx_restart: the server is {self.server}: write server_restart, or leave it "
+                f"out for `{SERVERS[self.server].restart}`"
+            )
+        if self.nginx_restart is not None and self.server_restart is not None:
+            raise ValueError("nginx_restart and server_restart are the same: leave one out")
+        if self.stub_status and self.server != NGINX.name:
+            raise ValueError(f"stub_status: is a page of nginx, and the server is {self.server}")
+        return self
+
+    def restart(self) -> str:
+        """The command that restarts the server."""
+        return self.server_restart or self.nginx_restart or SERVERS[self.server].restart
 
     def _hosts(self) -> tuple[_HostModel, ...]:
         return (*self.generators(), self.load_balancer, *self.backends)
@@ -379,13 +416,14 @@ class _StudyModel(Model):
     warm_start: bool = True
     hints: bool = True
     load_tool: LoadToolChoice = "auto"
+    workers: bool = False
 
 
 class _FileModel(Model):
     study: _StudyModel
     budget: _BudgetModel = _BudgetModel()
     guardrails: _GuardrailsModel = _GuardrailsModel()
-    workload: dict[WorkloadName, WorkloadModel] = Field(min_length=1)
+    workload: Annotated[dict[WorkloadName, WorkloadModel], Field(min_length=1, max_length=50)]
     cluster: dict[
         Literal["x86", "arm", "native", "other"],
         dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)],
@@ -402,6 +440,14 @@ def load_study(path: Path) -> Study:
     catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
     if found and catalogue:
         _check(source, found, catalogue)
+    workloads = _workloads(source, found) if found else {}
+    for arch, server in _without_nginx(clusters).items():
+        if found and "nginx" in found.study.tunes:
+            source.problem(
+                ("study", "tunes"),
+                f"only nginx has directives that are tuned, and the server of cluster {arch} is "
+                f"{server.title}: leave nginx out, or that cluster",
+            )
     baselines: dict[str, Baseline] = {}
     for folder in _baseline_folders(path, found):
         place = ("study", "baselines")
@@ -416,11 +462,7 @@ def load_study(path: Path) -> Study:
         max_risk=found.study.max_risk,
         catalogue=catalogue,
         clusters=clusters,
-        workloads={
-            name: found.workload[name].workload(name)
-            for name in WORKLOADS
-            if name in found.workload
-        },
+        workloads=workloads,
         budget=Budget(**found.budget.model_dump()),
         guardrails=Guardrails(**found.guardrails.model_dump()),
         optional=optional,
@@ -431,6 +473,7 @@ def load_study(path: Path) -> Study:
         warm_start=found.study.warm_start,
         hints=found.study.hints,
         load_tool=found.study.load_tool,
+        workers=found.study.workers,
     )
 
 
@@ -454,14 +497,35 @@ def host_address(word: str, **options: Any) -> HostAddress:
 
 def _check(source: Source, found: _FileModel, catalogue: Catalogue) -> None:
     """What only shows where two tables are seen together."""
-    if "dlt" in found.workload and found.workload["dlt"].paths:
-        source.problem(("workload", "dlt", "paths"), "dlt asks for the cluster's dynamic_path only")
+    if not any(workload.tuned for workload in found.workload.values()):
+        source.problem(("workload",), "none of them is tuned: take tuned = false out of one")
     keys = [p.key for p in catalogue.parameters]
     if "nginx" in found.study.tunes:
         keys += load_directives(shipped("configs") / "nginx.toml").by_key
     for pattern in found.study.parameters:
         if not any(fnmatchcase(key, pattern) for key in keys):
             source.problem(("study", "parameters"), f"{pattern} matches no parameter")
+
+
+def _workloads(source: Source, found: _FileModel) -> dict[str, Workload]:
+    """The paper's two first, then the others as they stand in the file."""
+    names = dict.fromkeys((*(n for n in WORKLOAD_KINDS if n in found.workload), *found.workload))
+    scripts: dict[str, Path] = {}
+    for name in names:
+        if script := found.workload[name].script:
+            path = source.path.parent / script
+            if scripts.setdefault(path.name, path) != path:
+                source.problem(("workload", name, "script"), f"there is another {path.name}")
+        if found.workload[name].paths and "dlt" in (name, found.workload[name].kind):
+            place = ("workload", name, "paths")
+            source.problem(place, "dlt asks for the cluster's dynamic_path only")
+    made = {
+        name: source.check(
+            partial(found.workload[name].workload, name, source.path.parent), ("workload", name)
+        )
+        for name in names
+    }
+    return {name: workload for name, workload in made.items() if workload is not None}
 
 
 def _baseline_folders(path: Path, found: _FileModel | None) -> list[Path]:
@@ -487,7 +551,14 @@ def _clusters(source: Source) -> tuple[dict[str, Replicas], frozenset[str]]:
             optional.add(arch)
         if twice := _tuned_twice(replicas):
             source.problem(("cluster", name), f"two replicas have {twice}: each needs its own")
+        if len(servers := {replica.server.name: None for replica in replicas}) > 1:
+            source.problem(("cluster", name), f"replicas have one server, not {', '.join(servers)}")
     return clusters, frozenset(optional)
+
+
+def _without_nginx(clusters: Mapping[str, Replicas]) -> dict[str, Server]:
+    found = {arch: replica.server for arch, replicas in clusters.items() for replica in replicas}
+    return {arch: server for arch, server in found.items() if server != NGINX}
 
 
 def _tuned_twice(replicas: Replicas) -> str | None:
@@ -526,7 +597,8 @@ def _cluster(table: Mapping[str, Any], arch: str) -> Cluster | LabSpec:
         load_balancer=model.load_balancer.address("load-balancer"),
         backends=tuple(b.address("backend") for b in model.backends),
         url=model.url,
-        nginx_restart=model.nginx_restart,
+        server=SERVERS[model.server],
+        server_restart=model.restart(),
         static_paths=model.static_paths,
         dynamic_path=model.dynamic_path,
         link=model.link,

@@ -2,12 +2,26 @@
 
 import math
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, IPvAnyAddress, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyAddress, model_validator
 
 from intop.config.source import Model
-from intop.domain.workload import Check, Clients, Http, Lifetimes, Workload, WorkloadName
+from intop.domain.workload import (
+    WORKLOAD_KINDS,
+    Check,
+    Clients,
+    Http,
+    Lifetimes,
+    Workload,
+    WorkloadKind,
+)
+from intop.resources import shipped
+
+MOST_WEIGHT = 1000
+ALL = "all"
+"""What stands for all workloads on a command line."""
 
 
 def one_request(path: str) -> str:
@@ -17,7 +31,36 @@ def one_request(path: str) -> str:
     return path
 
 
+def _workload_name(name: str) -> str:
+    """Raises ValueError for what can't be a word of a command line and of file names."""
+    if not re.fullmatch(r"[a-z0-9-]{1,20}", name) or name.startswith("-") or name == ALL:
+        raise ValueError(
+            f"a workload's name has 1 to 20 of a-z, 0-9 and hyphens, the first no hyphen, and is "
+            f"not {ALL}"
+        )
+    return name
+
+
+def _by_weight(paths: object) -> object:
+    """A table of weights as a list that has each path as often as its weight says, in lowest terms.
+
+    Raises ValueError for a weight that is none.
+    """
+    if not isinstance(paths, dict):
+        return paths
+    for path, weight in paths.items():
+        one_request(path)
+        if not (type(weight) is int and 1 <= weight <= MOST_WEIGHT):
+            raise ValueError(f"{path}: its weight must be 1 to {MOST_WEIGHT}, not {weight!r}")
+    least = math.gcd(*paths.values())
+    return [path for path, weight in paths.items() for _ in range(weight // least)]
+
+
 UrlPath = Annotated[str, AfterValidator(one_request)]
+WorkloadName = Annotated[str, AfterValidator(_workload_name)]
+Paths = Annotated[tuple[UrlPath, ...], BeforeValidator(_by_weight)]
+Script = Annotated[str, Field(pattern=r"^([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua$")]
+"""A Lua file, relative to the study's."""
 Header = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+: [ -~]+$")]
 """One line of a request's head: a name, a colon, a blank, printable ASCII."""
 
@@ -61,8 +104,12 @@ class _ClassModel(_ClientsModel):
 
 
 class WorkloadModel(_ClientsModel):
-    """One table `[workload.NAME]`; see `Workload`."""
+    """One table `[workload.NAME]`; see `Workload`. `paths` may be a table of weights."""
 
+    kind: WorkloadKind | None = None
+    scheme: Literal["", "http", "https"] = ""
+    script: Script | None = None
+    tuned: bool = True
     rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
     connections: Annotated[int, Field(ge=1, le=100_000)]
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
@@ -72,7 +119,7 @@ class WorkloadModel(_ClientsModel):
     duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
-    paths: tuple[UrlPath, ...] = ()
+    paths: Paths = ()
 
     @model_validator(mode="after")
     def _whole_shares(self) -> "WorkloadModel":
@@ -89,14 +136,34 @@ class WorkloadModel(_ClientsModel):
             )
         return self
 
-    def workload(self, name: WorkloadName) -> Workload:
-        """The workload of this name."""
+    def kind_of(self, name: str) -> WorkloadKind:
+        """What its requests are for. Raises ValueError where neither it nor its name says so."""
+        by_name = next((kind for kind in WORKLOAD_KINDS if kind == name), None)
+        if by_name and self.kind not in (None, by_name):
+            raise ValueError(f"kind must be {by_name}, as its name says: or call it otherwise")
+        if (found := self.kind or by_name) is None:
+            raise ValueError('needs kind = "slt" (static files) or "dlt" (pages made on request)')
+        return found
+
+    def workload(self, name: str, folder: Path) -> Workload:
+        """The workload of this name; `folder` is the study's. Raises ValueError."""
         own = self.model_dump(exclude={*_ClientsModel.model_fields, "clients"})
+        own["kind"] = self.kind_of(name)
+        own["script"] = "" if self.script is None else str(_script(folder / self.script))
         classes = tuple(
             Clients(name=c.name, share=c.share, connections=c.connections, **_behaviour(c))
             for c in self.clients
         )
         return Workload(name=name, clients=classes or (Clients(**_behaviour(self)),), **own)
+
+
+def _script(path: Path) -> Path:
+    """Raises ValueError for a script that is not there, or has the name of one of intop's."""
+    if (shipped("lua") / path.name).exists():
+        raise ValueError(f"script: {path.name} is one of intop's own: give it another name")
+    if not path.is_file():
+        raise ValueError(f"script: there is no file {path}")
+    return path.absolute()
 
 
 def _behaviour(model: _ClientsModel) -> dict[str, Any]:

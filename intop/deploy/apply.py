@@ -93,7 +93,7 @@ def _on_host(
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
         found = execute(stage, on=OpenTestbeds((ready,)))
         if not _is_enough(found, accept_no_loss, plan.accept_costs):
-            ready.give_nginx_its_own()
+            ready.give_server_its_own()
             outcome = HostRollout(host=name, outcome="stopped", verdict=found)
         else:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

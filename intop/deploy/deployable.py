@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
@@ -92,6 +93,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         instead=found.obstacle if found and not whole else "",
         changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
+        across=about(task.store.get(task.subject, Across), verdict),
     )
 
 

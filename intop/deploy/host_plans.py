@@ -17,9 +17,10 @@ from intop.domain.parameter import PARTNERS, Parameter
 from intop.domain.persistent import Persistent, our_file
 from intop.domain.plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
 from intop.domain.probing import MISSING, HostFacts, Probe, asked_keys, why_not_set
+from intop.domain.server import NGINX, Server
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
-from intop.hosts.facts import facts, facts_and_nginx_conf
+from intop.hosts.facts import facts, facts_and_conf
 from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
@@ -36,7 +37,7 @@ from intop.run.context import Task
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What a load balancer said. `unwritable` are folders that an apply has to write to;
-    `nginx_conf` are the configurations of its nginx, and `edits` what a deployment changes there.
+    `nginx_conf` are the configurations of its server, and `edits` what a deployment changes there.
     """
 
     address: HostAddress
@@ -67,6 +68,7 @@ def look(
     parameters: Iterable[Parameter],
     deployment: Deployment,
     directives: Directives | None = None,
+    server: Server = NGINX,
 ) -> Seen:
     """Ask a load balancer for all of these parameters, their partners, and what is deployed.
 
@@ -78,13 +80,13 @@ def look(
     asked = dict.fromkeys([*deployment.sysctls, *asked_keys(parameters)])
     asked |= dict.fromkeys(PARTNERS[key] for key in list(asked) if key in PARTNERS)
     address = host.address
-    described, nginx_conf = facts_and_nginx_conf(host)
+    described, confs = facts_and_conf(host, server)
     seen = Seen(
         address=address,
         state=state,
         probe=Probe(facts=described, readings=sysctl.probe(host, list(asked))),
         persistent=read_persistent(host),
-        nginx_conf=nginx_conf,
+        nginx_conf=confs,
     )
     if directives is not None:
         seen = _with_nginx(seen, tunable_nginx(host, directives), deployment)
@@ -305,7 +307,7 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
     probe = _own(task, seen.balancer, before)
     described = ClusterFacts(
         hosts={**seen.others, name: probe.facts},
-        # Measuring would start an nginx that does not run.
+        # Measuring would start a server that does not run.
         nginx_conf=confs if is_known(confs) else None,
     )
     conditions = conditions_of(task, seen.cluster, described, seen.tool, probe)

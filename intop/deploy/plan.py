@@ -162,8 +162,10 @@ def _replicas(context: Context, deployment: Deployment, *, persist: bool) -> lis
 
     def work(host: Host) -> SeenCluster:
         directives = context.study.directives if "nginx" in context.study.tunes else None
-        balancer: Seen = look(host, context.study.catalogue.parameters, deployment, directives)
-        return look_around(task, by_balancer[host.address], balancer)
+        cluster = by_balancer[host.address]
+        parameters = context.study.catalogue.parameters
+        balancer: Seen = look(host, parameters, deployment, directives, cluster.server)
+        return look_around(task, cluster, balancer)
 
     answers = dict(zip(by_balancer, ask_all(list(by_balancer), context.connect, work), strict=True))
     return [

@@ -8,7 +8,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.soak import Soak
 from intop.domain.stats import geometric_mean
 from intop.domain.sweep import Sweep
 from intop.domain.trial import USABLE, Status, TrialRole
@@ -130,7 +132,8 @@ class SubjectStatus:
 
     `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
     durations and the constants of `run/effort.py`. `verdict` stands once there is one. `sweeps` are
-    those with its winner.
+    those with its winner, `across` is that one under all workloads, and `soak` the last soak that
+    has ended.
     """
 
     arch: str
@@ -141,6 +144,8 @@ class SubjectStatus:
     best: Best | None
     verdict: Verdict | None
     sweeps: tuple[Sweep, ...] = ()
+    soak: Soak | None = None
+    across: Across | None = None
 
     @property
     def title(self) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from intop.domain.server import NGINX, SERVERS, Server, ServerName
+
 Role = Literal["load-generator", "load-balancer", "backend"]
 LabKind = Literal["namespaces", "vm", "machine"]
 
@@ -144,13 +146,14 @@ class Link(Direction):
 class Cluster:
     """One cluster of an architecture, `x86` or `arm`.
 
-    `url` is the load balancer as the load generator sees it, without a path. `nginx_restart`
-    is the command that makes the load balancer's nginx open its listening sockets anew.
+    `url` is the load balancer as the load generator sees it, without a path. `server` is what
+    serves there, and `server_restart` the command that makes it open its listening sockets anew.
     `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
     load balancer's link in words; trials of different links are never compared silently.
     `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
     "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
-    nginx, by the kernel's names for them (/proc/PID/comm): the backends' application above all.
+    nginx and the server, by the kernel's names for them (/proc/PID/comm): the backends'
+    application above all.
     `more_generators` share the load with the first load generator. `stub_status` is the URL, on the
     load balancer itself, of the page of nginx's module of that name; "" where it has none.
     """
@@ -160,7 +163,7 @@ class Cluster:
     load_balancer: HostAddress
     backends: tuple[HostAddress, ...]
     url: str
-    nginx_restart: str
+    server_restart: str
     static_paths: tuple[str, ...]
     dynamic_path: str
     link: str = "not described"
@@ -169,6 +172,7 @@ class Cluster:
     programs: tuple[str, ...] = ()
     more_generators: tuple[HostAddress, ...] = ()
     stub_status: str = ""
+    server: Server = NGINX
 
     @property
     def load_generators(self) -> tuple[HostAddress, ...]:
@@ -204,30 +208,53 @@ _NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
 _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 
+AccessLog = Literal["off", "memory", "disk"]
+"""Where a lab's load balancer writes a line for each request."""
+MOST_CPUS = 1024
+"""As many as the C library has room for in a set of processors."""
+ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
+"""Servers that pass requests on, and serve no files."""
+WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
+"""Servers that have no setting for the queue of their listening socket."""
+NGINXS_OWN = (
+    *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
+    *("tls_key_bits", "access_log", "sync_disk", "server_cpus"),
+)
+"""What of `Balancing` a lab's other servers don't have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Balancing:
     """How a lab's load balancer is set up, where that is not as usual.
+
+    Its `server` passes requests on to the backends, or answers them from the static files with
+    `serves_files`. What follows is nginx's, but for `workers`, `backlog` and `sysctls`.
 
     nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
     answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
     TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
-    first. It may keep an `access_log`; with `sync_disk` each write of that and of its temporary
-    files waits for the disk.
+    first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each line is
+    written to at once (`disk`); with `sync_disk` each write of that and of its temporary files
+    waits for the disk. With `server_cpus`, as taskset lists processors, each worker is tied to one
+    of these in turn; "" ties none.
     `sysctls` are values that its host starts
     with: a rollback gives them back, as any host's own. They are of the network, since the rest
     of a namespace is the machine's.
     """
 
+    server: ServerName = "nginx"
+    serves_files: bool = False
     upstream_keepalive: int = 64
     backlog: int = 65535
     workers: int = 1
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
-    access_log: bool = False
+    access_log: AccessLog = "off"
     sync_disk: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
+    server_cpus: str = ""
 
     def __post_init__(self) -> None:
         if self.upstream_keepalive < 0:
@@ -240,11 +267,40 @@ class Balancing:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
+        cpus_of(self.server_cpus)
+        self._check_server()
         for key, value in self.sysctls:
             if not _NAMESPACED_KEY.fullmatch(key):
                 raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
             if not _SYSCTL_VALUE.fullmatch(value):
                 raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
+
+    def _check_server(self) -> None:
+        if self.serves_files and self.server in ONLY_PROXIES:
+            raise ValueError(f"serves_files: {self.server} has no files of its own to serve")
+        if self.server == NGINX.name:
+            return
+        usual = Balancing()
+        if self.server in WITHOUT_BACKLOG and self.backlog != usual.backlog:
+            raise ValueError(f"backlog: {self.server} takes what somaxconn allows")
+        given = [name for name in NGINXS_OWN if getattr(self, name) != getattr(usual, name)]
+        if given:
+            raise ValueError(f"{', '.join(given)}: only where the server is nginx")
+
+
+def cpus_of(text: str) -> tuple[int, ...]:
+    """The processors in a list of taskset's, such as 0-3,8, in ascending order; none for "".
+
+    Raises ValueError for what is no such list, or beyond MOST_CPUS.
+    """
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if not low <= high < MOST_CPUS:
+            raise ValueError(f"{part} are no processors of 0 to {MOST_CPUS - 1}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
 
 
 MAX_CLIENTS = 9
@@ -304,8 +360,15 @@ class LabSpec:
             raise ValueError(problem)
         if self.clients:
             self._check_clients()
-        if self.kind != "namespaces" and (self.balancing.tls_key_bits or self.balancing.sync_disk):
-            raise ValueError("tls_key_bits and sync_disk: only where all hosts are namespaces")
+        has = self.balancing
+        of_namespaces = has.tls_key_bits, has.sync_disk, has.access_log != "off", has.server_cpus
+        if self.kind != "namespaces" and any(of_namespaces):
+            raise ValueError(
+                "tls_key_bits, sync_disk, access_log and server_cpus: only where all hosts are "
+                "namespaces"
+            )
+        if self.kind != "namespaces" and (self.server != NGINX or self.balancing.serves_files):
+            raise ValueError("server and serves_files: only where all hosts are namespaces")
         if self.arch not in MACHINES:
             raise ValueError(f"lab arch: one of {', '.join(MACHINES)}, got {self.arch!r}")
 
@@ -317,6 +380,11 @@ class LabSpec:
             raise ValueError("clients: their shares must add up to 1")
         if self.link is not None and self.link.is_at_client:
             raise ValueError("link: with clients, a delay or loss belongs to the links of theirs")
+
+    @property
+    def server(self) -> Server:
+        """What runs on its load balancer."""
+        return SERVERS[self.balancing.server]
 
     @property
     def client_links(self) -> tuple[Link | None, ...]:

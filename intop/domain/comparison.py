@@ -1,6 +1,6 @@
-"""Two architectures side by side, from measured trials only."""
+"""Two sides of a store next to each other, from measured trials only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -24,15 +24,23 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 EXPECTED_DIFFERENCES = ("arch", "machine", "cpu", "cpus")
-"""What may differ between architectures: the thing that is compared."""
+"""What may differ between architectures, where these are what is compared."""
 
-WARNED_DIFFERENCES = ("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends")
+WARNED_DIFFERENCES = (
+    *("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends", "server_cpus"),
+)
 """What should be equal, and often can't be; such differences are named."""
 
 MUST_BE_EQUAL = tuple(
     f.name for f in fields(Conditions) if f.name not in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES)
 )
 """Without these a comparison means nothing: every condition that isn't listed above."""
+
+LOAD = (
+    *("load_tool", "workload", "script", "rate_rps", "connections", "threads"),
+    *("duration_s", "timeout_s", "link", "paths", "traffic"),
+)
+"""Conditions that must be equal even where the sides were chosen by them."""
 
 AT_FULL_SPEED = ("", "KVM")
 """What a load balancer is carried out by when its speed is that of the hardware."""
@@ -67,13 +75,14 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What one architecture's campaign measured under one workload.
+    """What one campaign measured on one architecture under one workload.
 
-    `default` and `tuned` are of the trials that the verdict rests on. Before there is one,
-    `default` is of all trials of the default, and `tuned` is None. `trials` counts usable trials,
-    `measured` is about all of them.
+    `name` is what was typed to choose it. `default` and `tuned` are of the trials that the verdict
+    rests on. Before there is one, `default` is of all trials of the default, and `tuned` is None.
+    `trials` counts usable trials, `measured` is about all of them.
     """
 
+    name: str
     arch: str
     conditions: Conditions
     trials: int
@@ -143,11 +152,12 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One workload on two architectures, with intervals at `level`.
+    """One workload on two sides, with intervals at `level`.
 
     `default` and `tuned` hold the second side against the first. `rank_agreement` is that of the
     parameters' importances, None where a side is not screened. `differences` are those
-    that make the sides incomparable, `warnings` name what else differs though it should not.
+    that make the sides incomparable, `warnings` name what else differs beside what the sides were
+    chosen by.
     """
 
     workload: str
@@ -164,7 +174,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The campaign that a comparison is of, and the intop that made it. Times as in `Measured`."""
+    """The campaign of a side, and the intop that compares it. Times as in `Measured`."""
 
     study: str
     campaign: int
@@ -176,11 +186,22 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """All workloads that were asked for. `missing` says what could not be compared, and why."""
+    """All workloads that were asked for. `missing` says what could not be compared, and why.
+
+    `chosen_by` names what the sides were chosen by: conditions, `study` or `campaign`. `provenance`
+    is in the order of the sides.
+    """
 
     comparisons: tuple[Comparison, ...]
     missing: tuple[str, ...]
-    provenance: Provenance
+    provenance: tuple[Provenance, Provenance]
+    chosen_by: tuple[str, ...] = ("arch",)
+
+    @property
+    def is_of_architectures(self) -> bool:
+        """Whether the sides are two architectures of one campaign."""
+        one, other = self.provenance
+        return self.chosen_by == ("arch",) and one.campaign == other.campaign
 
 
 def side(
@@ -188,6 +209,7 @@ def side(
     trials: Sequence[AnyTrial],
     *,
     level: float,
+    name: str = "",
     verdict: Verdict | None = None,
     judged: tuple[Sequence[float], Sequence[float]] | None = None,
     ranking: Ranking | None = None,
@@ -197,21 +219,23 @@ def side(
 ) -> Side:
     """One side from its usable trials, and from all `attempts` where there are others.
 
-    `judged` are the P99s (ms) of the default and of the tuned configuration that the verdict
-    rests on; they go with it. Raises ValueError with fewer than two trials of the default.
+    Without a `name` it is called by its architecture. `judged` are the P99s (ms) of the default
+    and of the tuned configuration that the verdict rests on; they go with it. Raises ValueError
+    with fewer than two trials of the default.
     """
     defaults = [t.p99_ms for t in trials if t.configuration.is_default]
     if len(defaults) < 2:
         raise ValueError(f"{len(defaults)} usable trials of the default, an interval needs two")
     tuned: Latency | None = None
     if judged is not None:
-        defaults, tuned = list(judged[0]), _latency(judged[1], level)
+        defaults, tuned = list(judged[0]), latency(judged[1], level)
     return Side(
+        name=name or arch,
         arch=arch,
         conditions=trials[-1].conditions,
         trials=len(trials),
         measured=_measured(attempts or trials),
-        default=_latency(defaults, level),
+        default=latency(defaults, level),
         tuned=tuned,
         verdict=verdict,
         ranking=ranking,
@@ -229,29 +253,41 @@ def converged(search: Search | None) -> tuple[Converged, ...]:
 
 
 def compared(
-    workload: str, sides: tuple[Side, Side], offers: tuple[Probed, Probed], *, level: float
+    workload: str,
+    sides: tuple[Side, Side],
+    offers: tuple[Probed, Probed],
+    *,
+    level: float,
+    chosen_by: Collection[str] = ("arch",),
 ) -> Comparison:
-    """The two sides with what sets them apart; `offers` is what their hosts were found to be."""
+    """The two sides with what sets them apart; `offers` is what their hosts were found to be.
+
+    What they were `chosen_by` may differ, unless it belongs to the load.
+    """
     one, other = sides
-    tuned = _contrast(one.tuned, other.tuned, level) if one.tuned and other.tuned else None
+    tuned = contrast(one.tuned, other.tuned, level) if one.tuned and other.tuned else None
     here, there = one.conditions, other.conditions
-    warnings = here.differences(there, WARNED_DIFFERENCES)
-    if here.machine == there.machine:
+    are_architectures = "arch" in chosen_by or "machine" in chosen_by
+    expected = {*chosen_by, *(EXPECTED_DIFFERENCES if are_architectures else ())}
+    refused = [n for n in MUST_BE_EQUAL if n in LOAD or n not in expected]
+    warned = {*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES} - expected
+    warnings = here.differences(there, warned)
+    if are_architectures and here.machine == there.machine:
         warnings.append(f"machine: both are {here.machine}")
     return Comparison(
         workload=workload,
         level=level,
         sides=sides,
-        default=_contrast(one.default, other.default, level),
+        default=contrast(one.default, other.default, level),
         tuned=tuned,
         rank_agreement=(
-            rank_agreement((one.arch, other.arch), one.ranking, other.ranking)
+            rank_agreement((one.name, other.name), one.ranking, other.ranking)
             if one.ranking and other.ranking
             else None
         ),
         parameters=_parameters(sides, offers),
         values=_values(sides, offers),
-        differences=(*here.differences(there, MUST_BE_EQUAL), *_defaults_differ(sides)),
+        differences=(*here.differences(there, refused), *_defaults_differ(sides)),
         warnings=tuple(warnings),
     )
 
@@ -272,11 +308,13 @@ def _defaults_differ(sides: tuple[Side, Side]) -> list[str]:
     return [f"default: {' against '.join(against)}"] if len(set(against)) > 1 else []
 
 
-def _latency(trials_ms: Sequence[float], level: float) -> Latency:
+def latency(trials_ms: Sequence[float], level: float) -> Latency:
+    """The P99 of some trials of one configuration. Raises ValueError for fewer than two."""
     return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
 
 
-def _contrast(one: Latency, other: Latency, level: float) -> Contrast:
+def contrast(one: Latency, other: Latency, level: float) -> Contrast:
+    """The `other` against the `one`."""
     return Contrast(
         difference_ms=difference(other.mean_ms, one.mean_ms),
         ratio=unpaired_ratio(other.trials_ms, one.trials_ms, level=level),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.nginx.permitted import split_by_kind
@@ -46,7 +47,8 @@ class Deployment:
     comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
     the smallest set has, None for the winner itself. `changes`, the strongest first. `instead` says
     why the winner leaves in place of its smallest set, and is "" where nobody asked for that.
-    `sweeps` say what the whole winner was worth under other loads.
+    `sweeps` say what the whole winner was worth under other loads, `across` under the study's
+    other workloads.
     """
 
     study: str
@@ -60,6 +62,7 @@ class Deployment:
     changes: tuple[Change, ...]
     instead: str = ""
     sweeps: tuple[Sweep, ...] = ()
+    across: Across | None = None
 
     @property
     def title(self) -> str:

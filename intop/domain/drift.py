@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import fmean
 
-from intop.domain.stats import MeanInterval, RatioInterval, centred, student_quantile
+from intop.domain.slope import Line, fitted
+from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.trial import AnyTrial
 
 TREND_POINTS = 24
@@ -69,37 +69,6 @@ class Sentinels:
     drift: Drift
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """Least squares through log P99 over hours, for replicas of heights of their own.
-
-    `middle` is the mean time and `height` the mean log P99, `spread` the sum of squares of times
-    about their replica's mean, `variance` that about the line, `reach` Student's t.
-    """
-
-    slope: float
-    middle: float
-    height: float
-    spread: float
-    variance: float
-    reach: float
-    count: int
-    share: float
-
-    @property
-    def half(self) -> float:
-        """Half the interval of the slope."""
-        return self.reach * math.sqrt(self.variance / self.spread)
-
-    def at(self, hours: float) -> TrendPoint:
-        """The line's height there. Its variance is that of a mean and of a slope (independent)."""
-        away = hours - self.middle
-        log = self.height + self.slope * away
-        half = self.reach * math.sqrt(self.variance * (1 / self.count + away**2 / self.spread))
-        ends = (_exp(log - half), _exp(log + half))
-        return TrendPoint(hours=hours, p99_ms=MeanInterval(math.exp(log), *ends))
-
-
 def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
     """The drift of the default among these trials; the other configurations don't count.
 
@@ -126,13 +95,13 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     )
     hours = found[-1].hours if found else 0.0
     untold = Drift(sentinels=len(found), hours=hours, level=level)
-    line = _line(found, level)
+    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in found], level)
     if line is None:
         return Sentinels(sentinels=tuple(found), trend=(), drift=untold)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
         sentinels=tuple(found),
-        trend=tuple(line.at(hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
+        trend=tuple(_point(line, hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
         drift=replace(
             untold,
             change=RatioInterval(*(_exp(slope * hours) for slope in slopes)),
@@ -142,28 +111,10 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     )
 
 
-def _line(found: Sequence[Sentinel], level: float) -> _Line | None:
-    """None for too few sentinels, or all at one time."""
-    replicas = [s.replica for s in found]
-    freedom = len(found) - len(set(replicas)) - 1
-    hours, logs = [s.hours for s in found], [math.log(s.p99_ms) for s in found]
-    times, around = centred(hours, replicas), centred(logs, replicas)
-    spread = math.fsum(t**2 for t in times)
-    if freedom < 1 or spread == 0:
-        return None
-    slope = math.fsum(t * y for t, y in zip(times, around, strict=True)) / spread
-    left = math.fsum((y - slope * t) ** 2 for t, y in zip(times, around, strict=True))
-    total = math.fsum(y**2 for y in around)
-    return _Line(
-        slope=slope,
-        middle=fmean(hours),
-        height=fmean(logs),
-        spread=spread,
-        variance=left / freedom,
-        reach=student_quantile(level, freedom),
-        count=len(found),
-        share=max(0.0, 1 - left / total) if total else 0.0,
-    )
+def _point(line: Line, hours: float) -> TrendPoint:
+    log, half = line.at(hours)
+    ends = (_exp(log - half), _exp(log + half))
+    return TrendPoint(hours=hours, p99_ms=MeanInterval(math.exp(log), *ends))
 
 
 def _exp(log: float) -> float:

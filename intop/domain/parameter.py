@@ -13,6 +13,9 @@ Kind = Literal["integer", "boolean", "choice", "vector"]
 Scale = Literal["linear", "log"]
 Scope = Literal["namespace", "machine", "nginx"]
 """What a value holds for. "nginx" is for directives, whose keys begin with `nginx:`."""
+Tuned = Literal["kernel", "nginx"]
+"""Whose parameters are tuned."""
+
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 

@@ -31,13 +31,16 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What a host is. `memory_bytes` is its RAM, `page_bytes` the size of a page of it;
+    """What a host is. `memory_bytes` is its RAM, `page_bytes` the size of a page of it; `nginx` is
+    the version of its server, whatever that is (`nginx/1.22.1`), "" where it has none;
     `clock_s` its Unix time when it was asked.
 
     `in_namespace` says that its network namespace is not the kernel's first one, so that it
     shares the rest of the kernel with a machine that is not ours to tune; `in_user_namespace` that
     its root is not the machine's. `mounts` are the mounts at and below /proc that decide whether
-    keys can be written: by place, whether they are read-only.
+    keys can be written: by place, whether they are read-only. `nginx_cpus` are the sets of
+    processors that nginx's workers may run on, such as `0-3` or, each tied to its own, `0 1 2 3`;
+    `all` are those that the host's first process has, "" is where no nginx runs.
     """
 
     machine: str
@@ -52,6 +55,7 @@ class HostFacts:
     clock_s: float
     in_user_namespace: bool = False
     mounts: Mapping[str, bool] = field(default_factory=dict)
+    nginx_cpus: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,12 @@ class Probe:
     readings: Mapping[str, Reading]
     replicas: Mapping[str, "Probe"] = field(default_factory=dict)
     nginx: NginxProbe | None = None
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What its keys and directives have by themselves, as far as they can be read."""
+        nginx = {} if self.nginx is None else self.nginx.values
+        return {**nginx, **{key: r.value for key, r in self.readings.items() if r.has_value}}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -18,6 +19,7 @@ from intop.domain.ranking import Ranking
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.domain.trial import AnyTrial, Conditions, Status
@@ -125,6 +127,8 @@ class Findings:
     verdict: Verdict | None
     judged: Judged | None
     sweeps: tuple[Sweep, ...]
+    soak: Soak | None
+    across: Across | None
     mediation: Mediation | None
     explanation: Explanation | None
     deployment: Deployment | None

@@ -6,12 +6,13 @@ from functools import partial
 from statistics import fmean
 from typing import Literal
 
+from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import Histogram
 from intop.domain.percentiles import PERCENTS, told_ms
 from intop.domain.stats import RatioInterval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
-from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide
+from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
 """In place of nothing, which has no ratio: no latency is less than 1 us."""
@@ -83,6 +84,46 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         memory_mib=known(_memory_mib),
         context_switches_per_s=known(lambda t: t.balancer.context_switches_per_s),
         power_w=known(lambda t: t.balancer.power_w),
+    )
+
+
+def judged(
+    default: Sequence[Trial],
+    tuned: Sequence[Trial],
+    configuration: Configuration,
+    *,
+    origin: str,
+    against: str,
+    failures: int,
+    rounds: int,
+    margins: Guardrails,
+    level: float,
+    each_level: float,
+) -> Verdict:
+    """The verdict on some pairs of usable trials, in their order, looked at once.
+
+    Its intervals have `each_level`, at which all that are looked at hold together at `level`;
+    the rest as in `Verdict`. Raises ValueError for fewer than two pairs.
+    """
+    before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
+    interval = paired_ratio(before, after, level=each_level)
+    return Verdict(
+        configuration=configuration,
+        origin=origin,
+        default_p99_ms=geometric_mean(before),
+        tuned_p99_ms=geometric_mean(after),
+        ratio=interval.ratio,
+        ratio_low=interval.low,
+        ratio_high=interval.high,
+        level=level,
+        pairs=len(default),
+        failures=failures,
+        against=against,
+        rounds=rounds,
+        planned_rounds=rounds,
+        looks=1,
+        sides=side_by_side(default, tuned, level=each_level),
+        guardrails=check_guardrails(default, tuned, margins, level=each_level),
     )
 
 

@@ -1,8 +1,9 @@
 """What was trained: families, their errors, and what they could reach at best."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Objective = Literal["p99", "component"]
 """What models learn: P99, or the first component of the performance metrics on its scale."""
@@ -82,14 +83,27 @@ class FittedFamily:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Try:
+    """One try of hyper-parameters in a search, `number` counted from 0.
+
+    `errors` is the error over the held-out rows of all inner folds so far, after each of them; a
+    `pruned` try was given up after the last one.
+    """
+
+    number: int
+    hyperparameters: dict[str, float | int | str | bool]
+    errors: tuple[float, ...]
+    pruned: bool
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class FinishedSearch:
     """A search for one family's hyper-parameters that has ended, in one fold or on all rows.
 
-    `fold` counts the folds of all repeats; the search on all rows comes after them. `predicted`,
-    `low` and `high` are of the fold's held-out rows, as logarithms.
+    `predicted`, `low` and `high` are of the fold's held-out rows, as logarithms.
     """
 
-    fold: int
     fitted: FittedFamily
     predicted: tuple[float, ...]
     low: tuple[float, ...]
@@ -98,14 +112,29 @@ class FinishedSearch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searches:
-    """The finished searches of one training, so that they are not made again if it is killed.
+class SearchRecord:
+    """What is known of one search of a training: a try, or how it ended.
 
-    `fingerprint` names all that they depend on: with another one they are of no use.
+    `fold` counts the folds of all repeats; the search on all rows comes after them.
     """
 
-    fingerprint: str
-    finished: tuple[FinishedSearch, ...] = ()
+    family: str
+    fold: int
+    known: Try | FinishedSearch
+
+
+class SearchRecords(Protocol):
+    """Where a training's searches are kept, so that they are not made again if it is killed.
+
+    Several processes may make the same training at once and share it. `fingerprint` names all that
+    the searches depend on; records of another one are of no use.
+    """
+
+    def new(self, fingerprint: str) -> Sequence[SearchRecord]:
+        """All records that this object has not given yet, in the order in which they were added."""
+
+    def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
+        """Keep records. Those that somebody has added already are left as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)

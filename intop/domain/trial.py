@@ -7,8 +7,11 @@ from typing import Literal, TypeVar
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
+from intop.domain.server import NGINX, ServerName
 
-TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist"]
+TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist", "soak"]
+"""A block of a soak measures what it finds on the host: nothing is set, and nginx is not restarted.
+"""
 Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
 """A pruned trial was stopped before its end, since its P99 was certainly too high."""
 
@@ -22,7 +25,9 @@ TAIL = 0.1
 """The share of all requests whose times are a trial's tail."""
 
 
-RECORDED_LATER = ("cpus", "nginx_conf", "generator", "backends", "congestion_control")
+RECORDED_LATER = (
+    *("cpus", "nginx_conf", "generator", "backends", "congestion_control", "server_cpus"),
+)
 """The conditions that trials of an earlier intop don't have."""
 
 UNKNOWN = "unknown"
@@ -33,13 +38,15 @@ UNKNOWN = "unknown"
 class Conditions:
     """What must be equal for two trials to be comparable.
 
-    `machine`, `kernel`, `cpu`, `cpus` (how many processors) and `nginx` are the load balancer's;
+    `machine`, `kernel`, `cpu`, `cpus` (how many processors), `server` and `nginx` are the load
+    balancer's; `nginx` is the version of the server, whatever it is: `nginx/1.22.1`;
     `script` is the fingerprint of the Lua files, `paths` says in short what was asked for;
     `emulation` is empty unless the load balancer is a virtual machine of the lab; `traffic` says
     how the load differs from a constant rate on connections that are kept. `nginx_conf` is the
-    fingerprint of the load balancer's nginx configuration, or UNKNOWN. `generator` and `backends`
+    fingerprint of the server's configuration, or UNKNOWN. `generator` and `backends`
     say in words what the other hosts are; `congestion_control` is the load balancer's by itself,
-    which namespaces inherit and distributions choose. What is in RECORDED_LATER may be None or
+    which namespaces inherit and distributions choose; `server_cpus` are the processors that nginx's
+    workers may run on, as in `HostFacts.nginx_cpus`. What is in RECORDED_LATER may be None or
     empty: it was not recorded.
     """
 
@@ -65,6 +72,8 @@ class Conditions:
     generator: str = ""
     backends: str = ""
     congestion_control: str = ""
+    server: ServerName = NGINX.name
+    server_cpus: str = ""
 
     def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """One line for each condition (all, or those of `names`) that differs, with both values.
@@ -91,7 +100,8 @@ class PlannedTrial:
     `duration_s` is how long the load lasts where that is not the workload's: in a pilot, and in a
     verdict that has longer trials. In a sweep `rate_rps` and `connections` take the place of the
     workload's, and with `closed_loop` there is no rate (see `Workload.arrivals`). With a `path` all
-    requests ask for that.
+    requests ask for that. A trial under `other_workload` has the load of that one of the study's
+    workloads.
     """
 
     index: int
@@ -107,12 +117,14 @@ class PlannedTrial:
     connections: int | None = None
     closed_loop: bool = False
     path: str = ""
+    other_workload: str = ""
 
     @property
     def has_its_own_load(self) -> bool:
         """Whether the load is another one than the workload's, its duration apart."""
         numbers = self.rate_rps, self.connections
-        return self.closed_loop or bool(self.path) or any(n is not None for n in numbers)
+        own = self.closed_loop or bool(self.path) or bool(self.other_workload)
+        return own or any(n is not None for n in numbers)
 
     @property
     def block(self) -> Block | None:
@@ -151,6 +163,11 @@ class HostMetrics:
     it accepted. `context_switches_per_s` is of all processors, `power_w` the mean power that its
     processors' packages report (RAPL), None where they don't. All are None of trials that an
     earlier intop measured.
+
+    Only a soak reads these, of the load balancer alone, at the end of each block:
+    `server_memory_mib` is the anonymous memory of nginx's processes and `server_files` their open
+    file handles, `server_started_s` when the last of them started (s after the kernel did), and
+    `files` the handles that are open on the whole host.
     """
 
     cpu: float
@@ -177,6 +194,10 @@ class HostMetrics:
     context_switches_per_s: float | None = None
     power_w: float | None = None
     p99_ms: float | None = None
+    server_memory_mib: float | None = None
+    server_files: int | None = None
+    server_started_s: float | None = None
+    files: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

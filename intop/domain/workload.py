@@ -1,13 +1,16 @@
 """Workloads: the load that a cluster is measured under."""
 
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import Literal
+from urllib.parse import urlsplit
 
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
 
-WorkloadName = Literal["slt", "dlt"]
-WORKLOADS: tuple[WorkloadName, ...] = ("slt", "dlt")
+WorkloadKind = Literal["slt", "dlt"]
+"""What requests are for: static files, or pages made on request. The paper's two workloads."""
+WORKLOAD_KINDS: tuple[WorkloadKind, ...] = ("slt", "dlt")
 
 Arrivals = Literal["constant", "poisson", "closed"]
 """When requests are due. In a closed loop, once a connection has its answer: there is no rate, and
@@ -15,6 +18,7 @@ a slow server is asked less often."""
 Lifetimes = Literal["fixed", "geometric"]
 Check = Literal["content", "length", "status"]
 Http = Literal["1.1", "2"]
+Scheme = Literal["", "http", "https"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
 """With `auto` wrk2 is taken where the load generator has it and it can send the load."""
 
@@ -64,18 +68,25 @@ ALIKE = Clients()
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A rate of requests: `slt` for static files, `dlt` for generated content.
+    """A rate of requests of one `kind`: `slt` for static files, `dlt` for generated content.
 
     `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
     trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them on the
-    same connections. `threads` are wrk2's. `paths` are what `slt` asks for; where there are none,
-    it is the cluster's own static paths. `clients` share the load; their shares add up to 1.
-    `check` is what answers to static paths are held against: the length and checksum that they had
-    when the campaign began to measure, the length alone, or neither. In a sweep over files
-    `only_path` is the one that a trial of `slt` asks for.
+    same connections. `threads` are wrk2's. `paths` are what requests for files ask for, at random;
+    one that stands there twice is asked for twice as often. Where there are none, they are the
+    cluster's own static paths. `clients` share the load; their shares add up to 1. `check` is what
+    answers to static paths are held against: the length and checksum that they had when the
+    campaign began to measure, the length alone, or neither. In a sweep over files `only_path` is
+    the one that a trial asks for.
+
+    With a `scheme` it goes to the usual port of that one on the cluster's host, else to the
+    cluster's URL. `script` is the file of a Lua script of the user's own, which takes the arguments
+    of its kind (`lua/slt.lua`, `lua/dlt.lua`); "" is intop's. What is not `tuned` is left out by
+    commands that no workload is named to, but for those that measure a winner in all workloads.
     """
 
-    name: WorkloadName
+    name: str
+    kind: WorkloadKind
     rate_rps: float
     connections: int
     threads: int
@@ -87,6 +98,14 @@ class Workload:
     clients: tuple[Clients, ...] = (ALIKE,)
     check: Check = "content"
     only_path: str = ""
+    scheme: Scheme = ""
+    script: str = ""
+    tuned: bool = True
+
+    @property
+    def own_script(self) -> str:
+        """What a Lua script of the user's own is called, without its folder and .lua."""
+        return PurePath(self.script).stem
 
     @property
     def traffic(self) -> str:
@@ -96,7 +115,15 @@ class Workload:
         """
         told = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
         arrivals = told[self.arrivals]
-        return "; ".join(filter(None, (arrivals, *map(str, self.clients))))
+        return "; ".join(filter(None, (self.scheme, arrivals, *map(str, self.clients))))
+
+    def url(self, of_cluster: str) -> str:
+        """Where it goes to on a cluster with this URL."""
+        parts = urlsplit(of_cluster)
+        if self.scheme in ("", parts.scheme):
+            return of_cluster
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{self.scheme}://{host}"
 
     @property
     def due_rps(self) -> float:
@@ -115,7 +142,7 @@ class Workload:
 
     def asked(self, static_paths: tuple[str, ...], dynamic_path: str) -> tuple[str, ...]:
         """The paths that are asked for on a cluster with these."""
-        return (dynamic_path,) if self.name == "dlt" else self.paths or static_paths
+        return (dynamic_path,) if self.kind == "dlt" else self.paths or static_paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,13 +29,14 @@ class ExpectedAnswers:
 def expected_answers(rig: Rig, workload: Workload, paths: Sequence[str]) -> ExpectedAnswers:
     """Ask for each path, for the classes of clients that are checked: those that GET static ones.
 
-    A path is asked for twice. What differs is made for each request, and is not checked; what is no
-    success shows as an error anyway.
+    Each path is asked for twice. What differs is made for each request, and is not checked; what is
+    no success shows as an error anyway.
 
     Raises what `fetch` does.
     """
-    if workload.name != "slt" or workload.check == "status":
+    if workload.kind != "slt" or workload.check == "status":
         return ExpectedAnswers()
+    paths = tuple(dict.fromkeys(paths))
     files: dict[str, str] = {}
     names: dict[str, str] = {}
     for number, clients in enumerate(workload.clients):

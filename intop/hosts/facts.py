@@ -1,15 +1,19 @@
 """What a host is: architecture, kernel, processors, memory, programs, clock."""
 
 from intop.domain.probing import HostFacts
+from intop.domain.server import NGINX, Server
 from intop.errors import CommandError
 from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
+from intop.hosts.other_servers import VERSIONS, shown
 
 LONGEST = 200
 """Characters of a fact in words; these go with every trial that is stored."""
 
-FACTS = """
+NGINX_VERSION = "nginx -v 2>&1 | sed -n 's/^nginx version: *//p'"
+
+FACTS = f"""
 echo "machine=$(uname -m)"
 echo "kernel=$(uname -r)"
 model='s/^\\(model name\\|Hardware\\|CPU part\\)[[:space:]]*: *//p'
@@ -26,7 +30,24 @@ place='\\(/proc\\|/proc/sys\\(/[^ ]*\\)*\\)'
 mount="s#^[^ ]* [^ ]* [^ ]* [^ ]* $place \\(r[ow]\\).* - [^ ]* [^ ]* \\(r[ow]\\).*#\\1 \\3\\4#p"
 echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
 PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
-echo "nginx=$(nginx -v 2>&1 | sed -n 's/^nginx version: *//p')"
+echo "nginx=$({NGINX_VERSION})"
+cpus=
+allowed() {{ # of a process, as taskset lists them
+    while read -r name value; do
+        [ "$name" != Cpus_allowed_list: ] || echo "$value"
+    done < "$1/status"
+}}
+all=$(allowed /proc/1)
+for process in /proc/[0-9]*; do
+    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+    read -r _ what _ < "$process/cmdline"
+    [ "$what" = worker ] || continue
+    value=$(allowed "$process")
+    [ "$value" != "$all" ] || value=all
+    case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
+done 2>/dev/null
+echo "nginx_cpus=${{cpus# }}"
 echo "clock=$(date +%s.%N)"
 """
 
@@ -35,20 +56,29 @@ ALL_UIDS = "4294967295"
 """How many users there are in the machine's own user namespace."""
 
 
-def facts(host: Host) -> HostFacts:
+def facts(host: Host, server: Server = NGINX) -> HostFacts:
     """Ask the host. Raises CommandError when its answer makes no sense."""
-    return _facts_in(host, output(host, FACTS))
+    return _facts_in(host, output(host, _asking(server)))
 
 
-def facts_and_nginx_conf(host: Host) -> tuple[HostFacts, tuple[str, ...]]:
-    """The same, and the configurations of its nginx as in `parse_shown`, by one command."""
-    answer, mark, shown = output(host, FACTS + SHOW).partition(f"\n{MARK}\n")
-    return _facts_in(host, f"{answer}\n" if mark else answer), parse_shown(lines(mark[1:] + shown))
+def facts_and_conf(host: Host, server: Server = NGINX) -> tuple[HostFacts, tuple[str, ...]]:
+    """The same, and the configurations of its server as in `parse_shown`, by one command."""
+    said = output(host, _asking(server) + _showing(server))
+    answer, mark, confs = said.partition(f"\n{MARK}\n")
+    return _facts_in(host, f"{answer}\n" if mark else answer), parse_shown(lines(mark[1:] + confs))
 
 
-def nginx_conf(host: Host) -> tuple[str, ...]:
+def server_conf(host: Host, server: Server = NGINX) -> tuple[str, ...]:
     """The configurations alone."""
-    return parse_shown(lines(output(host, SHOW)))
+    return parse_shown(lines(output(host, _showing(server))))
+
+
+def _asking(server: Server) -> str:
+    return FACTS.replace(NGINX_VERSION, VERSIONS.get(server.name, NGINX_VERSION))
+
+
+def _showing(server: Server) -> str:
+    return SHOW if server == NGINX else shown(server)
 
 
 def _facts_in(host: Host, answer: str) -> HostFacts:
@@ -67,8 +97,8 @@ def parse_facts(text: str) -> HostFacts:
         name, found, value = line.partition("=")
         if found and said.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} stands there twice")
-    for name in ("machine", "kernel", "cpu", "nginx"):
-        if len(said[name]) > LONGEST:
+    for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus"):
+        if len(said.get(name, "")) > LONGEST:
             raise ValueError(f"{name} has {len(said[name])} characters")
     return HostFacts(
         machine=said["machine"],
@@ -83,6 +113,7 @@ def parse_facts(text: str) -> HostFacts:
         clock_s=decimal(said["clock"]),
         in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
         mounts=_mounts(said.get("mounts", "")),
+        nginx_cpus=" ".join(sorted(said.get("nginx_cpus", "").split())),
     )
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 from intop.domain.applied import title_of
 from intop.domain.cluster import HostAddress
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import (
     ForeignChange,
     HostState,
@@ -105,7 +105,8 @@ class GuardedHost:
     `nginx` are nginx's files, where they are guarded, and `draining` how many of its old workers
     still served connections when the last configuration was in effect. `was_tuned` says that it
     may have had other values than the snapshot's; whoever lets programs open their sockets under
-    the snapshot again makes it False.
+    the snapshot again makes it False. `applied` is what the host says of an earlier apply that it
+    still has, empty where there is none.
     """
 
     def __init__(
@@ -115,8 +116,10 @@ class GuardedHost:
         snapshot: Mapping[str, str],
         originals: Mapping[str, str] | None = None,
         nginx: GuardedNginx | None = None,
+        applied: Mapping[str, str] = {},
     ) -> None:
         self.nginx = nginx
+        self.applied = dict(applied)
         self.draining = 0
         self._host = host
         self._token = token
@@ -186,6 +189,11 @@ class GuardedHost:
         if self.nginx is not None and sending is not None:
             self.nginx.is_done(sending, next(iter(said[SHOWN]), None))
             self.draining = int(next(iter(said[DRAINING]), "0"))
+
+    @property
+    def as_found(self) -> Configuration:
+        """What the host was found with: the default, unless an earlier apply's originals are."""
+        return DEFAULT if self.snapshot == self.base else Configuration(self.snapshot)
 
     def found(self, key: str) -> str | None:
         """The value of a key, of the kernel or of nginx, that the host was found with."""
@@ -286,8 +294,8 @@ def guarded(
     words = ("originals" if originals else "own", _word(restart))
     if nginx is not None and not _word(restart):
         raise ValueError("nginx's files can't be guarded without a command that restarts it")
-    snapshot, before, ours = _begin(host, token, keys, partners, say, words, nginx)
-    session = GuardedHost(host, token, snapshot, before, ours)
+    snapshot, before, ours, applied = _begin(host, token, keys, partners, say, words, nginx)
+    session = GuardedHost(host, token, snapshot, before, ours, applied)
     stop = threading.Event()
     renewing = threading.Thread(
         target=_renew_until, args=(session, address.lease_s, stop), daemon=True
@@ -365,8 +373,9 @@ def _begin(
     say: Callable[[str], None],
     more: tuple[str, ...],
     nginx: TunableNginx | None,
-) -> tuple[dict[str, str], dict[str, str], GuardedNginx | None]:
-    """The values of the keys, and of those partners that the host has; their originals; nginx.
+) -> tuple[dict[str, str], dict[str, str], GuardedNginx | None, dict[str, str]]:
+    """The values of the keys, and of those partners that the host has; their originals; nginx; what
+    the host says of an earlier apply.
 
     `more` are the last words of guard.sh's `begin`.
     """
@@ -382,8 +391,9 @@ def _begin(
     said = _by_kind(done.stdout, (REPORT, APPLIED, ORIGINAL, FILE, CONTENT))
     for line in said[REPORT]:
         say(f"{address.name} reports: {line}")
+    applied = dict(line.split("\t", 1) for line in said[APPLIED] if "\t" in line)
     if said[APPLIED] and "originals" not in more:
-        say(_applied_there(address, said[APPLIED]))
+        say(_applied_there(address, applied))
     snapshot, before = (parse_values("".join(f"{x}\n" for x in said[k])) for k in ("", ORIGINAL))
     if WIDENED not in keys:
         snapshot.pop(WIDENED, None)
@@ -397,7 +407,8 @@ def _begin(
         except IntopError:
             _end(host, token)
             raise
-    return snapshot, {key: value for key, value in before.items() if key in snapshot}, ours
+    before = {key: value for key, value in before.items() if key in snapshot}
+    return snapshot, before, ours, applied
 
 
 def _file_names(address: HostAddress, nginx: TunableNginx) -> list[str]:
@@ -450,8 +461,7 @@ def _by_kind(text: str, kinds: Iterable[str]) -> dict[str, list[str]]:
     return said
 
 
-def _applied_there(address: HostAddress, told: Iterable[str]) -> str:
-    about = dict(line.split("\t", 1) for line in told if "\t" in line)
+def _applied_there(address: HostAddress, about: Mapping[str, str]) -> str:
     return (
         f"{address.name} has {title_of(about)} applied since {about.get('since', '?')}: what "
         "is the default here, is not the host's own (intop rollback gives that back)"

@@ -910,7 +910,7 @@ report_end() {
     report "$why; this host $result by $who"
     case $said in *"nginx${tab}restarted"*) restart= ;; esac
     [ -z "$restart" ] || [ "$1" = 4 ] ||
-        report "nginx keeps what its sockets got of a trial's values until it is restarted, as root: $restart"
+        report "the server keeps what its sockets got of a trial's values until it is restarted, as root: $restart"
 }
 
 # Leaves a line for the next session.

@@ -29,7 +29,7 @@ START_IN_S = 1.0
 KILLED = 128
 """To which a shell adds the number of the signal that ended a command."""
 
-SERVERS = ("nginx", "sshd", "sshd-session", "sshd-auth")
+PROGRAMS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 """The programs that a load keeps busy on any cluster; what our commands use is sshd's, too."""
 
 
@@ -51,10 +51,12 @@ def measure(
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
     points: int = POINTS,
+    footprint: bool = False,
 ) -> Measurement:
     """Load at the workload's rate, from all load generators.
 
-    Counters are read before it and after it, and so that they have `points` in all.
+    Counters are read before it and after it, and so that they have `points` in all. With
+    `footprint` it is also read, after the load, what the load balancer's nginx holds.
 
     `expected` are the names of `ExpectedAnswers`. The load ends as soon as its P99 is certainly
     above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
@@ -68,7 +70,7 @@ def measure(
     step_s = sent_s / points
     before = _read(rig, points - 1, step_s)
     results = _run_all(rig, tool, wanted, step_s)
-    after = _read(rig)
+    after = _read(rig, footprint=footprint)
     metrics = _between(rig, before, after)
     for number, generator in enumerate(rig.load_generators):
         name = generator.address.name
@@ -93,7 +95,9 @@ def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
     return _between(rig, before, _read(rig))
 
 
-def _read(rig: Rig, points: int = 0, step_s: float = 0.0) -> dict[str, Reading]:
+def _read(
+    rig: Rig, points: int = 0, step_s: float = 0.0, *, footprint: bool = False
+) -> dict[str, Reading]:
     """All hosts' readings by name, in the cluster's order; that many samples follow."""
     balancer = rig.load_balancer.address
     wanted: dict[str, Wanted] = {}
@@ -103,6 +107,7 @@ def _read(rig: Rig, points: int = 0, step_s: float = 0.0) -> dict[str, Reading]:
         is_spared = address == balancer and bool(rig.cluster.emulation)
         wanted[address.name] = Wanted(
             processes=_ours(rig.cluster, address) is not None,
+            footprint=footprint and address == balancer,
             port=port_of(rig.cluster) if address == balancer and not is_spared else None,
             stub_status=rig.cluster.stub_status if address == balancer and not is_spared else "",
             points=0 if is_spared else points,
@@ -123,6 +128,14 @@ def _between(
             metrics[name] = between(*both, _ours(rig.cluster, address))
         except ValueError as error:
             raise UnreachableError(name, f"was started anew meanwhile: {error}") from error
+        if (held := after[name].footprint) is not None:
+            metrics[name] = replace(
+                metrics[name],
+                server_memory_mib=held.memory_mib,
+                server_files=held.files,
+                server_started_s=held.started_s,
+                files=held.host_files,
+            )
     return metrics
 
 
@@ -136,7 +149,7 @@ def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:
         return None
     if address.role == "load-balancer" and cluster.emulation:
         return None
-    return (*SERVERS, *cluster.programs)
+    return (*PROGRAMS, *cluster.server.programs, *cluster.programs)
 
 
 def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counters) -> float | None:

@@ -8,7 +8,7 @@ from intop.domain.nginx.conf import parse_shown as parse_conf
 from intop.domain.nginx.directive import NginxFacts
 from intop.errors import CommandError, HostError
 from intop.hosts.answers import count, lines
-from intop.hosts.facts import nginx_conf
+from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
 
 RUNNING = """
@@ -119,7 +119,7 @@ def what_it_reads(host: Host) -> Conf:
     Raises HostError where none runs, or several do, or it does not show its configuration, and
     NginxFileError where that can't be read.
     """
-    confs = nginx_conf(host)
+    confs = server_conf(host)
     if len(confs) != 1 or not confs[0]:
         why = "shows no configuration: see nginx -t" if confs else "runs in its network namespace"
         number = "no nginx" if len(confs) < 2 else f"{len(confs)} nginx"

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, lines
+from intop.hosts.footprint import Footprint, parse_footprint
 from intop.hosts.host import Conversation, Host
 from intop.hosts.kernel_counters import (
     grown,
@@ -61,24 +62,28 @@ class Sample:
 class Reading:
     """A whole reading, and the samples since the one before, the oldest first.
 
-    Hosts with the same `machine` have the same processes; "" where that is not known.
+    Hosts with the same `machine` have the same processes; "" where that is not known. `footprint`
+    is None where it was not asked for.
     """
 
     counters: Counters
     now: Sample
     samples: tuple[Sample, ...] = ()
     machine: str = ""
+    footprint: Footprint | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to read. `port` is the one of which TCP's sockets are listed, None for no list;
-    `stub_status` the URL of the page where nginx says what it counts, "" for none.
+    """What to read. `footprint` is what nginx's processes hold, which root can see. `port` is the
+    one of which TCP's sockets are listed, None for no list; `stub_status` the URL of the page where
+    nginx says what it counts, "" for none.
 
     After the reading `points` samples follow, one every `step_s` seconds.
     """
 
     processes: bool = False
+    footprint: bool = False
     port: int | None = None
     stub_status: str = ""
     points: int = 0
@@ -87,7 +92,8 @@ class Wanted:
     @property
     def request(self) -> str:
         """The line that asks for it."""
-        what = ("p" if self.processes else "") + ("s" if self.port is not None else "")
+        what = ("p" if self.processes else "") + ("f" if self.footprint else "")
+        what += "s" if self.port is not None else ""
         page = urlsplit(self.stub_status)
         at = f" {page.hostname} {page.port or 80} {page.path}" if self.stub_status else ""
         what += "n" if at else ""
@@ -184,8 +190,13 @@ def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     whole = [line for name in order for line in sections.get(name, ())]
     counters = parse_counters("".join(f"{line}\n" for line in whole))
     now = replace(_sample(sections, port), uptime_s=counters.uptime_s)
-    machine = " ".join(sections.get("machine", ()))
-    return Reading(counters, now, tuple(_sample(one, port) for one in samples), machine)
+    return Reading(
+        counters,
+        now,
+        tuple(_sample(one, port) for one in samples),
+        machine=" ".join(sections.get("machine", ())),
+        footprint=parse_footprint(sections["footprint"]) if "footprint" in sections else None,
+    )
 
 
 def _split(text: str, mark: str) -> list[Sections]:

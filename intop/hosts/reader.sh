@@ -10,8 +10,9 @@
 #
 # The answer is a whole reading of now; then POINTS samples follow, one every STEP microseconds. They
 # are sent at once, so that nobody waits for them after a load. WHAT are letters: p for all
-# processes, s for TCP's sockets if they are at most $most, also in the samples, n for what nginx
-# says of itself (stub_status) at STATUS, which is HOST PORT PATH; - for none. With
+# processes, f for what nginx's processes hold, s for TCP's sockets if they are at most $most, also in
+# the samples, n for what nginx says of itself (stub_status) at STATUS, which is HOST PORT PATH; - for
+# none. With
 # that many, ten samples fit into what SSH takes unread (2 MB): else this process would wait in the
 # middle. An answer is a list of sections, each begun by a line of the mark and a name, and ends with
 # a line of the mark alone. No program's name, the only text here that anybody can choose, is as long
@@ -80,6 +81,24 @@ energy() {
     done
 }
 
+# Appends the handles that are open on the host, and a line for each process of this network
+# namespace's nginx: its anonymous memory in kB, its open files, and its start in ticks.
+footprint() {
+    local process name key value rest files words
+    text+="$mark footprint"$'\n'"files $(</proc/sys/fs/file-nr)"$'\n'
+    for process in /proc/[0-9]*; do
+        read -r name <"$process/comm" && [[ $name == nginx ]] || continue
+        [[ $process/ns/net -ef /proc/self/ns/net ]] || continue
+        read -r -a words <"$process/stat" || continue
+        files=("$process"/fd/[0-9]*)
+        while read -r key value rest; do
+            [[ $key == RssAnon: ]] || continue
+            text+="nginx $value ${#files[@]} ${words[21]}"$'\n'
+            break
+        done <"$process/status"
+    done
+}
+
 clock() {
     local seconds rest
     read -r seconds rest </proc/uptime
@@ -103,6 +122,7 @@ answer() {
     common
     energy
     [[ $what == *p* ]] && section processes /proc/[0-9]*/stat
+    [[ $what == *f* ]] && footprint
     clock
     text+="$mark machine"$'\n'$machine$'\n'
     printf '%s%s\n' "$text" "$mark"

@@ -12,9 +12,9 @@ from typing import TypeVar
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
 from intop.domain.workload import LoadToolChoice, Workload
-from intop.errors import CommandError, HostError
+from intop.errors import CommandError, HostError, UsageError
 from intop.hosts.answers import decimal, lines
-from intop.hosts.facts import facts, facts_and_nginx_conf, nginx_conf
+from intop.hosts.facts import facts, facts_and_conf, server_conf
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load.streams import streams
 from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
@@ -24,9 +24,9 @@ from intop.hosts.reader import Readers
 
 T = TypeVar("T")
 
-NGINX_LIMIT_S = 60.0
-NGINX_LOOKS, NGINX_PAUSE_S = 5, 0.2
-"""How often, and after which pause, it is looked whether a started nginx shows its options."""
+START_LIMIT_S = 60.0
+START_LOOKS, START_PAUSE_S = 5, 0.2
+"""How often, and after which pause, it is looked whether a started server shows its options."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,14 @@ class Rig:
     def readers(self) -> Readers:
         """What reads the hosts' counters. It starts when it is first asked."""
         return Readers(self.hosts)
+
+    def reached_at(self, url: str) -> "Rig":
+        """The same hosts and readers, with a load that goes to another URL."""
+        if url == self.cluster.url:
+            return self
+        made = replace(self, cluster=replace(self.cluster, url=url))
+        vars(made)["readers"] = self.readers
+        return made
 
     @property
     def load_generator(self) -> Host:
@@ -72,8 +80,8 @@ def load_directory(generator: Host) -> str:
 class ClusterFacts:
     """What the hosts of a cluster are, by name; who could not be asked is missing.
 
-    `nginx_conf` are the configurations of the load balancer's nginx (see `hosts/nginx_conf.py`),
-    None where nobody asked.
+    `nginx_conf` are the configurations of the load balancer's nginx (see `hosts/nginx_conf.py`), or
+    of the server in its place, None where nobody asked.
     """
 
     hosts: Mapping[str, HostFacts]
@@ -99,36 +107,38 @@ def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
 
 def balancer_facts(rig: Rig) -> HostFacts:
     """What the load balancer is. Raises HostError when its machine is not of the architecture."""
-    return _accepted(rig, facts(rig.load_balancer))
+    return _accepted(rig, facts(rig.load_balancer, rig.cluster.server))
 
 
 def cluster_facts(rig: Rig) -> ClusterFacts:
     """What all hosts are, asked at the same time. Raises what `balancer_facts` does."""
 
     def ask(host: Host) -> tuple[HostFacts, tuple[str, ...]]:
-        return facts_and_nginx_conf(host) if host is rig.load_balancer else (facts(host), ())
+        if host is rig.load_balancer:
+            return facts_and_conf(host, rig.cluster.server)
+        return facts(host), ()
 
     answers = rig.on_all(ask)
-    balancer, nginx = answers[rig.load_balancer.address.name]
+    balancer, confs = answers[rig.load_balancer.address.name]
     _accepted(rig, balancer)
-    return ClusterFacts(hosts={name: one for name, (one, _) in answers.items()}, nginx_conf=nginx)
+    return ClusterFacts(hosts={name: one for name, (one, _) in answers.items()}, nginx_conf=confs)
 
 
-def with_nginx_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
-    """The same with nginx's configuration, if it was not known since no nginx ran.
+def with_server_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
+    """The same with the server's configuration, if it was not known since none ran.
 
-    A session that was killed may have been restarting nginx. Not to come back is no error here: it
-    is one of the first trial.
+    A session that was killed may have been restarting it. Not to come back is no error here: it is
+    one of the first trial.
     """
     if is_known(found.nginx_conf or ()):
         return found
     host = rig.load_balancer
-    host.run(rig.cluster.nginx_restart, timeout_s=NGINX_LIMIT_S)
-    for _ in range(NGINX_LOOKS):
-        if is_known(confs := nginx_conf(host)):
+    host.run(rig.cluster.server_restart, timeout_s=START_LIMIT_S)
+    for _ in range(START_LOOKS):
+        if is_known(confs := server_conf(host, rig.cluster.server)):
             break
         # A daemon shows its options a moment after the command that started it has ended.
-        time.sleep(NGINX_PAUSE_S)
+        time.sleep(START_PAUSE_S)
     return replace(found, nginx_conf=confs)
 
 
@@ -178,8 +188,19 @@ def tool_on(host: Host, cluster: Cluster, workload: Workload, wanted: LoadToolCh
 
 
 def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
-    """Put the Lua scripts and the list of paths for slt on all load generators."""
-    files = {path.name: path.read_text() for path in sorted(directory.glob("*.lua"))}
+    """Put the Lua scripts of a folder and the list of static paths on all load generators."""
+    upload_load(rig, sorted(directory.glob("*.lua")), paths)
+
+
+def upload_load(rig: Rig, scripts: Iterable[Path], paths: Iterable[str]) -> None:
+    """Put these Lua scripts and the list of static paths on all load generators.
+
+    Raises UsageError for a script that can't be read.
+    """
+    try:
+        files = {path.name: path.read_text() for path in scripts}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"a script of the load can't be read: {error}") from error
     files[PATHS_FILE] = "".join(f"{path}\n" for path in paths)
     for generator in rig.load_generators:
         generator.put(load_directory(generator), files)

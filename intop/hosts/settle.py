@@ -51,15 +51,15 @@ class Seen:
 def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     """Bring the cluster into a defined state; returns what it could not settle, or "".
 
-    The load balancer's nginx opens its sockets anew (somaxconn is read then). Then it is waited,
+    The load balancer's server opens its sockets anew (somaxconn is read then). Then it is waited,
     at most `limit_s`, until no host is still sending for a connection that is closed, no connection
     of the load before is left on the load generator and the load balancer, and every host has at
     most `max_time_wait` sockets in TIME_WAIT. All kernels forget what they learned about their
     peers. Nothing is killed: sockets that appear meanwhile are somebody else's, and don't count.
 
-    Raises CommandError when nginx does not come back, or does not listen within `limit_s` in the
-    network namespace whose keys are set; or when the load balancer can't be looked at or does not
-    forget.
+    Raises CommandError when the server does not come back, or does not listen within `limit_s` in
+    the network namespace whose keys are set; or when the load balancer can't be looked at or does
+    not forget.
     """
     before = restart(rig)
     balancer = rig.load_balancer.address.name
@@ -79,19 +79,19 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
         pause = min(2 * pause, LONGEST_PAUSE_S)
     if not listens:
         raise CommandError(
-            balancer, f"after `{rig.cluster.nginx_restart}`, {nobody_listens(rig.cluster)}"
+            balancer, f"after `{rig.cluster.server_restart}`, {nobody_listens(rig.cluster)}"
         )
     kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
     return "; ".join([*problems, *kept, *_unknown(seen)])
 
 
 def restart(rig: Rig) -> tuple[Sock, ...]:
-    """Restart nginx; returns the sockets that the load balancer had before.
+    """Restart the server; returns the sockets that the load balancer had before.
 
     Raises CommandError when it does not come back.
     """
     host = rig.load_balancer
-    command = rig.cluster.nginx_restart
+    command = rig.cluster.server_restart
     done = host.run(f"{SOCKETS}\n{command}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
         raise CommandError(
@@ -159,14 +159,15 @@ def _problems(
 
 
 def _kept_listening(cluster: Cluster, before: Collection[Sock], now: Collection[Sock]) -> list[str]:
-    """What to say where nginx listens on a socket that it had before."""
+    """What to say where the server listens on a socket that it had before."""
     old, new = ({s.inode for s in load_sockets(cluster, some)} for some in (before, now))
     if not old & new:
         return []
     return [
         (
-            f"{cluster.load_balancer.name} still listens on the socket from before: nginx_restart "
-            "does not open it anew, so that changes of somaxconn have no effect"
+            f"{cluster.load_balancer.name} still listens on the socket from before: "
+            f"`{cluster.server_restart}` does not open it anew, so that changes of somaxconn have "
+            "no effect"
         )
     ]
 

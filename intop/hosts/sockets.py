@@ -105,7 +105,8 @@ def nobody_listens(cluster: Cluster) -> str:
     """What to say of a load balancer without such a socket."""
     return (
         f"nothing listens on port {port_of(cluster)} in the network namespace whose keys are set. "
-        "Start nginx there. If it runs in a container, tuned keys don't act on it: give the "
+        f"Start {cluster.server.title} there. If it runs in a container, tuned keys don't act on "
+        "it: give the "
         "container the host's network (docker run --network host), or let intop reach the "
         "container's namespace as load_balancer"
     )

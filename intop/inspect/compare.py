@@ -1,21 +1,25 @@
-"""compare: two architectures of one campaign, workload by workload."""
+"""compare: two sides of a store, workload by workload."""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
 from intop.domain.probing import Probed
 from intop.domain.ranking import Ranking
 from intop.domain.search import Search
+from intop.domain.selector import selector
 from intop.domain.training import Training
 from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
-from intop.errors import IncomparableError, ResultMissingError
+from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.inspect.chosen_sides import ChosenSide, chosen_side
 from intop.run import prerequisites, registry
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
 from intop.stages.blocks import judged_pairs
-from intop.store import Subject
+from intop.store import Campaign, Subject
 from intop.version import __version__
 
 
@@ -29,24 +33,35 @@ def compare(
 ) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
-    `attempts` at their trials are read from the store where they are not given.
-    Raises ResultMissingError when that is none of them, IncomparableError when what must be
-    equal is not, unless by `force`.
+    `one` and `other` are selectors (`domain.selector`). `attempts` at their trials are read from
+    the store where they are not given. Raises UsageError for what means no side, or the same one
+    twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
+    must be equal is not, unless by `force`.
     """
+    selectors = selector(one), selector(other)
+    apart = set(selectors[0].wanted) ^ set(selectors[1].wanted)
+    chosen_by = tuple(sorted({name for name, _ in apart}))
+    here, there = (chosen_side(context, text) for text in selectors)
+    if (here.campaign.id, here.arch) == (there.campaign.id, there.arch):
+        raise UsageError(
+            f"{one} and {other} are the same: {here.arch} in campaign {here.campaign.id}. Name two "
+            f"sides, such as: intop compare x86 arm"
+        )
     found: list[Comparison] = []
     missing: list[ResultMissingError] = []
     level = context.study.budget.level
     for workload in context.workloads:
         measured: list[tuple[Side, Probed]] = []
-        for arch in (one, other):
+        for chosen in (here, there):
             try:
-                measured.append(_side(context, arch, workload, attempts or {}))
+                measured.append(_side(context, chosen, workload, attempts or {}))
             except ResultMissingError as error:
                 missing.append(error)
         if len(measured) == 2:
-            (here, offer), (there, other_offer) = measured
-            found.append(compared(workload.name, (here, there), (offer, other_offer), level=level))
-    lacking = prerequisites.lines(context.study, missing, f"compare {one} {other}")
+            (first, offer), (second, other_offer) = measured
+            sides, offers = (first, second), (offer, other_offer)
+            found.append(compared(workload.name, sides, offers, level=level, chosen_by=chosen_by))
+    lacking = prerequisites.lines(context.study, missing, shlex.join(["compare", one, other]))
     if not found:
         raise ResultMissingError("\n".join(lacking))
     differences = [f"{c.workload}: {line}" for c in found for line in c.differences]
@@ -57,18 +72,22 @@ def compare(
             "Measure both anew under the same ones, in a campaign of their own (--new), or see "
             "the comparison all the same with --force" + _about_pilots(context, found)
         )
-    campaign = context.campaign
     return Compared(
         comparisons=tuple(found),
         missing=tuple(lacking),
-        provenance=Provenance(
-            study=campaign.study,
-            campaign=campaign.id,
-            seed=campaign.seed,
-            started_at=campaign.started_at,
-            finished_at=campaign.finished_at,
-            tool_version=__version__,
-        ),
+        provenance=(_provenance(here.campaign), _provenance(there.campaign)),
+        chosen_by=chosen_by,
+    )
+
+
+def _provenance(campaign: Campaign) -> Provenance:
+    return Provenance(
+        study=campaign.study,
+        campaign=campaign.id,
+        seed=campaign.seed,
+        started_at=campaign.started_at,
+        finished_at=campaign.finished_at,
+        tool_version=__version__,
     )
 
 
@@ -91,19 +110,26 @@ def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
 
 def _side(
     context: Context,
-    arch: str,
+    chosen: ChosenSide,
     workload: Workload,
     known: Mapping[Subject, Sequence[Outline]],
 ) -> tuple[Side, Probed]:
-    subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
-    task = Task(context=context, subject=subject, workload=workload)
+    subject = Subject(campaign=chosen.campaign, arch=chosen.arch, workload=workload.name)
+    task = Task(
+        context=replace(context, campaign=chosen.campaign), subject=subject, workload=workload
+    )
+    if workload.name not in chosen.workloads:
+        raise ResultMissingError(
+            f"{chosen.name} {workload.name}: not measured so in campaign {chosen.campaign.id}"
+        )
     attempts = known[subject] if subject in known else task.store.outlines(subject)
     trials = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     verdict = task.store.get(subject, Verdict)
     try:
         found = side(
-            arch,
+            chosen.arch,
             [t for t in trials if t.usable],
+            name=chosen.name,
             level=context.study.budget.level,
             verdict=verdict,
             judged=_judged(trials, verdict) if verdict else None,
@@ -113,10 +139,10 @@ def _side(
             attempts=attempts,
         )
     except ValueError as error:
-        raise _missing(task, str(error)) from error
+        raise _missing(context, chosen, task, str(error)) from error
     offer = stored_probed(task)
     if offer is None:
-        raise _missing(task, "what its host offers is not stored")
+        raise _missing(context, chosen, task, "what its host offers is not stored")
     return found, offer
 
 
@@ -126,5 +152,9 @@ def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], l
     return [t.p99_ms for t in default], [t.p99_ms for t in tuned]
 
 
-def _missing(task: Task, why: str) -> ResultMissingError:
-    return prerequisites.missing(task, f"nothing to compare ({why})", "collect")
+def _missing(context: Context, chosen: ChosenSide, task: Task, why: str) -> ResultMissingError:
+    """With the commands that make it, where it is a campaign that can still be gone on with."""
+    told = f"nothing to compare ({why})"
+    if chosen.campaign.id == context.campaign.id:
+        return prerequisites.missing(task, told, "collect")
+    return ResultMissingError(f"{chosen.name} {task.workload.name}: {told}")

@@ -27,7 +27,7 @@ class Request:
 
     `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
     of a stage that is measured when it is asked for, which is planned anew with `again`; or its
-    `own_trials` are known.
+    `own_trials` are known, and what each of them takes (`trial_s`) where that is not the usual.
     """
 
     stages: tuple[str, ...]
@@ -37,6 +37,7 @@ class Request:
     rounds: int | None = None
     arms: int = 0
     own_trials: int | None = None
+    trial_s: float | None = None
 
 
 def of_tune() -> tuple[str, ...]:
@@ -142,7 +143,8 @@ def _by_itself(
     if stage is not None and (stage.left or not request.again):
         return stage
     trials = request.own_trials or request.arms * study.budget.judge_pairs
-    left_s = None if subject.trial_s is None else trials * subject.trial_s
+    trial_s = request.trial_s or subject.trial_s
+    left_s = None if trial_s is None else trials * trial_s
     return StageStatus(
         name=name,
         state="to come",
@@ -170,7 +172,7 @@ def _varied(
 ) -> tuple[str, ...]:
     """What gets other values than its own: the default's trials vary nothing."""
     stages = [registry.stage(name) for name in measured]
-    if all(stage.prepares for stage in stages):
+    if all(stage.prepares or not stage.sets_values for stage in stages):
         return ()
     if chosen is None or "screen" in measured or any(stage.of_its_own for stage in stages):
         return keys

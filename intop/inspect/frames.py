@@ -125,14 +125,12 @@ def _part(
     modelled: Mapping[tuple[str, int], float] | None = None,
 ) -> Part:
     probe = store.get(subject, Probe)
-    readings = {} if probe is None else probe.readings
-    nginx = {} if probe is None or probe.nginx is None else probe.nginx.values
     return Part(
         study=subject.campaign.study,
         campaign=subject.campaign.id,
         arch=subject.arch,
         workload=subject.workload,
-        defaults={**nginx, **{key: r.value for key, r in readings.items() if r.has_value}},
+        defaults={} if probe is None else probe.values,
         trials=store.trials(subject, *stages),
         modelled=modelled or {},
     )

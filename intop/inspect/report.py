@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from intop.deploy.deployable import deployments
+from intop.domain.across import Across, about
 from intop.domain.agreement import Agreement
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
@@ -27,6 +28,7 @@ from intop.domain.report import (
 )
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.trial import Outline, latest
@@ -106,6 +108,8 @@ def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
         verdict=verdict,
         judged=_judged(task, compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
+        soak=get(subject, Soak),
+        across=about(get(subject, Across), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,
         deployment=deployment,

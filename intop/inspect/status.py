@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from intop.config.study import Study
+from intop.domain.across import Across, about
 from intop.domain.campaign_status import (
     Best,
     CampaignStatus,
@@ -22,6 +23,7 @@ from intop.domain.campaign_status import (
 )
 from intop.domain.pilot import Pilot
 from intop.domain.refined import Decisions, Refined
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.workload import Workload
@@ -98,6 +100,8 @@ class _Known:
     refined: Refined | None = None
     decisions: Decisions | None = None
     sweeps: Sweeps | None = None
+    soak: Soak | None = None
+    across: Across | None = None
 
     @classmethod
     def of(
@@ -135,6 +139,8 @@ class _Known:
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
             sweeps=store.get(subject, Sweeps),
+            soak=store.get(subject, Soak),
+            across=store.get(subject, Across),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -164,6 +170,8 @@ class _Known:
             best=self._best(),
             verdict=verdict,
             sweeps=winners_sweeps(self.sweeps, verdict),
+            soak=self.soak,
+            across=about(self.across, verdict),
         )
 
     def _pace(self) -> tuple[float | None, int | None]:
@@ -177,6 +185,7 @@ class _Known:
     def _has_its_own_duration(self, place: Place) -> bool:
         """Whether a trial may be longer or shorter than those of most stages."""
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
+        is_longer |= place.role == "soak"
         return is_longer or registry.stage(place.stage).prepares
 
     def _by_file(self) -> Span | None:
@@ -205,7 +214,7 @@ class _Known:
                 is_held = stage.measures
         for stage in registry.stages():
             if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
-                state = "done" if self.prospect.is_measured(places) else "begun"
+                state = "done" if stage.is_through(self.prospect, places) else "begun"
                 found.append(self._stage(stage, state, trial))
         return tuple(found)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from intop.domain.cluster import Cluster, HostAddress, Link, Role
+from intop.domain.server import NGINX
 from intop.lab import (
     app,
     client_link,
@@ -31,7 +32,7 @@ ROLES: dict[str, Role] = {
 
 
 def as_cluster(lab: Lab) -> Cluster:
-    """Its hosts with addresses and keys, and how its nginx is asked and restarted."""
+    """Its hosts with addresses and keys, and how its server is asked and restarted."""
     folders = folders_of(lab.spec.name)
     restart = {
         "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
@@ -60,22 +61,24 @@ def as_cluster(lab: Lab) -> Cluster:
             load_cpus="" if part in ROLES and part != "lg" else lab.spec.load_cpus,
         )
 
+    is_nginx = lab.spec.server == NGINX
     first, *others = network.clients(len(lab.media))
     return Cluster(
         arch=lab.spec.arch,
         load_generator=host(first),
         more_generators=tuple(host(other) for other in others),
         load_balancer=host(servers.BALANCER),
-        backends=tuple(host(part) for part in servers.BACKENDS),
+        backends=tuple(host(part) for part in servers.backends_of(lab.spec.balancing)),
         url=url_of(lab),
-        nginx_restart=restart,
+        server_restart=restart,
         static_paths=content.static_paths(),
         dynamic_path=app.PATH,
         link=_link_in_words(lab),
         machines=lab.spec.machines,
         emulation=lab.emulation,
         programs=_programs(lab),
-        stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}",
+        stub_status=f"http://127.0.0.1:{texts.STATUS_PORT}{texts.STATUS_PATH}" if is_nginx else "",
+        server=lab.spec.server,
     )
 
 

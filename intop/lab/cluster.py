@@ -21,6 +21,7 @@ from intop.lab import (
     machine,
     machine_image,
     network,
+    other_servers,
     processes,
     servers,
     state,
@@ -77,6 +78,8 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
     """
     require_root()
     require_programs()
+    if (recipe := other_servers.RECIPES.get(spec.server.name)) is not None:
+        require_programs({(recipe.program,): recipe.package}, f"a lab with {spec.server.title}")
     made = None
     # Before the lock: it may take minutes, and is nothing that other labs must wait for.
     if spec.kind == "vm":

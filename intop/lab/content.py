@@ -55,6 +55,18 @@ ONE_SIZE_KB: Mapping[str, float] = {
 }
 """One file of each size, for a sweep over files; no part of the usual mix either."""
 
+TYPES: Mapping[str, str] = {
+    "html": "text/html",
+    "css": "text/css",
+    "js": "text/javascript",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "woff2": "font/woff2",
+}
+"""What the servers call them, by the end of the name."""
+
 _MAGIC: Mapping[str, bytes] = {
     "png": b"\x89PNG\r\n\x1a\n",
     "jpg": b"\xff\xd8\xff\xe0",

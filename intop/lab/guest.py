@@ -22,7 +22,7 @@ FOLDER = Path(recipe.GUEST_FOLDER)
 """In the guest: what it was told, and its servers' files."""
 STATE_FOLDER = "/var/lib/intop"
 """In the guest: where the guard keeps its snapshot."""
-RESTART_SCRIPT = FOLDER / "nginx-restart"
+RESTART_SCRIPT = FOLDER / "server-restart"
 """In the guest: what opens nginx's sockets anew."""
 NGINX = "/usr/sbin/nginx"
 OPEN_FILES = 65536
@@ -97,7 +97,7 @@ def lab_files(
         "keys/authorized_keys": authorized,
         "sshd.conf": sshd,
         "nginx.conf": nginx,
-        RESTART_SCRIPT.name: texts.restart_script(NGINX, FOLDER),
+        RESTART_SCRIPT.name: texts.restart_script(texts.nginx_start(NGINX), FOLDER),
     }
 
 

@@ -1,11 +1,14 @@
 """The lab's servers: sshd on every host, nginx on four of them, an application behind three.
 
+The load balancer may have another server in place of nginx.
+
 `prepare` writes keys, content and configurations, `start_all` starts the programs inside the
 namespaces, `problems` asks each of them for an answer.
 """
 
 import grp
 import http.client
+import os
 import pwd
 import resource
 import shutil
@@ -17,9 +20,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing
+from intop.domain.cluster import Balancing, cpus_of
+from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
-from intop.lab import app, content, network, texts
+from intop.lab import app, content, network, other_servers, texts
 from intop.lab.certificate import self_signed
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
@@ -30,7 +34,8 @@ OPEN_FILES = 65536
 LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
 DISKS_FOLDER = Path("/var/lib/intop-lab")
-"""A folder for each lab with a slow disk. /run is in memory, where no write waits for a disk."""
+"""A folder for each lab that writes to a disk. /run is in memory, where no write waits for it."""
+MEMORY_PLACE = Path("/dev/shm")  # noqa: S108 - a folder of root's own is made in it
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 
@@ -85,12 +90,17 @@ class Folders:
 
     @property
     def slow_disk(self) -> Path:
-        """Where each write waits for the disk, outside of the state directory."""
+        """On a disk, outside of the state directory; with sync_disk each write waits for it."""
         return DISKS_FOLDER / self.root.name
 
+    @property
+    def memory(self) -> Path:
+        """On a tmpfs, which the state directory need not be."""
+        return MEMORY_PLACE / DISKS_FOLDER.name / self.root.name
+
     def restart_script(self, host: str) -> Path:
-        """The program that (re)starts a host's nginx."""
-        return self.host(host) / "nginx-restart"
+        """The program that (re)starts a host's nginx, or the server in its place."""
+        return self.host(host) / "server-restart"
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -177,30 +187,69 @@ def prepare(
         write(folder / "sshd.conf", sshd)
     for host in (host for host in WEB_HOSTS if host not in guests):
         folder = folders.host(host)
-        if host == BALANCER:
+        starting = texts.nginx_start(find_program("nginx") or "nginx")
+        if host != BALANCER:
+            text = texts.backend_config(folder, user, folders.content, open_files=files)
+            write(folder / "nginx.conf", text)
+        elif balancing.server == NGINX.name:
             backends = [network.address(subnet, backend) for backend in BACKENDS]
             _make_disk_and_certificate(folders, balancing)
             text = texts.balancer_config(
-                folder, user, backends, open_files=files, balancing=balancing
+                *(folder, user, backends),
+                open_files=files,
+                balancing=balancing,
+                files=folders.content if balancing.serves_files else None,
             )
+            write(folder / "nginx.conf", text)
         else:
-            text = texts.backend_config(folder, user, folders.content, open_files=files)
-        write(folder / "nginx.conf", text)
-        nginx = find_program("nginx") or "nginx"
-        write(folders.restart_script(host), texts.restart_script(nginx, folder), 0o700)
+            starting = _other_server(folders, subnet, balancing)
+        write(folders.restart_script(host), texts.restart_script(starting, folder), 0o700)
+
+
+def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -> texts.Start:
+    """Write the configuration of the balancer's server; how that is started."""
+    user, group = web_user()
+    site = other_servers.Site(
+        folder=folders.host(BALANCER),
+        user=user,
+        group=group,
+        backends=[network.address(subnet, backend) for backend in backends_of(balancing)],
+        files=folders.content if balancing.serves_files else None,
+        workers=balancing.workers,
+        backlog=balancing.backlog,
+        open_files=open_files_limit(),
+    )
+    server, recipe = SERVERS[balancing.server], other_servers.RECIPES[balancing.server]
+    write(site.conf, recipe.conf(site), 0o644 if recipe.reads_as_user else 0o600)
+    return texts.foreground_start(server.title, server.programs, recipe.command(site))
+
+
+def backends_of(balancing: Balancing) -> tuple[str, ...]:
+    """The backends that the balancer passes requests on to."""
+    return BACKENDS[: other_servers.H2O_BACKENDS] if balancing.server == "h2o" else BACKENDS
 
 
 def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     """What the balancer's nginx is badly set with beside its configuration.
 
-    Raises LabError where the file system has no attribute for writes that wait for the disk.
+    Raises LabError where the file system has no attribute for writes that wait for the disk, where
+    there is no tmpfs, and for processors that the machine doesn't have.
     """
     if balancing.tls_key_bits:
         write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
-    if balancing.sync_disk:
+    mine = os.sched_getaffinity(0)
+    if others := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
+        raise LabError(f"server_cpus: this machine has no processors {', '.join(others)}")
+    if balancing.access_log == "memory":
+        if not _is_tmpfs(MEMORY_PLACE):
+            raise LabError(f'access_log = "memory" needs a tmpfs at {MEMORY_PLACE}')
+        make_folder(folders.memory, 0o711)
+        (folders.host(BALANCER) / texts.MEMORY_FOLDER).symlink_to(folders.memory)
+    if balancing.sync_disk or balancing.access_log == "disk":
         disk = folders.slow_disk
         make_folder(disk, 0o711)
         (folders.host(BALANCER) / texts.SYNC_FOLDER).symlink_to(disk)
+    if balancing.sync_disk:
         try:
             # Files inherit it.
             run(["chattr", "+S", str(disk)])
@@ -210,12 +259,20 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
             ) from error
 
 
+def _is_tmpfs(place: Path) -> bool:
+    mounted = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    # A later one lies over an earlier one.
+    kinds = [words[2] for words in mounted if words[1] == str(place)]
+    return kinds[-1:] == ["tmpfs"]
+
+
 def discard_disk(folders: Folders) -> None:
-    """Remove the lab's slow disk, if there is one."""
-    if folders.slow_disk.is_dir():
-        shutil.rmtree(folders.slow_disk)
-    with suppress(OSError):  # another lab's is there, or there was none
-        DISKS_FOLDER.rmdir()
+    """Remove what the lab has on the disk and on the tmpfs, if there is anything."""
+    for folder in (folders.slow_disk, folders.memory):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+        with suppress(OSError):  # another lab's is there, or there was none
+            folder.parent.rmdir()
 
 
 # -- starting ------------------------------------------------------------------------------------
@@ -240,7 +297,7 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
         start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
     for host in (host for host in WEB_HOSTS if host not in guests):
         script = ["sh", str(folders.restart_script(host))]
-        start(network.inside(lab, host, *script), log=folders.host(host) / "nginx-restart.log")
+        start(network.inside(lab, host, *script), log=folders.host(host) / "server-restart.log")
 
 
 def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:
@@ -263,8 +320,9 @@ def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
             found.append(f"{host}: the application {said}{log}")
     for host in WEB_HOSTS:
         if said := _http_problem(network.address(subnet, host), content.static_paths()[0]):
-            log = last_lines(folders.host(host) / "nginx.log")
-            found.append(f"{host}: nginx {said}{log}")
+            is_nginx = (folders.host(host) / "nginx.conf").exists()
+            log = last_lines(folders.host(host) / ("nginx.log" if is_nginx else "server.log"))
+            found.append(f"{host}: {'nginx' if is_nginx else 'its server'} {said}{log}")
     for host in folders.hosts:
         if said := ssh_problem(network.address(subnet, host)):
             log = last_lines(folders.host(host) / "sshd.log")

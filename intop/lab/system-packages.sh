@@ -1,18 +1,30 @@
 #!/bin/sh
 # Installs what is missing of what intop needs from the system. Without a word that is what its own
 # environment needs; with `lab` also the programs of the embedded lab, with `guests` those of its
-# virtual machines, with `machines` those of its Debian machines, with `tests` what only the tests
-# need.
+# virtual machines, with `machines` those of its Debian machines, with the name of a server (apache,
+# haproxy, ...) that one, with `tests` what only the tests need, and all of these servers.
 # Debian and Ubuntu start a server when its package is installed; we only want the programs, so
-# for the time of the installation nothing is started.
+# for the time of the installation nothing is started, nor is what we bring at the next boot.
 set -eu
 
 PATH=$PATH:/usr/sbin:/sbin
-packages= browser=
+packages= browser= units=
 need() {
     command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
 }
 need python3 python3
+# A server in place of nginx: its name, its program, its package, and the package's service.
+need_server() {
+    case " $words " in *" $1 "* | *" tests "*) ;; *) return 0 ;; esac
+    command -v "$2" >/dev/null 2>&1 || { packages="$packages $3" units="$units $4"; }
+}
+words=$*
+need_server apache apache2 apache2-bin ""
+need_server haproxy haproxy haproxy haproxy
+need_server lighttpd lighttpd lighttpd lighttpd
+need_server varnish varnishd varnish "varnish varnishncsa"
+need_server caddy caddy caddy caddy
+need_server h2o h2o h2o h2o
 # LightGBM's wheel uses the system's OpenMP library.
 ldconfig -p | grep -q 'libgomp\.so\.1 ' || packages="$packages libgomp1"
 case " $* " in *" lab "*)
@@ -93,5 +105,8 @@ apt-get update -qq
 [ -z "$packages" ] || apt-get install -y -qq --no-install-recommends $packages >/dev/null
 [ -z "$browser" ] || apt-get install -y -qq --no-install-recommends "$browser" >/dev/null ||
     echo "no $browser (Ubuntu has none): the report's test in a browser will fail" >&2
-# TuneD would choose a profile for the machine at its next start. The tests only want the program.
-case "$packages " in *" tuned "*) systemctl --quiet disable tuned.service ;; esac
+# TuneD would choose a profile for the machine at its next start, and servers would take its ports.
+case "$packages " in *" tuned "*) units="$units tuned" ;; esac
+if command -v systemctl >/dev/null 2>&1; then
+    for unit in $units; do systemctl --quiet disable "$unit.service"; done
+fi

@@ -1,10 +1,13 @@
 """The configurations of the lab's servers, as functions from facts to text."""
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from intop.domain.cluster import Balancing
+from intop.domain.cluster import Balancing, cpus_of
 from intop.lab import app
+from intop.lab.content import TYPES
 
 USUAL = Balancing()
 MOST_BODY = "16m"
@@ -44,13 +47,21 @@ Subsystem sftp internal-sftp
 
 
 SYNC_FOLDER = "disk"
-"""Below a host's folder, of the balancer's files whose writes wait for the disk."""
+"""Below a host's folder, of the balancer's files that are on a disk, whatever the folder is on.
+With sync_disk their writes wait for it."""
+MEMORY_FOLDER = "memory"
+"""The same of those that are on a tmpfs."""
+BUFFERED_LOG = "access.log combined buffer=64k flush=1s"
 CERTIFICATE = "tls.pem"
 
 
 def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing = USUAL) -> str:
     disk = folder / SYNC_FOLDER if balancing.sync_disk else folder
-    log = f"{disk}/access.log" if balancing.access_log else "off"
+    log = {
+        "off": "off",
+        "memory": f"{folder}/{MEMORY_FOLDER}/{BUFFERED_LOG}",
+        "disk": f"{folder}/{SYNC_FOLDER}/access.log",
+    }[balancing.access_log]
     temp = "".join(
         f"    {kind}_temp_path {disk}/temp-{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -59,7 +70,7 @@ def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing =
     return f"""\
 user {user};
 worker_processes {balancing.workers};
-worker_rlimit_nofile {open_files};
+{_affinity(balancing)}worker_rlimit_nofile {open_files};
 pid {folder}/nginx.pid;
 error_log {folder}/nginx.log error;
 events {{
@@ -74,6 +85,14 @@ http {{
 """
 
 
+def _affinity(balancing: Balancing) -> str:
+    """Each worker on one of the processors in turn: a mask of bits, the last for processor 0."""
+    if not (cpus := cpus_of(balancing.server_cpus)):
+        return ""
+    mask = "".join("1" if n in cpus else "0" for n in range(cpus[-1], -1, -1))
+    return f"worker_cpu_affinity auto {mask};\n"
+
+
 STATUS_PORT, STATUS_PATH = 8099, "/nginx_status"
 """Where the load balancer's nginx says what it counts, to its own host."""
 
@@ -85,8 +104,11 @@ def balancer_config(
     *,
     open_files: int,
     balancing: Balancing = USUAL,
+    files: Path | None = None,
 ) -> str:
     """The load balancer's nginx.conf: keep-alive on both sides, answers buffered in memory.
+
+    With `files` it answers from that folder in place of the backends.
 
     `max_fails=0`: a backend taken out for ten seconds after an overloaded trial would be felt
     in the next one. `backlog`, unless a lab says otherwise: above any value that
@@ -99,35 +121,28 @@ def balancer_config(
     ssl_session_tickets off;
 """
     main = _nginx_main(folder, user, open_files, balancing)
+    site = balancer_site(backends, balancing, files)
     return f"""\
-{main}{tls if balancing.tls_key_bits else ""}{balancer_site(backends, balancing)}}}
+{main}{tls if balancing.tls_key_bits else ""}{site}}}
 """
 
 
-def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
+def balancer_site(
+    backends: Sequence[str], balancing: Balancing = USUAL, files: Path | None = None
+) -> str:
     """What makes an nginx the load balancer, within its block `http`."""
-    kept = balancing.upstream_keepalive
-    keepalive = f"        keepalive {kept};\n" if kept else ""
-    servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
+    upstream, location = (
+        _passing_on(backends, balancing)
+        if files is None
+        else (_types(), f"        root {files};\n")
+    )
     tls = f"        listen 443 ssl backlog={balancing.backlog};\n" if balancing.tls_key_bits else ""
-    count, kb = balancing.proxy_buffers, balancing.proxy_buffer_kb
     return f"""\
-    upstream backends {{
-{servers}{keepalive}    }}
-    server {{
+{upstream}    server {{
         listen 80 backlog={balancing.backlog};
 {tls}        client_max_body_size {MOST_BODY};
         client_body_buffer_size 1m;
-        location / {{
-            proxy_pass http://backends;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $host;
-            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_buffer_size {kb}k;
-            proxy_buffers {count} {kb}k;
-        }}
-    }}
+{location}    }}
     server {{
         listen 127.0.0.1:{STATUS_PORT};
         location = {STATUS_PATH} {{
@@ -137,20 +152,39 @@ def balancer_site(backends: Sequence[str], balancing: Balancing = USUAL) -> str:
 """
 
 
+def _passing_on(backends: Sequence[str], balancing: Balancing) -> tuple[str, str]:
+    """The block of the backends, and the location that passes requests on to them."""
+    kept = balancing.upstream_keepalive
+    keepalive = f"        keepalive {kept};\n" if kept else ""
+    servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
+    count, kb = balancing.proxy_buffers, balancing.proxy_buffer_kb
+    upstream = f"""\
+    upstream backends {{
+{servers}{keepalive}    }}
+"""
+    location = f"""\
+        location / {{
+            proxy_pass http://backends;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_buffer_size {kb}k;
+            proxy_buffers {count} {kb}k;
+        }}
+"""
+    return upstream, location
+
+
+def _types() -> str:
+    lines = "".join(f"        {kind} {ending};\n" for ending, kind in TYPES.items())
+    return f"    types {{\n{lines}    }}\n"
+
+
 def backend_config(folder: Path, user: str, static: Path, *, open_files: int) -> str:
     """A backend's nginx.conf: files from `static`, `/dynamic` from the application's socket."""
     return f"""\
-{_nginx_main(folder, user, open_files)}    types {{
-        text/html html;
-        text/css css;
-        text/javascript js;
-        application/json json;
-        image/svg+xml svg;
-        image/png png;
-        image/jpeg jpg;
-        font/woff2 woff2;
-    }}
-    open_file_cache max=1000 inactive=60s;
+{_nginx_main(folder, user, open_files)}{_types()}    open_file_cache max=1000 inactive=60s;
     upstream application {{
         server unix:{folder}/app.sock max_fails=0;
         keepalive 16;
@@ -176,20 +210,60 @@ def backend_config(folder: Path, user: str, static: Path, *, open_files: int) ->
 """
 
 
-def restart_script(nginx: str, folder: Path) -> str:
-    """A shell script that ends every nginx of its network namespace and starts it anew.
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How a restart script starts a server: by a `command` in the shell, after which it `serves`.
 
-    It finds them by namespace, not by the pid file, so a crash of nginx doesn't confuse it.
+    `programs` are its names in /proc/PID/comm, `log` is the file that it writes to.
+    """
+
+    title: str
+    programs: Sequence[str]
+    command: str
+    serves: str
+    log: str
+
+
+def nginx_start(nginx: str) -> Start:
+    """It goes into the background by itself, and writes its pid file when it listens."""
+    return Start(
+        title="nginx",
+        programs=("nginx",),
+        # An emulated guest spares a process where there is no such file.
+        command='[ ! -e "$folder/nginx.pid" ] || rm -f "$folder/nginx.pid"\n'
+        f'{nginx} -e "$folder/nginx.log" -c "$folder/nginx.conf"',
+        serves='[ -s "$folder/nginx.pid" ]',
+        log="nginx.log",
+    )
+
+
+def foreground_start(title: str, programs: Sequence[str], command: Sequence[str]) -> Start:
+    """One that would stay in the foreground, and says nothing when it listens."""
+    log = "server.log"
+    return Start(
+        title=title,
+        programs=programs,
+        command=f'setsid --fork {shlex.join(command)} </dev/null >>"$folder/{log}" 2>&1',
+        serves='[ -n "$(ss -Hltn "sport = :80")" ]',
+        log=log,
+    )
+
+
+def restart_script(start: Start, folder: Path) -> str:
+    """A shell script that ends every process of a server in its network namespace and starts it.
+
+    It finds them by namespace, not by a pid file, so a crash of the server doesn't confuse it.
     """
     return f"""\
 #!/bin/sh
-# Restart this host's nginx, so that it opens its listening sockets anew (somaxconn is read then).
-# Written by intop lab up. Exits with 1 and says why when nginx doesn't come up.
+# Restart this host's {start.title}, so that it opens its listening sockets anew (somaxconn is read
+# then). Written by intop lab up. Exits with 1 and says why when it doesn't come up.
 folder={folder}
 
 running() {{
     for process in /proc/[0-9]*; do
-        read -r name <"$process/comm" && [ "$name" = nginx ] || continue
+        read -r name <"$process/comm" || continue
+        case $name in {" | ".join(start.programs)}) ;; *) continue ;; esac
         if [ "$process/ns/net" -ef /proc/self/ns/net ]; then echo "${{process#/proc/}}"; fi
     done 2>/dev/null
 }}
@@ -207,17 +281,16 @@ stop() {{ # signal, times to look (20 ms each)
 }}
 
 fail() {{
-    echo "nginx-restart: $1" >&2
-    tail -n 5 "$folder/nginx.log" >&2
+    echo "{start.title} $1" >&2
+    tail -n 5 "$folder/{start.log}" >&2
     exit 1
 }}
 
-stop TERM 150 || stop KILL 150 || fail "nginx does not end"
-[ ! -e "$folder/nginx.pid" ] || rm -f "$folder/nginx.pid"
-{nginx} -e "$folder/nginx.log" -c "$folder/nginx.conf" || fail "nginx did not start"
+stop TERM 150 || stop KILL 150 || fail "does not end"
+{start.command} || fail "did not start"
 looks=0
-until [ -s "$folder/nginx.pid" ]; do
-    [ "$looks" -ge 150 ] && fail "nginx wrote no pid file"
+until {start.serves}; do
+    [ "$looks" -ge 150 ] && fail "does not serve"
     looks=$((looks + 1))
     sleep 0.02
 done

@@ -1,8 +1,8 @@
-"""Parallelism of the models: processes by joblib, and one thread in each of them."""
+"""Parallelism of the models: tasks of joblib, here or on Dask, with one thread for each."""
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -16,25 +16,41 @@ def processes() -> int:
 
 
 def each(
-    work: Callable[..., Result], tasks: Iterable[tuple[object, ...]], *, jobs: int | None = None
+    work: Callable[..., Result],
+    tasks: Iterable[tuple[object, ...]],
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
 ) -> Generator[Result, None, None]:
     """What `work(*task)` gives for every task, as they end.
 
-    In `jobs` processes; None is as many as this process may use processors. What is handed out
-    ends by itself: at most one task a process is under way when it is killed.
+    In `jobs` processes (None: as many as this process may use processors), or on all workers of the
+    Dask cluster whose scheduler is at `dask`. A task is asked for when one of them is about to need
+    it. What is handed out ends by itself: at most one task a process is under way when it is
+    killed. Raises what `fitting_on` does.
     """
     from joblib import Parallel, delayed
 
-    run = Parallel(n_jobs=jobs or processes(), batch_size=1, return_as="generator_unordered")
-    results = run(delayed(work)(*task) for task in tasks)
-    try:
-        for result in results:  # noqa: UP028  `yield from` would close them with a warning
-            yield result
-    finally:
-        with warnings.catch_warnings():
-            # That work was thrown away is no news to whoever stopped taking it.
-            warnings.simplefilter("ignore")
-            results.close()
+    with _place(dask):
+        count = jobs or processes() if dask is None else -1
+        run = Parallel(n_jobs=count, batch_size=1, return_as="generator_unordered")
+        results = run(delayed(work)(*task) for task in tasks)
+        try:
+            for result in results:  # noqa: UP028  `yield from` would close them with a warning
+                yield result
+        finally:
+            with warnings.catch_warnings():
+                # That work was thrown away is no news to whoever stopped taking it.
+                warnings.simplefilter("ignore")
+                results.close()
+
+
+def _place(dask: str | None) -> AbstractContextManager[None]:
+    if dask is None:
+        return nullcontext()
+    from intop.learn.dask_cluster import fitting_on
+
+    return fitting_on(dask)
 
 
 @contextmanager

@@ -8,96 +8,35 @@ search done anew inside each one's training part, so that it knows nothing of th
 import hashlib
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from random import randrange
 
 import numpy as np
 
-from intop.domain.training import FinishedSearch, FittedFamily, HeldOut, ModelError, Searches
+from intop.domain.training import (
+    FinishedSearch,
+    FittedFamily,
+    HeldOut,
+    ModelError,
+    SearchRecord,
+    SearchRecords,
+    Try,
+)
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.folds import Fold, everything, split
+from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
 from intop.learn.parallel import each, one_thread
-from intop.learn.preprocess import Hyperparameters
 from intop.learn.samples import Samples, Vector
-from intop.learn.surrogate import fit, predicted, surrogate
+from intop.learn.surrogate import surrogate
 
-if TYPE_CHECKING:
-    from optuna import Trial
+_Place = tuple[str, int]
+"""A search: its family and the number of its fold."""
 
-INNER_FOLDS = 5
-"""With three, the choice among few tries on 40 rows was noise, and often worse than no search."""
-FEWEST_ROWS = 4
-"""What a search needs: fewer configurations leave training parts of one or two."""
-MOST_SEARCHED = 2_000
-"""Rows that hyper-parameters are searched on, drawn at random: of 50,000 a search takes hours."""
-UNPRUNED_TRIES = 5
-"""Tries that go through all folds, before the median of them is worth a comparison."""
-
-
-def score(measured: Vector, guesses: Vector) -> float:
-    """What a search makes as low as it can: the mean absolute error of the log target.
-
-    Not of its square: on noisy tables, a few rows that nothing explains would choose the model.
-    Infinite for guesses that are no numbers, such as a network's that ran away.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = float(np.mean(np.abs(guesses - measured)))
-    return error if math.isfinite(error) else math.inf
-
-
-def tune(
-    family: str, samples: Samples, *, trials: int, timeout_s: float | None, seed: int
-) -> FittedFamily:
-    """The hyper-parameters of a family that predict held-out rows best, of `trials` tried.
-
-    The first try is the family's own defaults. `inner_score` is `score` over the held-out rows of
-    all folds. A try is given up after a fold by which it is worse than the median of the earlier
-    ones was (the median stopping rule of Golovin et al., Proceedings of KDD 2017, 1487-1495). Of
-    more than MOST_SEARCHED rows, so many are drawn at random. The same seed gives the same result
-    unless `timeout_s` cuts the search short. Raises ValueError for fewer than FEWEST_ROWS rows.
-    """
-    import optuna
-
-    if len(samples) < FEWEST_ROWS:
-        raise ValueError(
-            f"{len(samples)} configurations are too few to tune {family}; at least {FEWEST_ROWS}"
-        )
-    samples = samples.part(MOST_SEARCHED, seed)
-    folds = split(len(samples), INNER_FOLDS, seed)
-    model = FAMILIES[family]
-
-    def objective(trial: "Trial") -> float:
-        hyperparameters = model.suggest(trial, len(samples))
-        trial.set_user_attr("hyperparameters", hyperparameters)
-        measured, guesses, error = np.empty(0), np.empty(0), math.inf
-        for number, fold in enumerate(folds):
-            training, held_out = samples.rows(fold.training), samples.rows(fold.held_out)
-            fitted = fit(model.build(samples.variables, hyperparameters, seed), training)
-            measured = np.append(measured, held_out.log_target)
-            guesses = np.append(guesses, predicted(fitted, held_out.values))
-            error = score(measured, guesses)
-            trial.report(error, number)
-            if number < len(folds) - 1 and trial.should_prune():
-                raise optuna.TrialPruned
-        return error
-
-    with _silent_optuna(), one_thread():
-        # Half of a short search at random, not all of it.
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(10, 1 + trials // 2))
-        pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIES, n_warmup_steps=1)
-        study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
-        study.enqueue_trial(dict(model.defaults))
-        study.optimize(objective, n_trials=trials, timeout=timeout_s)
-    best = study.best_trial
-    hyperparameters: Hyperparameters = best.user_attrs["hyperparameters"]
-    return FittedFamily(
-        family=family, hyperparameters=hyperparameters, inner_score=float(study.best_value)
-    )
+SLICE_S = 10.0
+"""After so long a search says how far it is. A kill loses no more of each, and the try that was
+under way."""
 
 
 def limits(families: Sequence[str], rows: int) -> list[str]:
@@ -121,90 +60,122 @@ def train_all(
     repeats: int = 1,
     level: float = 0.95,
     jobs: int | None = None,
-    kept: Searches | None = None,
-    keep: Callable[[Searches], None] | None = None,
+    dask: str | None = None,
+    records: SearchRecords | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Each family tuned on all rows, with its error over the held-out rows of all folds.
 
     The rows are divided anew into `folds` for each of `repeats`; lent rows are held out in none,
     and all models learn from them. Every fold of every family is a search of its own, `timeout_s`
-    at most, for `jobs` processes (None: as many as processors). `keep` gets all that have ended
-    after each one; `kept` is what it got last, in a training that was killed. Searches of other
-    samples, settings or models are not used. `progress` is called with the name of each family that
-    is finished. Both are called here, in the calling process.
+    at most. `jobs` and `dask` say where, as for `each`. After each SLICE_S a search says how far it
+    is, which `records` keeps; what is there already is not made again. `progress` is called with
+    the name of each family that is finished. Both are called here, in the calling process.
     Raises ValueError for too few rows.
     """
     parts = [
         *(fold for n in range(repeats) for fold in _outer_folds(samples, folds, seed + n)),
         everything(len(samples)),
     ]
-    effort = _Effort(trials, timeout_s, seed, level)
+    effort = Effort(trials, timeout_s, seed, level)
     fingerprint = _fingerprint(samples, folds, repeats, effort)
-    finished = list(kept.finished) if kept and kept.fingerprint == fingerprint else []
-    made = {(one.fitted.family, one.fold): one for one in finished}
-    lacking = [
-        (family, number, part, samples, effort)
-        for family in families
-        for number, part in enumerate(parts)
-        if (family, number) not in made
-    ]
-    open_parts = {family: sum(task[0] == family for task in lacking) for family in families}
-    for family in families:
-        if not open_parts[family] and progress is not None:
-            progress(family)
-    for one in each(_searched, lacking, jobs=jobs):
-        finished.append(one)
-        made[one.fitted.family, one.fold] = one
-        if keep is not None:
-            keep(Searches(fingerprint=fingerprint, finished=tuple(finished)))
-        open_parts[one.fitted.family] -= 1
-        if not open_parts[one.fitted.family] and progress is not None:
-            progress(one.fitted.family)
+    known = _Known(families, len(parts))
+    if records is not None:
+        known.learn(records.new(fingerprint))
+    for family in known.newly_finished() if progress is not None else ():
+        progress(family)
+    while lacking := known.lacking():
+        # Who makes the same training begins elsewhere, so that not all make the same searches.
+        first = randrange(len(lacking)) if records is not None else 0
+        tasks = (
+            (family, fold, parts[fold], samples, effort, known.tries[family, fold], SLICE_S)
+            for family, fold in (*lacking[first:], *lacking[:first])
+            # Somebody else may have finished it since.
+            if (family, fold) not in known.finished
+        )
+        for made in each(_advanced, tasks, jobs=jobs, dask=dask):
+            known.learn(made)
+            if records is not None:
+                records.add(fingerprint, made)
+                known.learn(records.new(fingerprint))
+            for family in known.newly_finished() if progress is not None else ():
+                progress(family)
     return [
-        _both(family, samples, parts, [made[family, n] for n in range(len(parts))], level)
+        _both(family, samples, parts, [known.finished[family, n] for n in range(len(parts))], level)
         for family in families
     ]
 
 
-@dataclass(frozen=True)
-class _Effort:
-    """How much one search may cost, and the level of its intervals."""
+class _Known:
+    """What is known of all searches of a training, by family and fold."""
 
-    trials: int
-    timeout_s: float | None
-    seed: int
-    level: float
+    def __init__(self, families: Sequence[str], folds: int) -> None:
+        self.finished: dict[_Place, FinishedSearch] = {}
+        self.tries: dict[_Place, tuple[Try, ...]] = {
+            (family, fold): () for family in families for fold in range(folds)
+        }
+        self._unfinished = list(families)
+
+    def learn(self, records: Sequence[SearchRecord]) -> None:
+        """Take in records, of which some may be known already."""
+        for record in records:
+            place = (record.family, record.fold)
+            if isinstance(record.known, FinishedSearch):
+                self.finished.setdefault(place, record.known)
+            elif record.known.number == len(self.tries.get(place, ())):
+                self.tries[place] = (*self.tries.get(place, ()), record.known)
+
+    def lacking(self) -> list["_Place"]:
+        """The searches that have not ended."""
+        return [place for place in self.tries if place not in self.finished]
+
+    def newly_finished(self) -> list[str]:
+        """The families all of whose searches have ended since the last call."""
+        lacking = {family for family, _ in self.lacking()}
+        found = [family for family in self._unfinished if family not in lacking]
+        self._unfinished = [family for family in self._unfinished if family in lacking]
+        return found
 
 
-def _fingerprint(samples: Samples, folds: int, repeats: int, effort: _Effort) -> str:
+def _fingerprint(samples: Samples, folds: int, repeats: int, effort: Effort) -> str:
     """All that the searches of a training depend on, apart from family and fold."""
     known = repr((samples.digest, folds, repeats, effort, code_fingerprint()))
     return hashlib.sha256(known.encode()).hexdigest()
 
 
-def _searched(
-    family: str, number: int, fold: Fold, samples: Samples, effort: _Effort
-) -> FinishedSearch:
-    """One search, and what its model says of the fold's held-out rows."""
+def _advanced(
+    family: str,
+    number: int,
+    fold: Fold,
+    samples: Samples,
+    effort: Effort,
+    tries: Sequence[Try],
+    slice_s: float,
+) -> list[SearchRecord]:
+    """The tries of a search that follow these, as many as `slice_s` has room for.
+
+    Where they are the last, also what its model says of the fold's held-out rows.
+    """
     started = time.perf_counter()
     training, held_out = samples.rows(fold.training), samples.values[fold.held_out]
-    fitted = tune(
-        family, training, trials=effort.trials, timeout_s=effort.timeout_s, seed=effort.seed
-    )
+    made = continued(family, training, effort, tries, slice_s)
+    records = [SearchRecord(family=family, fold=number, known=one) for one in made[len(tries) :]]
+    if not effort.is_spent(made):
+        return records
+    fitted = best_of(family, made)
     guesses, low, high = np.empty((3, 0))
     if len(held_out):
         with one_thread():
             model = surrogate(family, fitted.hyperparameters, training, effort.seed)
             guesses, (low, high) = model(held_out), model.interval(held_out, effort.level)
-    return FinishedSearch(
-        fold=number,
+    end = FinishedSearch(
         fitted=fitted,
         predicted=tuple(guesses.tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
-        seconds=time.perf_counter() - started,
+        seconds=sum(t.seconds for t in tries) + time.perf_counter() - started,
     )
+    return [*records, SearchRecord(family=family, fold=number, known=end)]
 
 
 def _both(
@@ -272,19 +243,3 @@ def fewest_rows(folds: int) -> int:
     while count - math.ceil(count / min(folds, count)) < FEWEST_ROWS:
         count += 1
     return count
-
-
-@contextmanager
-def _silent_optuna() -> Iterator[None]:
-    """Optuna logs every trial unless told otherwise; the caller's setting comes back."""
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            # Experimental features, and nothing that a user could act on.
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        optuna.logging.set_verbosity(before)

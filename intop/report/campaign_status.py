@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
+from intop.report.across import sentence as across_sentence
+from intop.report.across import worse_here
 from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.numbers import counted
 from intop.report.progress import duration
+from intop.report.soak import sentence as soak_sentence
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.verdict import sentence
 
@@ -110,8 +113,12 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
     if subject.verdict is not None:
         yield f"  verdict: {sentence(subject.verdict)}"
         yield from (f"  {sweep_sentence(one)}" for one in subject.sweeps)
+        if subject.across is not None:
+            yield f"  {across_sentence(subject.across)}; {worse_here(subject.across)}"
     elif subject.best is not None:
         yield from (f"  {line}" for line in _best(subject.best))
+    if subject.soak is not None:
+        yield f"  {soak_sentence(subject.soak)}"
 
 
 def _best(best: Best) -> Iterator[str]:

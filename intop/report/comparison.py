@@ -1,63 +1,31 @@
-"""Two architectures side by side. Formats, and computes nothing."""
+"""Two sides of a store next to each other. Formats, and computes nothing."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
-
-from intop.domain.comparison import (
-    MUST_BE_EQUAL,
-    WARNED_DIFFERENCES,
-    Compared,
-    ComparedParameter,
-    Comparison,
-    Contrast,
-    Latency,
-    Side,
-)
-from intop.domain.ranking import Importance
+from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
 from intop.domain.speedups import ModelSpeedUp
-from intop.domain.trial import Conditions
-from intop.report import paper, ranks
-from intop.report.document.columns import Column, Form, Span, Value, columns, span, texts, worded
+from intop.domain.verdict import Verdict
+from intop.report import paper
+from intop.report.compared_workload import details, names, rows_by_side
+from intop.report.document.columns import Column, Span, Value, columns, span, texts, worded
 from intop.report.document.model import Notes, Section, Table, tabled
 from intop.report.numbers import interval, number, percent
-from intop.report.verdict import LUCK, measured_as, models_sentence, reference_metrics
+from intop.report.verdict import LUCK, measured_as, models_sentence
 
 WIDEST_BAR = 40
 
 
 def sections(found: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
-    made = [*_forced(found), matrix(found), *_models(found), _paper(found), _picture(found)]
-    for one in found.comparisons:
-        details = (
-            _sides(one),
-            *_references(one),
-            _errors(one),
-            _convergences(one),
-            _parameters(one),
-            *_ranks(one),
-        )
-        title = f"{one.workload}: {_names(one)}"
-        made.append(Section(title=title, blocks=(*details, _values(one))))
-    return made
-
-
-def _rows(
-    by_side: Iterable[Mapping[str, tuple[Value, ...]]], nothing: tuple[None, ...]
-) -> list[tuple[Value, ...]]:
-    """A row for each name that a side has, with the cells of both; `nothing` where one has none."""
-    sides = tuple(by_side)
-    names = dict.fromkeys(name for side in sides for name in side)
-    return [(n, *(cell for side in sides for cell in side.get(n, nothing))) for n in names]
+    in_short = (matrix(found), *_models(found), *_paper(found), _picture(found))
+    return [*_forced(found), *in_short, *map(details, found.comparisons)]
 
 
 # All workloads ------------------------------------------------------------------------------------
 
 
 def matrix(found: Compared) -> Section:
-    """Workloads by architectures."""
+    """Workloads by sides."""
     first = found.comparisons[0]
-    one, other = (side.arch for side in first.sides)
+    one, other = (side.name for side in first.sides)
     rows: list[tuple[Value, ...]] = []
     for c in found.comparisons:
         judged = next((side.verdict for side in c.sides if side.verdict), None)
@@ -65,18 +33,18 @@ def matrix(found: Compared) -> Section:
         cells: dict[str, tuple[Value, ...]] = {
             default: (*(_latency(side.default) for side in c.sides), *_contrast(c.default)),
             "tuned": (*(_latency(side.tuned) for side in c.sides), *_contrast(c.tuned)),
-            "speed-up": (*(_speed_up(side, c.level) for side in c.sides), "", ""),
+            "speed-up": (*(speed_up(side.verdict, c.level) for side in c.sides), "", ""),
             "verdict": (*(_verdict(side) for side in c.sides), "", ""),
         }
         rows += [(c.workload, name, *values) for name, values in cells.items()]
-    title = f"{_names(first)}: measured P99 in ms, with {percent(first.level)} intervals"
+    title = f"{names(first)}: measured P99 in ms, with {percent(first.level)} intervals"
     table = Table(
         name="architectures",
-        title="P99 in ms by architecture",
+        title="P99 in ms, side by side",
         origin="measured",
         columns=(
             *texts("workload", "P99"),
-            *(Column(arch, "span") for arch in (one, other)),
+            *columns("span", one, other),
             Column(f"{other} - {one}", "difference"),
             Column(f"{other} / {one}", "span"),
         ),
@@ -84,6 +52,7 @@ def matrix(found: Compared) -> Section:
     )
     notes = (
         *(line for c in found.comparisons for line in _sentences(c)),
+        *_whence(found),
         *_remarks(found),
         *(f"Not compared: {reason}" for reason in found.missing),
     )
@@ -96,7 +65,7 @@ def _models(found: Compared) -> list[Section]:
     notes: list[str] = []
     for c in found.comparisons:
         by_side = [side.verdict.models if side.verdict else None for side in c.sides]
-        winners = _rows(
+        winners = rows_by_side(
             ({m.model: (_model(m),) for m in made.models} if made else {} for made in by_side),
             (None,),
         )
@@ -104,17 +73,17 @@ def _models(found: Compared) -> list[Section]:
             winners.append(("mean", *(span(made.mean) if made else None for made in by_side)))
         rows += [(c.workload, *row) for row in winners]
         notes += [
-            f"{side.arch} {c.workload}: {models_sentence(made)}"
+            f"{side.name} {c.workload}: {models_sentence(made)}"
             for side, made in zip(c.sides, by_side, strict=True)
             if made is not None
         ]
     if not rows:
         return []
-    archs = (side.arch for side in found.comparisons[0].sides)
+    names = (side.name for side in found.comparisons[0].sides)
     return [
         tabled(
             "Speed-up of the models' own winners, in the rounds of picking",
-            (*texts("workload", "model"), *columns("span", *archs)),
+            (*texts("workload", "model"), *columns("span", *names)),
             rows,
             (*notes, LUCK),
         )
@@ -127,26 +96,12 @@ def _model(one: ModelSpeedUp) -> Value:
     return f"{words}, {remark}" if remark else span(one.ratio)
 
 
-def _references(c: Comparison) -> list[Section]:
-    """What each side's verdict has beside latencies, of its default and of its winner."""
-    by_side = [
-        {name: (both.default, both.tuned) for name, both in reference_metrics(side.verdict.sides)}
-        if side.verdict
-        else {}
-        for side in c.sides
-    ]
-    rows = _rows(by_side, (None, None))
-    if not rows:
+def _paper(found: Compared) -> list[Section]:
+    """The paper's figures beside ours, where the sides are those of the paper."""
+    if not found.is_of_architectures:
         return []
-    heads = [f"{side.arch} {name}" for side in c.sides for name in ("default", "tuned")]
-    title = "Reference metrics, means over the pairs of the verdicts"
-    return [tabled(title, (*texts("quantity"), *columns("number", *heads)), rows)]
-
-
-def _paper(found: Compared) -> Section:
-    """The paper's figures beside ours."""
     table = paper.table(paper.outcomes(found), found)
-    return Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))
+    return [Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))]
 
 
 def _latency(latency: Latency | None) -> Span | None:
@@ -159,8 +114,8 @@ def _contrast(contrast: Contrast | None) -> tuple[Value, Value]:
     return span(contrast.difference_ms), span(contrast.ratio)
 
 
-def _speed_up(side: Side, level: float) -> Value:
-    verdict = side.verdict
+def speed_up(verdict: Verdict | None, level: float) -> Value:
+    """A verdict's ratio, with its level where it is another one."""
     if verdict is None:
         return None
     found = verdict.ratio, verdict.ratio_low, verdict.ratio_high
@@ -188,6 +143,17 @@ def differences(found: Compared) -> list[str]:
     return [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
 
 
+def _whence(found: Compared) -> list[str]:
+    """Which campaigns the sides are of, where that is not the same one."""
+    if found.is_of_architectures:
+        return []
+    return [
+        f"{side.name} is {side.arch} in campaign {about.campaign} of {about.study}, begun "
+        f"{about.started_at[:10]}"
+        for side, about in zip(found.comparisons[0].sides, found.provenance, strict=True)
+    ]
+
+
 def _remarks(found: Compared) -> list[str]:
     """What sets the sides apart. What holds for some workloads only, names them."""
     workloads: dict[str, list[str]] = {}
@@ -205,7 +171,7 @@ def _remarks_on(c: Comparison) -> list[str]:
     lines = [f"Warning: {line}" for line in c.warnings]
     emulated = [side for side in c.sides if side.emulated]
     if emulated:
-        who = " and ".join(f"{s.arch} ({s.conditions.emulation})" for s in emulated)
+        who = " and ".join(f"{s.name} ({s.conditions.emulation})" for s in emulated)
         lines.append(
             f"Emulated: {who}. An emulated machine's speed says nothing about the hardware. What "
             "queues, loss and timers do, and which keys and defaults the kernel has, is real; but "
@@ -216,7 +182,7 @@ def _remarks_on(c: Comparison) -> list[str]:
 
 def _sentences(c: Comparison) -> list[str]:
     """Such as: slt, tuned: P99 on arm is 60 % lower than on x86 (47 to 70 %)."""
-    one, other = (side.arch for side in c.sides)
+    one, other = (side.name for side in c.sides)
     lines: list[str] = []
     for name, contrast in (("default", c.default), ("tuned", c.tuned)):
         if contrast is None:
@@ -244,167 +210,12 @@ def _picture(found: Compared) -> Section:
     for c in found.comparisons:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
-            bars += [(side.arch, "default", side.default), ("", "tuned", side.tuned)]
+            bars += [(side.name, "default", side.default), ("", "tuned", side.tuned)]
         longest = max(latency.mean_ms.mean for _, _, latency in bars if latency)
-        for place, (arch, name, latency) in enumerate(bars):
+        for place, (owner, name, latency) in enumerate(bars):
             value = latency.mean_ms.mean if latency else 0.0
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
-            rows.append((workload, arch, name, number(value) if latency else "-", bar))
-    heads = (*texts("workload", "architecture", "configuration"), Column("P99"), *texts(""))
+            rows.append((workload, owner, name, number(value) if latency else "-", bar))
+    heads = (*texts("workload", "side", "configuration"), Column("P99"), *texts(""))
     return tabled("P99 in ms, each workload on a scale of its own", heads, rows)
-
-
-# One workload -------------------------------------------------------------------------------------
-
-
-def _sides(c: Comparison) -> Section:
-    """What was measured, and on what."""
-    here, there = (side.conditions for side in c.sides)
-    odd = [
-        f.name
-        for f in fields(Conditions)
-        if f.name in MUST_BE_EQUAL and getattr(here, f.name) != getattr(there, f.name)
-    ]
-    rows = [
-        (name, *(str(getattr(side.conditions, name) or "-") for side in c.sides))
-        for name in ("machine", "cpu", "cpus", *WARNED_DIFFERENCES, *odd)
-    ]
-    equal = [
-        f"{name} {getattr(here, name)}"
-        for name in MUST_BE_EQUAL
-        if name not in odd and getattr(here, name) != ""
-    ]
-    return tabled(
-        "Sides",
-        _columns(c, Column("condition", "text"), "{}", form="text"),
-        (
-            *rows,
-            ("usable trials", *(str(side.trials) for side in c.sides)),
-            ("P99 from", *(_source(side) for side in c.sides)),
-        ),
-        (
-            f"The same on both sides: {', '.join(equal)}",
-            "The sides were measured one after the other: what changed meanwhile is in no interval",
-        ),
-    )
-
-
-def _source(side: Side) -> str:
-    count = len(side.default.trials_ms)
-    return f"{count} judging pairs" if side.tuned else f"all {count} trials of the default"
-
-
-def _errors(c: Comparison) -> Section:
-    """Held-out errors by family."""
-    by_side = (
-        {e.family: (f"{e.mape:.0f} %", f"{e.r2:z.2f}", f"{e.spearman:z.2f}") for e in side.errors}
-        for side in c.sides
-    )
-    return tabled(
-        "Error of the models on configurations they have not seen (R² of log P99)",
-        _columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
-        _rows(by_side, (None, None, None)),
-        (
-            f"{side.arch}: {len(side.training.keys)} parameters, {side.training.trials} trials"
-            if side.training
-            else f"{side.arch}: not trained"
-            for side in c.sides
-        ),
-    )
-
-
-def _convergences(c: Comparison) -> Section:
-    """How long the search took."""
-    by_side = (
-        {run.model: (str(run.generations), f"{run.seconds:.1f} s") for run in side.convergences}
-        for side in c.sides
-    )
-    return tabled(
-        "Convergence of the search",
-        _columns(c, Column("model", "text"), "{}: generations", "{}: time"),
-        _rows(by_side, (None, None)),
-        (f"{s.arch}: not searched" for s in c.sides if not s.convergences),
-    )
-
-
-def _parameters(c: Comparison) -> Section:
-    """Which parameters matter where."""
-    notes = [f"{s.arch}: not screened" for s in c.sides if s.ranking is None] + _refusals(c)
-    if not all(all(p.chosen) for p in c.parameters):
-        notes.append(
-            "Chosen on one side only does not prove that it matters there only: two screenings of "
-            "one machine differ as well"
-        )
-    return tabled(
-        "Parameters by importance (share of log P99 ± sd over fits) and where chosen",
-        (*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
-        ((p.key, *map(_importance, p.importances), _chosen(c, p)) for p in c.parameters),
-        notes,
-    )
-
-
-def _ranks(c: Comparison) -> list[Section]:
-    """Both rankings side by side, where there are two."""
-    found = c.rank_agreement
-    if found is None:
-        return []
-    return [ranks.section(f"Ranks of the {len(found.common)} parameters that both rank", found)]
-
-
-def _importance(found: Importance | None) -> str:
-    return "-" if found is None else f"{found.mean:.3f} ± {found.sd:.3f}"
-
-
-def _chosen(c: Comparison, p: ComparedParameter) -> str:
-    """On both sides; or on one, and whether the other could have."""
-    if all(p.chosen):
-        return "both"
-    here = p.chosen.index(True)
-    there = 1 - here
-    chosen, other = c.sides[here].arch, c.sides[there]
-    if p.refused[there]:
-        return f"{chosen}; not offered by {other.arch}"
-    if other.ranking is None:
-        return f"{chosen}; {other.arch} is not screened"
-    return f"{chosen}; not chosen by {other.arch}"
-
-
-def _refusals(c: Comparison) -> list[str]:
-    """Why a side doesn't offer what the other one chose, by reason."""
-    keys: dict[str, list[str]] = {}
-    for p in c.parameters:
-        for side, reason in zip(c.sides, p.refused, strict=True):
-            if reason:
-                keys.setdefault(f"Not offered by {side.arch} ({reason})", []).append(p.key)
-    return [f"{reason}: {', '.join(those)}" for reason, those in keys.items()]
-
-
-def _values(c: Comparison) -> Section:
-    """The judged configurations beside the defaults."""
-    notes = [
-        f"{side.arch}: {'not verified' if side.verdict is None else side.verdict.short}"
-        + ("" if side.verdict is None or side.verdict.is_gain else ": keep the defaults")
-        for side in c.sides
-    ]
-    return tabled(
-        "Tuned values, as they were judged",
-        _columns(c, Column("parameter", "key"), "{}: default", "{}: tuned", form="key"),
-        (
-            (v.key, *(cell or None for n in (0, 1) for cell in (v.defaults[n], v.tuned[n])))
-            for v in c.values
-        ),
-        notes,
-    )
-
-
-def _columns(
-    c: Comparison, first: Column, *names: str, form: Form = "number"
-) -> tuple[Column, ...]:
-    """The first column, then these for each side with its architecture in place of {}."""
-    each = (name.format(side.arch) for side in c.sides for name in names)
-    return (first, *(Column(name, form) for name in each))
-
-
-def _names(c: Comparison) -> str:
-    return " and ".join(side.arch for side in c.sides)

@@ -1,18 +1,26 @@
 """A comparison as a Markdown page that reads by itself: what it is of, and what it can tell."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 
-from intop.domain.comparison import Compared, Comparison, Side
+from intop.domain.comparison import Compared, Comparison, Provenance, Side
 from intop.report.comparison import differences, sections
 from intop.report.document.columns import texts
 from intop.report.document.markdown import as_markdown, image
 from intop.report.document.model import Paragraph, Section, Table
 from intop.report.text import LOADS
 
+SEARCHED = (
+    "On each side intop looked for the kernel parameters that lower P99, and measured what it "
+    "found against the default, in fresh interleaved pairs."
+)
+
+KERNELS = " Part of what looks like one side against the other is one kernel against the other."
+
 
 def page(found: Compared, pictures: Mapping[str, str]) -> str:
     """The whole page; `pictures` has the titles of figures by their place, relative to the page."""
-    one, other = (side.arch for side in found.comparisons[0].sides)
+    one, other = (side.name for side in found.comparisons[0].sides)
     head = Section(
         title=f"{one} and {other}, side by side",
         blocks=(
@@ -39,24 +47,35 @@ def _forced(found: Compared) -> Iterator[Paragraph]:
 
 
 def _intro(found: Compared) -> Iterator[Paragraph]:
-    about = found.provenance
-    one, other = (side.arch for side in found.comparisons[0].sides)
+    one, other = (side.name for side in found.comparisons[0].sides)
     workloads = " and ".join(
         f"{LOADS.get(c.workload, 'its load')} ({c.workload})" for c in found.comparisons
     )
-    yield Paragraph(
-        f"One study on two architectures, {one} and {other}, under {workloads}: campaign "
-        f"{about.campaign} of the study {about.study}, seed {about.seed}, begun "
-        f"{_time(about.started_at)} and "
-        f"{'finished ' + _time(about.finished_at) if about.finished_at else 'not finished yet'}. "
-        "On each side intop looked for the kernel parameters that lower P99, and measured what it "
-        "found against the default, in fresh interleaved pairs."
-    )
+    if found.is_of_architectures:
+        yield Paragraph(
+            f"One study on two architectures, {one} and {other}, under {workloads}: "
+            f"{_campaign(found.provenance[0])}. {SEARCHED}"
+        )
+    else:
+        whence = "; ".join(
+            f"{side.name} is {side.arch} in {_campaign(about)}"
+            for side, about in zip(found.comparisons[0].sides, found.provenance, strict=True)
+        )
+        yield Paragraph(f"Two sides of a store, under {workloads}. {whence}. {SEARCHED}")
     yield Paragraph(
         "No number in this page was written by hand, and every P99 was measured; none is a "
         "prediction. It is generated from the campaign's store by intop "
-        f"{about.tool_version}, with",
-        command=f"intop compare {one} {other} --markdown",
+        f"{found.provenance[0].tool_version}, with",
+        command=shlex.join(["intop", "compare", one, other, "--markdown"]),
+    )
+
+
+def _campaign(about: Provenance) -> str:
+    """Which campaign it is, and from when."""
+    finished = f"finished {_time(about.finished_at)}" if about.finished_at else "not finished yet"
+    return (
+        f"campaign {about.campaign} of the study {about.study}, seed {about.seed}, begun "
+        f"{_time(about.started_at)} and {finished}"
     )
 
 
@@ -68,9 +87,13 @@ def _measured(found: Compared) -> Table:
     def add(name: str, one: Comparison, of: Callable[[Side], object]) -> None:
         rows.append((name, *(str(of(side) or "-") for side in one.sides)))
 
+    if not found.is_of_architectures:
+        add("architecture", first, lambda side: side.arch)
+        campaigns = (f"{about.campaign} of {about.study}" for about in found.provenance)
+        rows.append(("campaign", *campaigns))
     for name in (
-        *("machine", "cpu", "cpus", "kernel", "emulation", "nginx", "nginx_conf"),
-        *("generator", "backends", "load_tool", "link", "congestion_control"),
+        *("machine", "cpu", "cpus", "kernel", "emulation", "server", "nginx", "nginx_conf"),
+        *("generator", "backends", "load_tool", "link", "congestion_control", "server_cpus"),
     ):
         add(
             name.replace("_", " "),
@@ -85,7 +108,7 @@ def _measured(found: Compared) -> Table:
         add(f"{c.workload}: trials, used here of all", c, _counts)
         add(f"{c.workload}: first trial (UTC)", c, lambda side: _time(side.measured.first_at))
         add(f"{c.workload}: last trial (UTC)", c, lambda side: _time(side.measured.last_at))
-    return Table(columns=texts("", *(side.arch for side in first.sides)), rows=tuple(rows))
+    return Table(columns=texts("", *(side.name for side in first.sides)), rows=tuple(rows))
 
 
 def _counts(side: Side) -> str:
@@ -99,7 +122,7 @@ def _time(iso: str) -> str:
 
 def _limits(found: Compared) -> Iterator[Paragraph]:
     """How far to believe it; what emulation means only where there is some."""
-    sides = {side.arch: side for c in found.comparisons for side in c.sides}
+    sides = {side.name: side for c in found.comparisons for side in c.sides}
     emulated = [side for side in sides.values() if side.emulated]
     for side in emulated:
         yield Paragraph(
@@ -107,7 +130,7 @@ def _limits(found: Compared) -> Iterator[Paragraph]:
             "processor. How fast an emulated processor is, how its caches and its memory behave, "
             f"says nothing about any {side.arch} server. No difference between the columns is one "
             "between the architectures.",
-            lead=f"{side.arch} ({side.conditions.emulation}) is emulated.",
+            lead=f"{side.name} ({side.conditions.emulation}) is emulated.",
         )
     if emulated:
         yield Paragraph(
@@ -128,8 +151,7 @@ def _limits(found: Compared) -> Iterator[Paragraph]:
         kernels = f"{one.conditions.kernel} and {other.conditions.kernel}"
         yield Paragraph(
             f"({kernels}), and with them defaults and keys; a network namespace also offers fewer "
-            "keys than a machine of its own. Part of what looks like one architecture against the "
-            "other is one kernel against the other.",
+            "keys than a machine of its own." + ("" if "kernel" in found.chosen_by else KERNELS),
             lead="The kernels differ",
         )
     yield Paragraph(

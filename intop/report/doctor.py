@@ -42,7 +42,7 @@ def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
 def _hosts(found: Diagnosis) -> Table:
     return Table(
         columns=(
-            *texts("host", "role", "machine", "kernel", "CPUs", "nginx"),
+            *texts("host", "role", "machine", "kernel", "CPUs", "server"),
             *numbers("memory", "disk free", "clock off"),
         ),
         rows=tuple(
@@ -52,7 +52,7 @@ def _hosts(found: Diagnosis) -> Table:
                 host.facts.machine,
                 host.facts.kernel,
                 str(host.facts.cpus),
-                host.facts.nginx.removeprefix("nginx/") or "none",
+                host.facts.nginx.replace("/", " ", 1) or "none",
                 f"{host.facts.memory_bytes / 2**30:.1f} GiB",
                 _size(host.readiness.free_mib),
                 f"{host.clock_offset_s:+.2f} s",

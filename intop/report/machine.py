@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from intop.domain.across import Across, UnderWorkload
+from intop.domain.advice import Change
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
 from intop.domain.dry_run import Intended
+from intop.domain.evidence import Evidence
 from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
 from intop.domain.ranks import RankAgreement
+from intop.domain.soak import Soak, Trend
 from intop.domain.speedups import SpeedUps
 from intop.domain.sweep import ArmAt, Sweep
 from intop.domain.training import Training
@@ -21,6 +25,9 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
+    Across: ("reference", "is_gain"),
+    Change: ("winners", "gains", "by_itself", "beside_others"),
+    Evidence: ("outcome_by_itself", "outcome_beside_others"),
     ArmAt: ("outcome",),
     CampaignStatus: ("left_s",),
     Contestant: ("outcome",),
@@ -34,8 +41,11 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     SpeedUps: ("best",),
     StageStatus: ("left",),
     SubjectStatus: ("left_s",),
+    Soak: ("leak", "hours", "load_share"),
     Sweep: ("reference",),
+    Trend: ("growth",),
     Training: ("best", "is_at_ceiling"),
+    UnderWorkload: ("outcome", "harms"),
     Verdict: ("outcome",),
 }
 """What a result works out, which programs shall have too."""

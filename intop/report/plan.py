@@ -8,6 +8,8 @@ from intop.domain.nginx.permitted import is_directive
 from intop.domain.parameter import PARTNERS
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
+from intop.report.across import sentence as across_sentence
+from intop.report.across import worse_here
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.explain import kept_sentence
@@ -123,6 +125,9 @@ def _doubts(plan: Plan) -> Iterator[str]:
         )
     whole = "" if deployment.origin == "winner" else "the whole winner "
     yield from (f"{whole}{sweep_sentence(one)}" for one in deployment.sweeps)
+    if deployment.across is not None:
+        mark = "NOTE  " if deployment.across.worse else ""
+        yield f"{mark}{whole}{across_sentence(deployment.across)}; {worse_here(deployment.across)}"
 
 
 def worth(change: Change, origin: Origin) -> str:

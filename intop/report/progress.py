@@ -1,5 +1,6 @@
 """Progress of long work on stderr: a live bar on a terminal, plain lines in a log file."""
 
+import json
 import sys
 import time
 from datetime import UTC, datetime
@@ -77,6 +78,40 @@ class LineProgress:
 
     def end(self) -> None:
         """Nothing to tidy up."""
+
+
+class JsonProgress:
+    """A line of JSON for each message and step, with its time, UTC in ISO 8601."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._title = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def say(self, text: str) -> None:
+        """A line with the message."""
+        self._print({"message": text})
+
+    def begin(self, title: str, total: int, done: int = 0) -> None:
+        """A line that says how much there is to do."""
+        self._title = title
+        self._print({"message": title, "total": total, "done": done})
+
+    def step(self, text: str = "") -> None:
+        """A line for the step."""
+        self._print({"message": text, "work": self._title} if self._title else {"message": text})
+
+    def end(self) -> None:
+        """Nothing to tidy up."""
+
+    def _print(self, said: dict[str, object]) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        print(json.dumps({"time": at} | said), file=self._stream, flush=True)
 
 
 class LiveProgress:

@@ -1,19 +1,19 @@
 """A connected cluster with its load balancer under guard, where trials are measured."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from intop.config.study import Study
+from intop.domain.applied import title_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import PARTNERS
 from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
-from intop.domain.trial import Conditions, PlannedTrial, Trial
+from intop.domain.trial import Conditions, PlannedTrial, Trial, TrialRole
 from intop.domain.workload import Workload
 from intop.errors import (
     CommandError,
@@ -26,12 +26,10 @@ from intop.errors import (
     UsageError,
 )
 from intop.hosts import sysctl
-from intop.hosts.expected import ExpectedAnswers, expected_answers
-from intop.hosts.facts import nginx_conf
+from intop.hosts.facts import server_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
 from intop.hosts.load.streams import streams
-from intop.hosts.load.types import LoadTool
 from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.nginx_files import tunable_nginx
@@ -39,15 +37,13 @@ from intop.hosts.rig import (
     Rig,
     cluster_facts,
     connected,
-    load_tool,
-    upload_scripts,
-    with_nginx_started,
+    with_server_started,
 )
 from intop.hosts.settle import restart, settle
-from intop.resources import shipped
 from intop.run.available_space import probed_of
-from intop.run.comparability import asked_paths, check_same, conditions_of
+from intop.run.comparability import check_same, conditions_of
 from intop.run.context import Task
+from intop.run.loads import Loads, Sent, load_of, workload_of
 from intop.run.validity import Validity, disturbance, judge
 from intop.version import __version__
 
@@ -64,18 +60,22 @@ class ClusterTestbed:
 
     task: Task
     rig: Rig
-    tool: LoadTool
+    loads: Loads
     guard: GuardedHost
     probe: Probe
     probed: Probed
     conditions: Conditions
-    expected: Mapping[str, str] = field(default_factory=dict)
-    """The names of `ExpectedAnswers`."""
 
     @property
     def name(self) -> str:
         """What the replica is told from others by: its load balancer's name."""
         return self.rig.load_balancer.address.name
+
+    @property
+    def applied(self) -> str:
+        """What an earlier apply has left there, in words; "" for nothing."""
+        about = self.guard.applied
+        return f"{title_of(about)}, since {about.get('since', '?')}" if about else ""
 
     def trial(
         self,
@@ -84,7 +84,7 @@ class ClusterTestbed:
         attempt: int,
         prune_above_ms: float | None = None,
     ) -> Trial:
-        """Apply, read back, settle, measure, restore.
+        """Apply, read back, settle, measure, restore. A block of a soak is only measured.
 
         It is pruned once its P99 is certainly above `prune_above_ms` (see `run/pruner.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
@@ -92,30 +92,39 @@ class ClusterTestbed:
         somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send.
         """
         started, clock = datetime.now(UTC), time.monotonic()
-        workload = load_of(planned, self.task.workload)
-        self._check_sendable(workload)
+        base = workload_of(planned, self.task)
+        workload = load_of(planned, base)
+        sent = self.loads.ready(base)
+        if workload != base:
+            self._check_sendable(workload, sent)
         seed = self.task.seed(stage, load_words(planned), attempt)
         measurement: Measurement | None = None
         unsettled = ""
         try:
-            try:
-                self.guard.apply(planned.configuration)
-                unsettled = "; ".join(filter(None, (self._draining(), self._settle())))
-                measurement = measure(
-                    self.rig,
-                    self.tool,
-                    workload,
-                    seed=seed,
-                    prune_above_ms=prune_above_ms,
-                    expected=self.expected,
-                )
-            finally:
-                self.guard.apply(DEFAULT)
-            validity = self._validity(measurement, workload, prune_above_ms)
+            if planned.role == "soak":
+                measurement = self._soak(sent, workload, seed)
+            else:
+                try:
+                    self.guard.apply(planned.configuration)
+                    unsettled = "; ".join(filter(None, (self._draining(), self._settle(sent.rig))))
+                    measurement = measure(
+                        sent.rig,
+                        sent.tool,
+                        workload,
+                        seed=seed,
+                        prune_above_ms=prune_above_ms,
+                        expected=sent.expected.names,
+                    )
+                finally:
+                    self.guard.apply(DEFAULT)
+            validity = self._validity(measurement, workload, prune_above_ms, planned.role)
         except (UnreachableError, ForeignChangeError, LoadKilledError) as error:
             validity, measurement = Validity("disturbed", str(error)), None
         except (CommandError, LoadOutputError, RefusedValueError) as error:
             validity, measurement = Validity("failed", str(error)), None
+        conditions = self.conditions
+        if planned.other_workload:
+            conditions = replace(conditions, **sent.conditions)
         is_stopped = measurement is not None and measurement.result.stopped_after_s is not None
         return Trial(
             planned=planned,
@@ -124,12 +133,12 @@ class ClusterTestbed:
             status=validity.status,
             detail="; ".join(filter(None, (validity.detail, unsettled, _uncounted(measurement)))),
             conditions=replace(
-                self.conditions,
+                conditions,
                 duration_s=workload.counted_s,
                 rate_rps=workload.due_rps,
                 connections=workload.connections,
                 traffic=workload.traffic,
-                paths=workload.only_path or self.conditions.paths,
+                paths=workload.only_path or conditions.paths,
             ),
             started_at=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - clock,
@@ -145,28 +154,43 @@ class ClusterTestbed:
             pruned_above_ms=prune_above_ms if is_stopped else None,
         )
 
+    def _soak(self, sent: Sent, workload: Workload, seed: int) -> Measurement:
+        """Measure what is there, after a look whether somebody else has changed it.
+
+        Counters are read at the end alone: a day of blocks is to be small.
+        """
+        self.guard.apply(self.guard.as_found)
+        return measure(
+            sent.rig,
+            sent.tool,
+            workload,
+            seed=seed,
+            expected=sent.expected.names,
+            points=1,
+            footprint=True,
+        )
+
     def leave(
         self,
         configuration: Configuration,
         about: Mapping[str, str],
         file: tuple[str, str] | None = None,
     ) -> None:
-        """Give the load balancer a configuration that stays, and nginx sockets that have it.
+        """Give the load balancer a configuration that stays, and its server sockets that have it.
 
         The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
         says what is raised.
         """
         self.guard.apply(configuration)
-        self._settle()
+        self._settle(self.rig)
         self.guard.keep(configuration, about, file)
 
-    def give_nginx_its_own(self) -> None:
-        """Let nginx open its sockets under what the host was found with, after other trials.
+    def give_server_its_own(self) -> None:
+        """Let the server open its sockets under what the host was found with, after other trials.
 
         That is not the default where an earlier apply has left something.
         """
-        snapshot = self.guard.snapshot
-        self.guard.apply(DEFAULT if snapshot == self.guard.base else Configuration(snapshot))
+        self.guard.apply(self.guard.as_found)
         restart(self.rig)
         self.guard.was_tuned = False
 
@@ -187,7 +211,8 @@ class ClusterTestbed:
         """
         try:
             self.rig.on_all(lambda host: host.run("true"))
-            self.guard.apply(DEFAULT)
+            # A soak never sets anything else.
+            self.guard.apply(self.guard.as_found)
         except UnreachableError as error:
             raise UnreachableError(error.host, f"{error.message}. {GOES_ON}") from error
 
@@ -218,9 +243,9 @@ class ClusterTestbed:
         left = self.guard.draining
         return f"{self.name} still had {left} old workers of nginx with connections" if left else ""
 
-    def _check_sendable(self, workload: Workload) -> None:
+    def _check_sendable(self, workload: Workload, sent: Sent) -> None:
         """Raises UsageError, before anything is set."""
-        if self.tool.name != "wrk2" or workload == self.task.workload:
+        if sent.tool.name != "wrk2":
             return
         for _, load in streams(workload, self.rig.cluster):
             if lacking := why_not(load):
@@ -229,12 +254,26 @@ class ClusterTestbed:
                     f'{lacking}. Set load_tool = "engine" in [study], and begin anew with --new'
                 )
 
-    def _settle(self) -> str:
+    def _settle(self, rig: Rig) -> str:
         budget = self.task.context.study.budget
-        return settle(self.rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+        return settle(rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
+
+    def _asked_backends(self, role: TrialRole) -> list[str]:
+        """The backends that must have been connected to.
+
+        A server that answers from its own memory may ask none of them, and in a soak nginx goes on
+        with the connections that it has.
+        """
+        cluster = self.rig.cluster
+        is_sure = role != "soak" and not cluster.server.caches
+        return [backend.name for backend in cluster.backends] if is_sure else []
 
     def _validity(
-        self, measurement: Measurement, workload: Workload, prune_above_ms: float | None
+        self,
+        measurement: Measurement,
+        workload: Workload,
+        prune_above_ms: float | None,
+        role: TrialRole,
     ) -> Validity:
         result = measurement.result
         budget = self.task.context.study.budget
@@ -245,7 +284,7 @@ class ClusterTestbed:
             rate_rps=workload.due_rps,
             errors=result.errors,
             metrics=measurement.metrics,
-            backends=[backend.name for backend in self.rig.cluster.backends],
+            backends=self._asked_backends(role),
             max_steal=budget.max_steal,
             max_steal_cores=budget.max_steal_cores,
             max_foreign_cores=budget.max_foreign_cores,
@@ -257,13 +296,14 @@ class ClusterTestbed:
 
 @contextmanager
 def cluster_testbed(
-    task: Task, replica: int = 0, *, originals: bool = False
+    task: Task, replica: int = 0, *, originals: bool = False, alone: bool = False
 ) -> Iterator[ClusterTestbed]:
     """Connect to a replica, probe, take the guard; give everything back at the end.
 
-    With `originals` the default is what the host had before an earlier apply. Raises HostError for
-    a host that can't be reached or used, IncomparableError when the cluster is no longer what this
-    campaign began on.
+    With `originals` the default is what the host had before an earlier apply. What is measured
+    `alone` is compared with no other trial of the campaign: the cluster may have changed. Raises
+    HostError for a host that can't be reached or used, IncomparableError when the cluster is no
+    longer what this campaign began on.
     """
     study = task.context.study
     say = task.context.progress.say
@@ -277,14 +317,11 @@ def cluster_testbed(
                 "is reached by a user who isn't root, so nothing can be set there: in the study, "
                 'set sudo = true (or "ask", where sudo wants a password)',
             )
-        tool = load_tool(rig, task.workload, study.load_tool)
-        paths = asked_paths(task, rig.cluster)
-        upload_scripts(rig, shipped("lua"), paths)
-        is_engine = tool.name == "engine"
-        expected = _expected(task, rig, paths) if is_engine else ExpectedAnswers()
+        loads = Loads(task=task, rig=rig)
+        tool = loads.ready(task.workload).tool
         nginx = None
         if "nginx" in study.tunes:
-            described = with_nginx_started(rig, described)
+            described = with_server_started(rig, described)
             nginx = tunable_nginx(rig.load_balancer, study.directives)
         readings = sysctl.probe(rig.load_balancer, asked_keys(study.catalogue.parameters))
         offered = probed_of(study, Probe(facts=facts, readings=readings))
@@ -293,7 +330,7 @@ def cluster_testbed(
             rig.load_balancer,
             keys,
             originals=originals,
-            restart=rig.cluster.nginx_restart,
+            restart=rig.cluster.server_restart,
             nginx=nginx,
             say=say,
         ) as guard:
@@ -309,42 +346,30 @@ def cluster_testbed(
             probe = Probe(facts=facts, readings=readings, nginx=_probed_nginx(study, guard))
             if guard.nginx is not None:
                 # The same holds for its files.
-                described = replace(described, nginx_conf=nginx_conf(rig.load_balancer))
-            described = with_nginx_started(rig, described)
+                described = replace(described, nginx_conf=server_conf(rig.load_balancer))
+            described = with_server_started(rig, described)
             conditions = conditions_of(task, rig.cluster, described, tool, probe)
             before = task.store.get(task.subject, Probe)
             own = before if replica == 0 else said_by(before, name)
-            check_same(task, conditions, probe, own, name)
-            if replica == 0:
+            if not alone:
+                check_same(task, conditions, probe, own, name)
+            if replica == 0 and not (alone and before):
                 probe = replace(probe, replicas=before.replicas if before else {})
                 task.store.put(task.subject, probe)
                 _tell_left_out(task, probe)
             testbed = ClusterTestbed(
                 task=task,
                 rig=rig,
-                tool=tool,
+                loads=loads,
                 guard=guard,
                 probe=probe,
                 probed=probed_of(study, probe),
                 conditions=conditions,
-                expected=expected.names,
             )
             try:
                 yield testbed
             finally:
                 _end(testbed, say)
-
-
-def _expected(task: Task, rig: Rig, paths: Sequence[str]) -> ExpectedAnswers:
-    """What a replica answered before its first trial, on its load generators.
-
-    Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
-    """
-    known, place = task.context.expected, (task.title, rig.load_balancer.address.name)
-    if place not in known:
-        known[place] = expected_answers(rig, task.workload, paths)
-    known[place].put(rig)
-    return known[place]
 
 
 def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
@@ -354,17 +379,18 @@ def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
 
 
 def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
-    """Before the host is given back: nginx opens its sockets under what the host was found with."""
+    """Before the host is given back: the server opens its sockets under what it was found with."""
     guard = testbed.guard
     if guard.is_left or not guard.was_tuned:
         return
     try:
-        testbed.give_nginx_its_own()
+        testbed.give_server_its_own()
     except HostError as error:
-        command = testbed.rig.cluster.nginx_restart
+        cluster = testbed.rig.cluster
+        server, command = cluster.server.title, cluster.server_restart
         say(
-            f"{testbed.name}: nginx may keep what its sockets got of a trial's values until it is "
-            f"restarted, as root there: {command} ({error.message})"
+            f"{testbed.name}: {server} may keep what its sockets got of a trial's values until it "
+            f"is restarted, as root there: {command} ({error.message})"
         )
 
 
@@ -421,20 +447,6 @@ def _pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | N
         f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
         f"{limit_ms:.0f} ms (prune_factor x the default's)"
     )
-
-
-def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
-    """The load of a trial: the workload's, with what its place has of its own."""
-    own: dict[str, Any] = {
-        name: value
-        for name in ("duration_s", "rate_rps", "connections")
-        if (value := getattr(planned, name)) is not None
-    }
-    if planned.closed_loop:
-        own["arrivals"] = "closed"
-    if planned.path:
-        own["only_path"] = planned.path
-    return replace(workload, **own)
 
 
 def load_words(planned: PlannedTrial) -> str:

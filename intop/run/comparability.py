@@ -4,11 +4,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.parameter import barred
 from intop.domain.probing import HostFacts, Probe, changes
+from intop.domain.server import NGINX, SERVERS
 from intop.domain.trial import UNKNOWN, Conditions, Trial
+from intop.domain.workload import Workload
 from intop.errors import IncomparableError
 from intop.hosts.load.tools import script_fingerprint
 from intop.hosts.load.types import LoadTool
@@ -21,13 +24,19 @@ from intop.run.context import Task
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 REPLICAS_OWN = ("nginx_conf",)
-"""What replicas needn't have in common: their nginx.conf names other servers."""
+"""What replicas needn't have in common: their configuration names other servers."""
 
 COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
 """What all trials that are mixed have in common."""
 
 OWN_LOAD = ("rate_rps", "connections", "traffic", "paths")
 """What a trial of a sweep may have of its own."""
+
+OF_WORKLOAD = (
+    *OWN_LOAD,
+    *("workload", "script", "load_tool", "threads", "duration_s", "timeout_s"),
+)
+"""What comes from the workload, and from the tool that can send it."""
 
 
 def conditions_of(
@@ -39,37 +48,42 @@ def conditions_of(
     `probe` is what the load balancer has by itself.
     """
     congestion_control = probe.readings.get(CONGESTION_CONTROL)
-    workload, balancer = task.workload, facts.hosts[cluster.load_balancer.name]
+    balancer = facts.hosts[cluster.load_balancer.name]
     addresses = [host.hostname for host in cluster.hosts]
     return Conditions(
         arch=cluster.arch,
         machine=balancer.machine,
         kernel=balancer.kernel,
         cpu=balancer.cpu,
+        server=cluster.server.name,
         nginx=balancer.nginx,
-        load_tool=f"{tool.name} {tool.version}",
-        workload=workload.name,
-        script=script_fingerprint(shipped("lua"), workload.name),
-        rate_rps=workload.rate_rps,
-        connections=workload.connections,
-        threads=workload.threads if tool.name == "wrk2" else 1,
-        duration_s=workload.counted_s,
-        timeout_s=workload.timeout_s,
         link=cluster.link,
-        paths=_in_short(asked_paths(task, cluster)),
         emulation=cluster.emulation,
-        traffic=workload.traffic,
         cpus=balancer.cpus,
         nginx_conf="" if facts.nginx_conf is None else fingerprint(facts.nginx_conf, addresses),
         generator=_in_words(cluster.load_generators, facts),
         backends=_in_words(cluster.backends, facts, nginx=True),
         congestion_control="" if congestion_control is None else congestion_control.value or "",
+        server_cpus=balancer.nginx_cpus,
+        **of_workload(task.workload, cluster, tool),
     )
 
 
-def asked_paths(task: Task, cluster: Cluster) -> tuple[str, ...]:
-    """The paths that the load asks for."""
-    return task.workload.asked(cluster.static_paths, cluster.dynamic_path)
+def of_workload(workload: Workload, cluster: Cluster, tool: LoadTool) -> dict[str, Any]:
+    """The conditions of OF_WORKLOAD. Raises ResultMissingError where its duration is not known."""
+    paths = workload.asked(cluster.static_paths, cluster.dynamic_path)
+    return {
+        "load_tool": f"{tool.name} {tool.version}",
+        "workload": workload.name,
+        "script": script_fingerprint(shipped("lua"), workload.kind, workload.script),
+        "rate_rps": workload.due_rps,
+        "connections": workload.connections,
+        "threads": workload.threads if tool.name == "wrk2" else 1,
+        "duration_s": workload.counted_s,
+        "timeout_s": workload.timeout_s,
+        "paths": workload.only_path or _in_short(paths),
+        "traffic": workload.traffic,
+    }
 
 
 def check_same(
@@ -99,8 +113,10 @@ def differences(
     last = next((t for t in reversed(trials) if t.planned.duration_s is None), trials[-1])
     if task.tries_durations or last.planned.duration_s is not None:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
-    # A campaign may have sweeps only: what each of their trials has of its own says nothing.
-    own = OWN_LOAD if last.planned.has_its_own_load else ()
+    # A campaign may have sweeps or other workloads only, and what their trials have of their own
+    # says nothing.
+    own: Sequence[str] = OWN_LOAD if last.planned.has_its_own_load else ()
+    own = OF_WORKLOAD if last.planned.other_workload else own
     found = last.conditions.differences(conditions, [n for n in COMMON if n not in own])
     found += nginx_changed(trials, conditions, replica)
     if before is not None:
@@ -133,16 +149,20 @@ def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
 
 
 def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str) -> list[str]:
-    """A line if a replica's nginx is configured otherwise than in the last trial on it."""
+    """A line if a replica's server is configured otherwise than in the last trial on it."""
     last = next((t.conditions for t in reversed(trials) if t.replica == replica), None)
     if last is None:
         return []
+    title, is_nginx = SERVERS[conditions.server].title, conditions.server == NGINX.name
     if conditions.nginx_conf == UNKNOWN:
-        why = f"no nginx runs on {replica}, or nginx -T fails there"
+        shows = "nginx -T fails there" if is_nginx else "its configuration can't be read there"
+        why = f"no {title} runs on {replica}, or {shows}"
     elif last.nginx_conf == UNKNOWN:
-        why = f"nginx -T could not be run on {replica} then"
+        seen = "nginx -T could not be run" if is_nginx else "its configuration could not be read"
+        why = f"{seen} on {replica} then"
     else:
-        why = f"nginx.conf on {replica}, or a file that it includes, was changed"
+        file = "nginx.conf" if is_nginx else f"{title}'s configuration"
+        why = f"{file} on {replica}, or a file that it includes, was changed"
     return [f"{line}: {why}" for line in last.differences(conditions, REPLICAS_OWN)]
 
 
@@ -172,6 +192,9 @@ def _host_in_words(host: HostFacts, *, nginx: bool) -> str:
 
 
 def _in_short(paths: tuple[str, ...]) -> str:
-    """Such as `24 paths (0f3c2a91)`: other ones have another sum."""
+    """Such as `24 paths (0f3c2a91)`: other ones, and other weights, have another sum."""
     digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:8]
-    return paths[0] if len(paths) == 1 else f"{len(paths)} paths ({digest})"
+    if len(paths) == 1:
+        return paths[0]
+    count = len(set(paths))
+    return f"{count} {'weighted ' if count < len(paths) else ''}paths ({digest})"

@@ -21,7 +21,8 @@ from intop.store import Campaign, Store, Subject
 class Context:
     """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
 
-    With `force` a campaign begins in spite of what `intop doctor` calls a problem. `testbeds` is
+    With `force` a campaign begins in spite of what `intop doctor` calls a problem. Models are
+    fitted on the Dask cluster whose scheduler is at `dask`, or in processes here. `testbeds` is
     what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
     what replicas answered before their first trial, by the task's title and the load balancer.
     """
@@ -34,6 +35,7 @@ class Context:
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
     force: bool = False
+    dask: str | None = None
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
     expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
 
@@ -110,8 +112,11 @@ def taking_part(
 ) -> tuple[str, ...]:
     """The architectures without the optional ones whose lab isn't up.
 
-    One that was begun is never left out: its lab has to be brought up again.
+    One that was begun is never left out: its lab has to be brought up again. Where workers measure,
+    nothing need be up here.
     """
+    if study.workers:
+        return tuple(archs)
     present: list[str] = []
     for arch in archs:
         try:
@@ -125,8 +130,13 @@ def taking_part(
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
-    """The workloads asked for. Raises UsageError for one that the file doesn't have."""
-    chosen = tuple(w for name, w in study.workloads.items() if workload in (None, name))
+    """The workload asked for, or all that are tuned.
+
+    Raises UsageError for one that the file doesn't have.
+    """
+    chosen = tuple(
+        w for name, w in study.workloads.items() if workload == name or (not workload and w.tuned)
+    )
     if not chosen:
         raise UsageError(
             f"{study.path} has no [workload.{workload}]; it has {', '.join(study.workloads)}"

@@ -23,9 +23,10 @@ from intop.domain.fetched import Fetched
 from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
+from intop.domain.server import NGINX
 from intop.domain.workload import Workload
 from intop.errors import HostError, IntopError, LoadOutputError, NginxFileError
-from intop.hosts import guard, sysctl
+from intop.hosts import guard, other_servers, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
@@ -141,7 +142,10 @@ def _examined(
                 _judge(host.address, report, found)
                 if host.address.role == "load-balancer":
                     _judge_listening(host, report.readiness, found)
-                    _judge_workers(host, workloads, found)
+                    if cluster.server == NGINX:
+                        _judge_workers(host, workloads, found)
+                    else:
+                        _judge_configuration(host, found)
                 if host.address.role == "load-generator":
                     found.problems += _unpinned(host)
                     _judge_answers(host, report.readiness, workloads, found)
@@ -173,7 +177,7 @@ def _report(host: Host, cluster: Cluster) -> HostDiagnosis:
     return HostDiagnosis(
         name=name,
         role=host.address.role,
-        facts=facts(host),
+        facts=facts(host, cluster.server if host.address.role == "load-balancer" else NGINX),
         clock_offset_s=clock_offsets(Rig(cluster, (host,)))[name],
         readiness=readiness(host),
         state=guard.status(host),
@@ -199,7 +203,7 @@ def _judge(address: HostAddress, report: HostDiagnosis, found: _Examined) -> Non
                 "peers from one trial to the next: use sudo = true"
             )
     if is_balancer and not report.facts.nginx:
-        found.problems.append(f"{name}: has no nginx on its PATH")
+        found.problems.append(f"{name}: has no {found.cluster.server.title} on its PATH")
     lacks = [program for program in has.lacks if program != INTERPRETER]
     needed = [program for program in lacks if program in NEEDED[address.role]]
     if needed:
@@ -222,18 +226,24 @@ def _judge_answers(
     needed = {INTERPRETER, *NEEDED["load-generator"]}
     if needed.intersection(has.lacks) or not has.can_store:
         return
-    name, url = host.address.name, found.cluster.url
+    name = host.address.name
     # A folder of our own: a campaign may be at work with the scripts of another version.
     directory = f"{host.address.state_dir}/doctor"
-    fetched = [
-        one
-        for (http, headers), paths in load_paths.asked(workloads, found.cluster).items()
-        for one in fetch(host, directory, url, paths, headers=headers, http=http)
-    ]
+    by_url: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        by_url.setdefault(workload.url(found.cluster.url), []).append(workload)
+    everything: list[Fetched] = []
+    for url, some in by_url.items():
+        fetched = [
+            one
+            for (http, headers), paths in load_paths.asked(some, found.cluster).items()
+            for one in fetch(host, directory, url, paths, headers=headers, http=http)
+        ]
+        everything += fetched
+        found.problems += load_paths.problems(name, url, fetched)
+        found.warnings += load_paths.warnings(name, url, fetched)
     # Those of the first generator are shown; what is wrong is told of each.
-    found.fetched = found.fetched or tuple(fetched)
-    found.problems += load_paths.problems(name, url, fetched)
-    found.warnings += load_paths.warnings(name, url, fetched)
+    found.fetched = found.fetched or tuple(everything)
 
 
 def _unpinned(host: Host) -> list[str]:
@@ -268,13 +278,24 @@ def _judge_listening(host: Host, has: Readiness, found: _Examined) -> None:
         found.problems.append(f"{name}: {nobody_listens(cluster)}")
         return
     programs = {program for sock in sockets for program in sock.programs}
-    if programs and programs.isdisjoint({"nginx", *cluster.programs}):
+    server = cluster.server.title
+    if programs and programs.isdisjoint({*cluster.server.programs, *cluster.programs}):
         found.problems.append(
             f"{name}: {', '.join(sorted(programs))} listens on port {port_of(cluster)}, and not "
-            "nginx. If it passes connections on to a container, tuned keys don't act on nginx "
-            "there: give the container the host's network (docker run --network host). If it "
-            "serves in nginx's place, name it in programs of the cluster"
+            f"{server}. If it passes connections on to a container, tuned keys don't act on "
+            f"{server} there: give the container the host's network (docker run --network host). "
+            f"If it serves in place of {server}, name it as server or in programs of the cluster"
         )
+
+
+def _judge_configuration(host: Host, found: _Examined) -> None:
+    """Whether the server would start again with what is in its files now."""
+    server = found.cluster.server
+    found.problems += [
+        f"{host.address.name}: {server.title} refuses its configuration as it is now, so that a "
+        f"restart would end it: {said}"
+        for said in other_servers.refusals(host, server)
+    ]
 
 
 def _judge_workers(host: Host, workloads: Sequence[Workload], found: _Examined) -> None:

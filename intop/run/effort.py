@@ -13,10 +13,10 @@ Kind = Literal["lab", "guest", "own"]
 """Where a load balancer is: in a lab's namespace, in a lab's emulated guest, on a host of yours."""
 
 AROUND_S: dict[Kind, float] = {"lab": 0.4, "guest": 1.3, "own": 3.0}
-"""What a trial does around its load: keys set and read back, nginx restarted, connections gone,
-counters read. On the lab with two replicas on two cores 0.4 to 0.5 s were measured, and 0.15 s with
-one replica on an idle machine; an emulated guest takes 1.3 s. On hosts it is mostly `systemctl
-restart nginx`, which is not measured: 3 s are assumed."""
+"""What a trial does around its load: keys set and read back, the server restarted, connections
+gone, counters read. On the lab with two replicas on two cores 0.4 to 0.5 s were measured, and 0.15
+s with one replica on an idle machine; an emulated guest takes 1.3 s. On hosts it is mostly
+`systemctl restart nginx`, which is not measured: 3 s are assumed."""
 
 STAGE_S: dict[Kind, float] = {"lab": 3.0, "guest": 15.0, "own": 5.0}
 """What a stage takes beside its trials: connecting, probing, the guard, and its own reckoning."""

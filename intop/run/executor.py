@@ -5,17 +5,23 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Self, TypeVar
 
 from intop.domain.agreement import Agreement
+from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
-from intop.run.cluster_testbed import cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Task
 from intop.run.doctor import check_ready
 from intop.run.measuring import is_settled, measure
+from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
 from intop.run.stage import SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.store.kinds import KINDS
 
 R = TypeVar("R")
+Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
+
+FIRST = "replica 1"
+"""What the only replica is called until its trials say it."""
 
 
 class OpenTestbeds:
@@ -42,7 +48,8 @@ class OpenTestbeds:
         if self._task not in (None, task):  # such as one of a pilot, which tries durations
             self.close()
         if not self._ready:
-            opened = task.context.testbeds or replicas
+            here = remote_replicas if task.context.study.workers else replicas
+            opened = task.context.testbeds or here
             self._ready = self._stack.enter_context(opened(task))
             self._task = task
         return self._ready
@@ -140,9 +147,40 @@ def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in wanted]
         for other in ready[1:]:
-            check_alike(ready[0], other)
+            check_alike(task, ready[0], other)
         ready = in_common(ready)
-        if found is None and count > 1:
-            found = execute(Replicas(task, [one.name for one in ready]), on=OpenTestbeds(ready))
-            ready = [ready[n] for n in found.in_use]
+        yield tuple(ready if found or count == 1 else _agreeing(task, ready))
+
+
+@contextmanager
+def remote_replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
+    """All replicas of a task that agree, on which workers measure.
+
+    A campaign begins once there is a worker for each of them. Raises IncomparableError when they
+    are of different kinds, and IntopError with what a worker says that can't open one of them.
+    """
+    count = len(task.context.study.clusters[task.subject.arch])
+    probe, found = task.store.get(task.subject, Probe), task.store.get(task.subject, Agreement)
+    if probe is not None and found is not None:
+        places = [n for n in found.in_use if n < count]
+        ready = known(task, probe, [replica.name for replica in found.replicas])
+        ready = [ready[n] for n in places]
+    elif probe is not None and count == 1:
+        ready = known(task, probe, [FIRST])
+    else:
+        opened = opened_by_workers(task, count)
+        for other in opened[1:]:
+            check_alike(task, opened[0], other)
+        ready = in_common(as_opened(task, opened))
+        ready = ready if count == 1 else _agreeing(task, ready)
+    try:
         yield tuple(ready)
+    finally:
+        for one in ready:
+            one.abort()
+
+
+def _agreeing(task: Task, ready: Sequence[Replica]) -> list[Replica]:
+    """Those that agree with the first one, which is measured now."""
+    found = execute(Replicas(task, [one.name for one in ready]), on=OpenTestbeds(ready))
+    return [ready[n] for n in found.in_use]

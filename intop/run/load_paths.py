@@ -22,7 +22,7 @@ def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple
     for workload in workloads:
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path):
             join = "&" if "?" in path else "?"
-            numbered = f"{path}{join}r=1" if workload.name == "dlt" else path
+            numbered = f"{path}{join}r=1" if workload.kind == "dlt" else path
             for clients in workload.clients:
                 if clients.method == "GET":
                     manner = (clients.http, clients.headers)
@@ -67,11 +67,11 @@ def _hint(one: Fetched) -> str:
     """What to do about it."""
     if one.problem == NO_HTTP2:
         return (
-            "switch it on in nginx (listen ... http2; from 1.25.1 on http2 on), or leave "
+            "switch it on there (nginx: listen ... http2; from 1.25.1 on http2 on), or leave "
             'http = "2" out of the study'
         )
     if one.status >= 500:
-        return "look at nginx's error log and at the backends"
+        return "look at the server's error log and at the backends"
     if one.status:
         return "correct the path in the study, or what the server has there"
-    return "see that nginx and its backends are at work, and that url is right"
+    return "see that the server and its backends are at work, and that url is right"

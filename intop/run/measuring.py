@@ -6,11 +6,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from textwrap import shorten
 from typing import Any
 
+from intop.domain.job import LEASE_S, Lease
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
 from intop.run.overload import doubted, is_repeated
 from intop.run.pruner import prune_above_ms
+from intop.run.remote import RemoteTestbed, request_of, this_process
 from intop.run.stage import Stage
 from intop.run.testbed import Testbed
 
@@ -35,7 +37,7 @@ def measure(
     queues = {one.name: deque[PlannedTrial]() for one in testbeds}
     for planned in due:
         queues[testbeds[planned.turn % len(testbeds)].name].append(planned)
-    running: dict[Future[Trial], Testbed] = {}
+    running: dict[Future[Trial], tuple[Testbed, Lease | None]] = {}
     repeated: dict[int, Trial] = {}
 
     def begin(testbed: Testbed) -> None:
@@ -44,7 +46,9 @@ def measure(
             before = made.get(planned.index)
             attempt = 0 if before is None else before.attempt + 1
             limit = prune_above_ms(stage, planned, made.values())
-            running[pool.submit(_attempt, testbed, planned, stage.name, attempt, limit)] = testbed
+            lease = _lease(testbed, stage, planned, attempt, limit)
+            made_later = pool.submit(_attempt, testbed, planned, stage.name, attempt, limit)
+            running[made_later] = testbed, lease
 
     with ThreadPoolExecutor(len(testbeds)) as pool:
         try:
@@ -52,16 +56,17 @@ def measure(
                 begin(testbed)
             while running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    testbed = running.pop(future)
-                    trial = future.result()
-                    _keep(task, trial, made)
-                    if _is_due_again(task, trial):
+                    testbed, lease = running.pop(future)
+                    trial = _kept(task, future, lease)
+                    made[trial.planned.index] = trial
+                    if _is_due_again(stage, trial):
                         testbed.check_connections()
                         queues[testbed.name].append(trial.planned)
                     elif is_repeated(stage, trial, made, repeated):
                         queues[testbed.name].appendleft(trial.planned)
                     else:
                         task.context.progress.step(_described(trial))
+                        _check_host(stage, trial, testbed)
                         _check_failures(stage, trial, made)
                     begin(testbed)
         except BaseException:  # Ctrl-C too
@@ -77,7 +82,7 @@ def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]
     default, but for a sweep, which looks for where it fails; and what ended the stage is a cluster
     that somebody has mended since.
     """
-    if trial is None or _is_due_again(stage.task, trial):
+    if trial is None or _is_due_again(stage, trial):
         return False
     if trial.status == "failed" and _has_to_work(trial):
         return False
@@ -88,8 +93,28 @@ def _has_to_work(trial: Trial) -> bool:
     return trial.configuration.is_default and not trial.planned.has_its_own_load
 
 
-def _is_due_again(task: Task, trial: Trial) -> bool:
-    return trial.status == "disturbed" and trial.attempt < task.context.study.budget.retries
+def _is_due_again(stage: Stage[Any], trial: Trial) -> bool:
+    retries = stage.task.context.study.budget.retries if stage.repeats else 0
+    return trial.status == "disturbed" and trial.attempt < retries
+
+
+def _lease(
+    testbed: Testbed, stage: Stage[Any], planned: PlannedTrial, attempt: int, limit_ms: float | None
+) -> Lease | None:
+    """The lease on a trial that this process measures; None for one that a worker measures."""
+    if isinstance(testbed, RemoteTestbed):
+        return None
+    task = stage.task
+    seconds = planned.duration_s or task.workload.duration_s or 0
+    return task.store.jobs.take(
+        task.subject,
+        stage.name,
+        planned,
+        attempt=attempt,
+        request=request_of(task, prune_above_ms=limit_ms),
+        worker=this_process(),
+        lease_s=2 * seconds + stage.budget.settle_limit_s + LEASE_S,
+    )
 
 
 def _attempt(
@@ -100,21 +125,50 @@ def _attempt(
     return testbed.trial(planned, stage, attempt, limit_ms)
 
 
-def _abandon(task: Task, running: Mapping[Future[Trial], Testbed]) -> None:
+def _abandon(task: Task, running: "Mapping[Future[Trial], tuple[Testbed, Lease | None]]") -> None:
     """Keep the trials that just ended; nobody waits for the end of the others' loads."""
-    for future, testbed in running.items():
-        if future.done() and future.exception() is None:
-            task.store.add(task.subject, future.result())
+    for future, (testbed, lease) in running.items():
+        if lease is not None and future.done() and future.exception() is None:
+            task.store.jobs.complete(lease, future.result())
+        else:
+            _release(task, lease)
         testbed.abort()
 
 
-def _keep(task: Task, trial: Trial, made: dict[int, Trial]) -> None:
-    """Store a trial, and say what went wrong with it."""
-    task.store.add(task.subject, trial)
-    made[trial.planned.index] = trial
-    progress = task.context.progress
+def _release(task: Task, lease: Lease | None) -> None:
+    if lease is not None:
+        task.store.jobs.release(lease)
+
+
+def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
+    """A trial that ended, stored, unless a worker has done so; and say what went wrong with it.
+
+    Raises what measuring did, and IntopError for a trial that somebody else measures meanwhile.
+    """
+    try:
+        trial = future.result()
+    except BaseException:
+        _release(task, lease)
+        raise
+    if lease is not None and not task.store.jobs.complete(lease, trial):
+        raise IntopError(
+            f"{task.title}: another process measures this campaign, too, and has taken over trial "
+            f"{trial.planned.index} of {trial.stage}. End one of them; this command goes on then"
+        )
     if trial.status in ("disturbed", "failed"):
-        progress.say(f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}")
+        task.context.progress.say(
+            f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}"
+        )
+    return trial
+
+
+def _check_host(stage: Stage[Any], trial: Trial, testbed: Testbed) -> None:
+    """Where nothing is measured again, a host that was lost must not use up the rest of the plan.
+
+    Raises what `check_connections` does.
+    """
+    if not stage.repeats and trial.status == "disturbed":
+        testbed.check_connections()
 
 
 def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> None:

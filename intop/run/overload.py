@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intop.domain.overload import default_before, is_doubted
+from intop.domain.server import SERVERS
 from intop.domain.trial import Trial
 from intop.errors import BaselineError
 from intop.run.stage import Stage
@@ -51,11 +52,12 @@ def is_repeated(
 def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
     """What is known of two overloaded defaults in a row, and what to do."""
     task, workload = stage.task, stage.task.workload.name
+    server = SERVERS[defaults[-1].conditions.server].title
     evidence = "".join(f"\n  {_evidence(one)}" for one in defaults)
     return BaselineError(
         f"{task.title}: {defaults[-1].replica} does not carry this load with its default "
         f"configuration, twice in a row, so {stage.name} would compare failures:{evidence}\n"
-        f"Look at nginx and its backends, and with: intop doctor --arch {task.subject.arch}\n"
+        f"Look at {server} and its backends, and with: intop doctor --arch {task.subject.arch}\n"
         "Once that is mended the same command measures this default again and goes on; all trials "
         f"are stored. Or lower rate_rps in [workload.{workload}] of {task.context.study.path} and "
         "begin anew with --new"

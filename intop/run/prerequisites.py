@@ -13,7 +13,7 @@ from intop.config.location import default_path
 from intop.config.study import Study
 from intop.errors import LabDownError, ResultMissingError
 from intop.run import registry
-from intop.run.context import Task, clusters_of
+from intop.run.context import Task, chosen_workloads, clusters_of
 from intop.run.prospect import Prospect
 
 Cell = tuple[str, str]
@@ -40,7 +40,12 @@ def lab_down(arch: str, workload: str, error: LabDownError) -> ResultMissingErro
 def labs_down(
     study: Study, archs: Iterable[str], workloads: Iterable[str]
 ) -> list[ResultMissingError]:
-    """An error for each architecture and workload whose lab is not up."""
+    """An error for each architecture and workload whose lab is not up.
+
+    Where workers measure, no lab need be up here.
+    """
+    if study.workers:
+        return []
     found: list[ResultMissingError] = []
     for arch, workload in product(archs, workloads):
         try:
@@ -57,7 +62,7 @@ def no_campaign(study: Study, archs: Collection[str], workloads: Collection[str]
     first = "collect" if wanted == "compare" else wanted if _need(wanted) else "tune"
     commands = _up_to(then, _chain(study, archs, first, lambda _: False))
     arch = "" if _is_all(archs, study.clusters) else next(iter(archs))
-    workload = "" if _is_all(workloads, study.workloads) else next(iter(workloads))
+    workload = "" if _is_all(workloads, _tuned(study)) else next(iter(workloads))
     return f"{told}: {command_line(study, commands, arch, workload)}"
 
 
@@ -150,7 +155,7 @@ def _is_there(task: Task, command: str) -> bool:
 def _is_up(study: Study, arch: str) -> bool:
     """Whether no lab has to be brought up. The store may know more architectures than the file."""
     try:
-        return arch not in study.clusters or bool(clusters_of(study, arch))
+        return study.workers or arch not in study.clusters or bool(clusters_of(study, arch))
     except LabDownError:
         return False
 
@@ -162,17 +167,22 @@ def _parts(study: Study, cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
         by_arch.setdefault(arch, []).append(workload)
     some = next(iter(by_arch.values()))
     if len(study.clusters) > 1 and set(cells) == set(product(study.clusters, some)):
-        if _is_all(some, study.workloads):
+        if _is_all(some, _tuned(study)):
             yield "", ("", "")
             return
         if len(some) == 1:
             yield f"{some[0]}: ", ("", some[0])
             return
     for arch, workloads in by_arch.items():
-        if len(workloads) > 1 and _is_all(workloads, study.workloads):
+        if len(workloads) > 1 and _is_all(workloads, _tuned(study)):
             yield f"{arch}: ", (arch, "")
         else:
             yield from ((f"{arch} {name}: ", (arch, name)) for name in workloads)
+
+
+def _tuned(study: Study) -> list[str]:
+    """The workloads that a command is for which names none."""
+    return [workload.name for workload in chosen_workloads(study, None)]
 
 
 def _is_all(chosen: Collection[str], known: Collection[str]) -> bool:

@@ -22,6 +22,8 @@ STAGES: dict[str, str] = {
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",
     "sweep": "intop.stages.sweep:SweepAlong",
+    "across": "intop.stages.across:AcrossWorkloads",
+    "soak": "intop.stages.soak:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }
 """Where each of them is. They are imported when they are asked for: most commands need few."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
+from intop.domain.job import Opened
 from intop.domain.probing import other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
@@ -14,7 +16,10 @@ from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.prospect import Prospect
+from intop.run.remote import RemoteTestbed
 from intop.run.stage import Batch, Expected, SoFar, Stage
+
+Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
 LEVEL = 0.99
 """Of the comparison of replicas. A false alarm costs half of the speed, and one that is missed is
@@ -69,19 +74,20 @@ class Replicas(Stage[Agreement]):
         return Expected(trials=planned or prospect.budget.agree_rounds * prospect.replicas)
 
 
-def check_alike(one: ClusterTestbed, other: ClusterTestbed) -> None:
+def check_alike(task: Task, one: ClusterTestbed | Opened, other: ClusterTestbed | Opened) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
+    study = task.context.study
     differences = one.conditions.differences(other.conditions, COMMON)
-    differences += other_values(one.probe, other.probe, lists_of_choices(one.task.context.study))
+    differences += other_values(one.probe, other.probe, lists_of_choices(study))
     if differences:
         raise IncomparableError(
-            f"{one.task.title}: {one.name} and {other.name} are no replicas of each other "
+            f"{task.title}: {one.name} and {other.name} are no replicas of each other "
             f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
-            f"Make them alike, or take one of them out of {one.task.context.study.path}"
+            f"Make them alike, or take one of them out of {study.path}"
         )
 
 
-def in_common(ready: Sequence[ClusterTestbed]) -> list[ClusterTestbed]:
+def in_common(ready: Sequence[Replica]) -> list[Replica]:
     """Replicas with the space that all of them offer, which the first stage of all finds out.
 
     Raises IncomparableError when one offers less by now.

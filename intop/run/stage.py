@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from intop.domain.campaign_status import Bound
+from intop.domain.campaign_status import Bound, Place
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.run.context import Task
@@ -112,6 +112,10 @@ class Stage(ABC, Generic[R]):
     ends_by_overload: ClassVar[bool] = True
     """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
     Else that is a result, such as at a rate that is to be too much."""
+    repeats: ClassVar[bool] = True
+    """Whether a disturbed trial is measured again later."""
+    sets_values: ClassVar[bool] = True
+    """Whether its trials have other values than those that are found on the host."""
     start: int = 0
     """The first place of the plan that it goes by. Those before were given up for later ones."""
 
@@ -147,6 +151,11 @@ class Stage(ABC, Generic[R]):
     def is_done(cls, prospect: Prospect) -> bool:
         """Whether it has ended."""
         return prospect.has(cls.result_type)
+
+    @classmethod
+    def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
+        """Whether nothing of its plan is still to be measured, for a stage of its own."""
+        return prospect.is_measured(places)
 
     @classmethod
     def is_idle(cls, prospect: Prospect) -> bool:

@@ -19,6 +19,10 @@ class Testbed(Protocol):
     def probed(self) -> Probed:
         """The space that it offers, and what it refuses."""
 
+    @property
+    def applied(self) -> str:
+        """What an earlier apply has left there, in words; "" for nothing."""
+
     def trial(
         self, planned: PlannedTrial, stage: str, attempt: int, prune_above_ms: float | None
     ) -> Trial:

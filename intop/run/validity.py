@@ -81,7 +81,7 @@ def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: f
 def idle_backend(metrics: Mapping[str, HostMetrics], backends: Collection[str]) -> str:
     """Which backend took no part in the load, "" where all did.
 
-    nginx is restarted before each load, so each backend that takes part accepts a connection.
+    The server is restarted before each load, so each backend that takes part accepts a connection.
     """
     accepted = {name: metrics[name].accepted for name in backends if name in metrics}
     busiest = max(accepted, key=lambda name: accepted[name] or 0, default="")

@@ -63,10 +63,11 @@ def train_table(
     *,
     progress: Progress,
     unit: str = "",
+    dask: str | None = None,
 ) -> Training:
     """Tune these families on a table that `check_size` has let pass, and measure their error.
 
-    Nothing is stored.
+    On the Dask cluster whose scheduler is at `dask`, or in processes here. Nothing is stored.
     """
     found = table.inventory
     samples = Samples(
@@ -76,7 +77,7 @@ def train_table(
         progress.say(f"{found.path}: {line}")
     progress.begin(f"{found.path}: train", len(families))
     try:
-        outcome = train_all(families, samples, **asdict(effort), progress=progress.step)
+        outcome = train_all(families, samples, **asdict(effort), dask=dask, progress=progress.step)
     finally:
         progress.end()
     return Training(

@@ -10,7 +10,6 @@ from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
-from intop.domain.workload import WORKLOADS
 from intop.errors import ResultMissingError
 from intop.learn.design import screening_design
 from intop.learn.effects import screening
@@ -164,7 +163,7 @@ def workloads_agree(context: Context) -> dict[str, RankAgreement]:
     found: dict[str, RankAgreement] = {}
     for arch in context.archs:
         rankings: dict[str, Ranking] = {}
-        for workload in WORKLOADS:
+        for workload in context.study.workloads:
             subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
             if ranking := context.store.get(subject, Ranking):
                 rankings[workload] = ranking

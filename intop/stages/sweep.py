@@ -77,7 +77,7 @@ class Request:
             found = self._points(text, workload)
         except ValueError as error:
             raise UsageError(f"--points: {error}") from error
-        if self.axis == "file" and workload.name != "slt":
+        if self.axis == "file" and workload.kind != "slt":
             raise UsageError("--over file asks for static files: --workload slt")
         if self.loop == "closed" and self.axis == "rate":
             raise UsageError("a closed loop has no rate: --over connections, or without --closed")

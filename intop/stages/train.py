@@ -1,7 +1,6 @@
 """train: models over the collected trials (STM, DTM)."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,7 +8,7 @@ from intop import artefacts
 from intop.domain.histogram import Histogram
 from intop.domain.performance import performance
 from intop.domain.replicates import together
-from intop.domain.training import Searches, Training
+from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
@@ -32,8 +31,8 @@ class Train(Stage[Training]):
 
     They learn from the screening, too, and are judged by what was collected and refined. A
     configuration counts once, with all of its trials: its replicates are never on both sides of a
-    fold. They have no weights, since not all six families know any. Every search is stored as soon
-    as it ends, so that a training that is killed goes on with the others.
+    fold. They have no weights, since not all six families know any. The searches are stored try
+    by try, so that a training that is killed goes on with the others.
     """
 
     name = "train"
@@ -64,8 +63,8 @@ class Train(Stage[Training]):
                 seed=task.seed("train"),
                 repeats=budget.repeats,
                 level=budget.level,
-                kept=task.store.get(task.subject, Searches),
-                keep=partial(task.store.put, task.subject),
+                dask=task.context.dask,
+                records=task.store.searches(task.subject),
                 progress=progress.step,
             )
         finally:

@@ -179,7 +179,7 @@ def _warm_start(source: Task, target: Task, known: Samples, rows: Samples) -> Wa
     found: list[tuple[list[tuple[float, float]], dict[str, float]]] = []
     jobs = [(family, chosen, rows, told, sizes, seed + n) for n in range(REPEATS)]
     try:
-        for one in each(_curve, jobs):
+        for one in each(_curve, jobs, dask=target.context.dask):
             found.append(one)
             progress.step(family)
     finally:

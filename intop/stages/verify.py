@@ -17,9 +17,8 @@ from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration, noise
 from intop.domain.search import Search
-from intop.domain.sides import Latencies, check_guardrails, latencies, side_by_side
+from intop.domain.sides import Latencies, judged, latencies
 from intop.domain.speedups import SpeedUps, speed_ups
-from intop.domain.stats import geometric_mean, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
@@ -158,28 +157,19 @@ class Judgement:
         schedule = self._scheduled()
         rounds = planned_rounds([t.planned for t in trials])
         look = next(look for look in schedule if rounds <= look.rounds)
-        before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
-        interval = paired_ratio(before, after, level=look.level)
-        return Verdict(
-            configuration=self.configuration,
+        found = judged(
+            default,
+            tuned,
+            self.configuration,
             origin=self.origin,
-            default_p99_ms=geometric_mean(before),
-            tuned_p99_ms=geometric_mean(after),
-            ratio=interval.ratio,
-            ratio_low=interval.low,
-            ratio_high=interval.high,
-            level=self.task.context.study.budget.level,
-            pairs=len(default),
-            failures=sum(t.status == "failed" and t.planned.arm == self.origin for t in trials),
             against="" if self.against == HOST else self.against,
+            failures=sum(t.status == "failed" and t.planned.arm == self.origin for t in trials),
             rounds=rounds,
-            planned_rounds=schedule[-1].rounds,
-            looks=len(schedule),
-            sides=side_by_side(default, tuned, level=look.level),
-            guardrails=check_guardrails(
-                default, tuned, self.task.context.study.guardrails, level=look.level
-            ),
+            margins=self.task.context.study.guardrails,
+            level=self.task.context.study.budget.level,
+            each_level=look.level,
         )
+        return replace(found, planned_rounds=schedule[-1].rounds, looks=len(schedule))
 
     def say_if_early(self, verdict: Verdict) -> None:
         """Say that it was clear before its last round, if it was."""

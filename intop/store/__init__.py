@@ -5,8 +5,9 @@ begins, and found again by its campaign, architecture, workload, stage, place in
 attempt. Nothing is ever deleted: to start again is a new campaign.
 """
 
+from intop.store.engine import shown
 from intop.store.opening import is_begun, opened, opened_to_read
 from intop.store.rows import Campaign, Subject
 from intop.store.store import Store
 
-__all__ = ["Campaign", "Store", "Subject", "is_begun", "opened", "opened_to_read"]
+__all__ = ["Campaign", "Store", "Subject", "is_begun", "opened", "opened_to_read", "shown"]

@@ -1,6 +1,8 @@
 """A store's URL, or the name of its SQLite file, to an engine that reaches the database."""
 
 import os
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -18,6 +20,8 @@ SILENT_S = 10
 """A connection on which nothing has come for so long is asked whether the other end is there."""
 PROBES, PROBE_S = 3, 5
 """So many questions without an answer, so far apart, and the connection counts as lost."""
+LOG_LIMIT_S = 10.0
+"""For so long others may keep an SQLite file from getting its write-ahead log (s)."""
 ABANDONED_S = 60
 """PostgreSQL ends a session that is idle within a transaction for so long, with its locks."""
 
@@ -171,6 +175,21 @@ def _patient(connection: Any, _record: object) -> None:
 
 def _careful(connection: Any, _record: object) -> None:
     """Check references, keep every commit through a power cut, wait for a reader."""
-    for pragma in ("foreign_keys = ON", "journal_mode = WAL", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA busy_timeout = 10000")
+    connection.execute("PRAGMA foreign_keys = ON")
+    _with_log(connection)
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _with_log(connection: sqlite3.Connection) -> None:
+    """Have a write-ahead log. SQLite itself does not wait here for a program that does the same."""
+    deadline = time.monotonic() + LOG_LIMIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
 from intop.domain.explanation import Explanation
@@ -14,12 +15,14 @@ from intop.domain.ranking import Ranking
 from intop.domain.refined import Decisions, Refined
 from intop.domain.rollout import Rollout
 from intop.domain.search import Search
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps
-from intop.domain.training import Searches, Training
+from intop.domain.training import Training
 from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
 
 KINDS: Mapping[type, str] = {
+    Across: "across",
     Agreement: "agreement",
     Compromise: "compromise",
     Contest: "contest",
@@ -35,7 +38,7 @@ KINDS: Mapping[type, str] = {
     Refusals: "refusals",
     Rollout: "rollout",
     Search: "search",
-    Searches: "searches",
+    Soak: "soak",
     Sweeps: "sweeps",
     Training: "training",
     Verdict: "verdict",

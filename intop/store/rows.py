@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -16,11 +16,11 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.errors import IntopError
-from intop.store.packed_counters import unpacked
+from intop.store.packed_counters import packed, unpacked
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
-    *("duration_s", "rate_rps", "connections", "closed_loop", "path"),
+    *("duration_s", "rate_rps", "connections", "closed_loop", "path", "other_workload"),
 )
 """The columns that say where in its stage a trial belongs, called as in `PlannedTrial`."""
 
@@ -143,13 +143,26 @@ def check_instant(text: str) -> None:
         raise ValueError(f"{text} has no time zone")
 
 
+@lru_cache(maxsize=64)
+def conditions_of(text: str) -> Conditions:
+    """What a trial was measured under, which nearly all trials of a campaign have in common.
+
+    Raises ValueError or TypeError for what no intop writes.
+    """
+    found = loaded(text)
+    if unknown := set(found) - {field.name for field in fields(Conditions)}:
+        # Left out, trials of other conditions would look alike.
+        raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
+    return _CONDITIONS.validate_python(found)
+
+
 def trial_of(row: Any) -> Trial:
     """A trial with its place. Raises ValueError for a row that no intop writes."""
     return _TRIAL.validate_python(
         {
             "planned": planned_of(row),
             "stage": row.stage,
-            "conditions": _conditions(row.conditions),
+            "conditions": conditions_of(row.conditions),
             "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
             "errors": loaded(row.errors),
             "metrics": loaded(row.metrics),
@@ -159,27 +172,30 @@ def trial_of(row: Any) -> Trial:
     )
 
 
+def values_of(trial: Trial) -> dict[str, Any]:
+    """The columns of a trial's row, without its place."""
+    return {
+        **{name: getattr(trial, name) for name in AS_THEY_ARE},
+        "p99_ms": trial.p99_ms if trial.histogram is not None else None,
+        "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
+        "errors": json.dumps(dict(trial.errors)),
+        "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
+        "conditions": json.dumps(asdict(trial.conditions)),
+        "counters": packed(trial.counters),
+    }
+
+
 def outline_of(row: Any) -> Outline:
     """The same without what is large. Raises ValueError for a row that no intop writes."""
     return _OUTLINE.validate_python(
         {
             "planned": planned_of(row),
             "stage": row.stage,
-            "conditions": _conditions(row.conditions),
+            "conditions": conditions_of(row.conditions),
             "measured_p99_ms": row.p99_ms,
             **{name: getattr(row, name) for name in OUTLINED},
         }
     )
-
-
-@lru_cache(maxsize=64)
-def _conditions(text: str) -> Conditions:
-    """Nearly all trials of a campaign have the same. Raises ValueError, TypeError."""
-    found = loaded(text)
-    if unknown := set(found) - {field.name for field in fields(Conditions)}:
-        # Left out, trials of other conditions would look alike.
-        raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
-    return _CONDITIONS.validate_python(found)
 
 
 def now() -> str:

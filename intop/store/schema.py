@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+KNOWN = tuple(f"{number:04}" for number in range(1, 14))
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -67,6 +67,7 @@ planned_table = sa.Table(
     sa.Column("connections", sa.Integer),
     sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("path", sa.String, nullable=False, server_default=""),
+    sa.Column("other_workload", sa.String, nullable=False, server_default=""),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )
@@ -106,3 +107,64 @@ result_table = sa.Table(
     sa.Column("document", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "kind"),
 )
+
+search_table = sa.Table(
+    "search",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("fingerprint", sa.String, nullable=False),
+    sa.Column("family", sa.String, nullable=False),
+    sa.Column("fold", sa.Integer, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),  # of a try; see searches.py
+    sa.Column("document", sa.Text, nullable=False),
+    sa.UniqueConstraint(
+        "campaign_id", "arch", "workload", "fingerprint", "family", "fold", "number"
+    ),
+)
+
+job_table = sa.Table(
+    "job",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("replica", sa.Integer, nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("planned_id", sa.ForeignKey("planned.id")),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("answer", sa.Text, nullable=False, server_default=""),
+    sa.Column("problem", sa.Text, nullable=False, server_default=""),
+    sa.Column("worker", sa.String, nullable=False, server_default=""),
+    sa.Column("token", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("lease_until", sa.Float, nullable=False, server_default="0"),
+    sa.UniqueConstraint("planned_id", "attempt"),
+)
+"""What is to be done now. A job of a trial is gone once the trial is stored."""
+
+worker_table = sa.Table(
+    "worker",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("started_at", sa.String, nullable=False),
+    sa.Column("heard_at", sa.Float, nullable=False),
+    sa.Column("doing", sa.Text, nullable=False),
+    sa.Column("reach", sa.Text, nullable=False),
+    sa.Column("trials", sa.Integer, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+)
+
+late_trial_table = sa.Table(
+    "late_trial",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("planned_id", sa.ForeignKey("planned.id"), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("worker", sa.String, nullable=False),
+    sa.Column("token", sa.Integer, nullable=False),
+    sa.Column("stored_at", sa.String, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+)
+"""Results of workers that had lost their lease. They count for nothing, and are kept as evidence.
+"""

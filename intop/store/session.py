@@ -7,12 +7,13 @@ it was done: PostgreSQL keeps that by the transaction's id (pg_xact_status).
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 T = TypeVar("T")
@@ -51,6 +52,24 @@ class Session:
     def dialect(self) -> str:
         """The database: sqlite or postgresql."""
         return self._engine.dialect.name
+
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """An insert that can say what to do where the row is there already (ON CONFLICT)."""
+        if self.dialect == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
+
+    def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
+        """All rows that a query finds. Raises what `read` does."""
+        return self.read(lambda connection: connection.execute(query).all())
+
+    def first(self, query: sa.Executable) -> sa.Row[Any] | None:
+        """The first row that a query finds. Raises what `read` does."""
+        return self.read(lambda connection: connection.execute(query).first())
+
+    def change(self, statement: sa.Executable) -> int:
+        """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
+        return self.write(lambda connection: connection.execute(statement).rowcount)
 
     @contextmanager
     def connected(self) -> Iterator[sa.Connection]:

@@ -1,22 +1,19 @@
 """The store of campaigns, plans, trials and results."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.dialects import postgresql, sqlite
 
 from intop.domain.campaign_status import Place
 from intop.domain.histogram import Histogram
-from intop.domain.trial import Outline, PlannedTrial, Trial
+from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
+from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
-from intop.store.packed_counters import packed
 from intop.store.rows import (
-    AS_THEY_ARE,
     COORDINATES,
     OUTLINED,
     Campaign,
@@ -25,15 +22,19 @@ from intop.store.rows import (
     as_written,
     campaign_of,
     check_instant,
+    conditions_of,
     key_of,
     now,
     outline_of,
     place_of,
     planned_of,
     trial_of,
+    values_of,
 )
 from intop.store.schema import campaign_table, planned_table, result_table, trial_table
+from intop.store.searches import StoredSearches
 from intop.store.session import Session
+from intop.store.workers import Workers
 
 T = TypeVar("T")
 
@@ -64,12 +65,14 @@ class Store:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.jobs = Jobs(session)
+        self.workers = Workers(session)
 
     def latest(self, study: str) -> Campaign | None:
         """The newest campaign of a study."""
         query = campaign_table.select().where(campaign_table.c.study == study)
         query = query.order_by(campaign_table.c.id.desc()).limit(1)
-        row = self.session.read(lambda connection: connection.execute(query).first())
+        row = self.session.first(query)
         if row is None:
             return None
         with as_written(f"campaign {row.id}"):
@@ -81,19 +84,47 @@ class Store:
 
     def campaigns(self) -> list[Campaign]:
         """All campaigns of all studies, the oldest first."""
-        rows = self._rows(campaign_table.select().order_by(campaign_table.c.id))
+        rows = self.session.rows(campaign_table.select().order_by(campaign_table.c.id))
         found: list[Campaign] = []
         for row in rows:
             with as_written(f"campaign {row.id}"):
                 found.append(campaign_of(row))
         return found
 
+    def counts(self) -> dict[int, tuple[int, int]]:
+        """By campaign, how many places are planned, and how many of them have a trial."""
+        of = planned_table.c.campaign_id
+        first = sa.and_(trial_table.c.planned_id == planned_table.c.id, trial_table.c.attempt == 0)
+        query = (
+            sa.select(
+                of,
+                sa.func.count().label("planned"),
+                sa.func.count(trial_table.c.id).label("measured"),
+            )
+            .select_from(planned_table.outerjoin(trial_table, first))
+            .group_by(of)
+        )
+        rows = self.session.rows(query)
+        return {row.campaign_id: (row.planned, row.measured) for row in rows}
+
     def subjects(self, campaign: Campaign) -> list[Subject]:
         """What was planned for in a campaign, in the order in which it began."""
         of = (planned_table.c.arch, planned_table.c.workload)
         query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
-        rows = self._rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
+        rows = self.session.rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
         return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
+
+    def subjects_with(self, *kinds: type) -> list[Subject]:
+        """What has a result of one of these types, in all campaigns, the oldest one first."""
+        of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
+        names = [KINDS[kind] for kind in kinds]
+        query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
+        campaigns = {campaign.id: campaign for campaign in self.campaigns()}
+        rows = self.session.rows(query.order_by(of[0], sa.func.min(result_table.c.id)))
+        return [
+            Subject(campaign=campaigns[row.campaign_id], arch=row.arch, workload=row.workload)
+            for row in rows
+        ]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
         """A new campaign of a study."""
@@ -107,19 +138,19 @@ class Store:
         query = sa.select(planned_table.c.id).where(planned_table.c.campaign_id == campaign.id)
         if arch is not None:
             query = query.where(planned_table.c.arch == arch)
-        return not self._rows(query.limit(1))
+        return not self.session.rows(query.limit(1))
 
     def finish(self, campaign: Campaign) -> None:
         """Note that a campaign has all that it was to have."""
         update = campaign_table.update().where(campaign_table.c.id == campaign.id)
-        self._write(update.values(finished_at=now()))
+        self.session.change(update.values(finished_at=now()))
 
     def plan(self, subject: Subject, stage: str) -> list[PlannedTrial]:
         """A stage's plan, in the order of measurement; empty when there is none yet."""
         query = planned_table.select().where(
             *about(planned_table, subject), planned_table.c.stage == stage
         )
-        rows = self._rows(query.order_by(planned_table.c.position))
+        rows = self.session.rows(query.order_by(planned_table.c.position))
         with as_written(f"plan of {stage}"):
             return [planned_of(row) for row in rows]
 
@@ -129,7 +160,7 @@ class Store:
         query = sa.select(stage, sa.func.count().label("places")).where(
             *about(planned_table, subject)
         )
-        return {row.stage: row.places for row in self._rows(query.group_by(stage))}
+        return {row.stage: row.places for row in self.session.rows(query.group_by(stage))}
 
     def write_plan(self, subject: Subject, stage: str, plan: Iterable[PlannedTrial]) -> None:
         """Store a stage's plan, all of it or nothing."""
@@ -153,30 +184,34 @@ class Store:
             planned_table.c.stage == trial.stage,
             planned_table.c.position == trial.planned.index,
         )
-        values = {
-            **{name: getattr(trial, name) for name in AS_THEY_ARE},
-            "planned_id": planned.scalar_subquery(),
-            "p99_ms": trial.p99_ms if trial.histogram is not None else None,
-            "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
-            "errors": json.dumps(dict(trial.errors)),
-            "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
-            "conditions": json.dumps(asdict(trial.conditions)),
-            "counters": packed(trial.counters),
-        }
-        self._write(trial_table.insert().values(values))
+        values = {"planned_id": planned.scalar_subquery()} | values_of(trial)
+        self.session.change(trial_table.insert().values(values))
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
         found: list[Trial] = []
-        for row in self._rows(trial_rows(subject, stages)):
+        for row in self.session.rows(trial_rows(subject, stages)):
             with as_written(f"trial {row.trial_id}"):
                 found.append(trial_of(row))
         return found
 
+    def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
+        """One attempt at the trial of a place; None where it is not stored."""
+        query = trial_rows(subject, (stage,)).where(
+            planned_table.c.position == index, trial_table.c.attempt == attempt
+        )
+        row = self.session.first(query)
+        if row is None:
+            return None
+        with as_written(f"trial {row.trial_id}"):
+            return trial_of(row)
+
     def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
         """The same without what is large, in a fraction of the time."""
         found: list[Outline] = []
-        for row in self._rows(trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))):
+        for row in self.session.rows(
+            trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        ):
             with as_written(f"trial {row.trial_id}"):
                 found.append(outline_of(row))
         return found
@@ -184,17 +219,51 @@ class Store:
     def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
         """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
         found: dict[tuple[str, int, int], Histogram] = {}
-        for row in self._rows(trial_rows(subject, stages, ("attempt", "histogram"))):
+        for row in self.session.rows(trial_rows(subject, stages, ("attempt", "histogram"))):
             if row.histogram is not None:
                 with as_written(f"trial {row.trial_id}"):
                     place = row.stage, row.position, row.attempt
                     found[place] = Histogram.from_bytes(row.histogram)
         return found
 
-    def places(self, subject: Subject) -> list[Place]:
-        """All plans in the order of measurement, with what their trials came to, in one query.
+    def campaign(self, number: int) -> Campaign:
+        """The campaign of this number. Raises LookupError where there is none."""
+        query = campaign_table.select().where(campaign_table.c.id == number)
+        row = self.session.first(query)
+        if row is None:
+            raise LookupError(f"the store has no campaign {number}")
+        with as_written(f"campaign {number}"):
+            return campaign_of(row)
 
-        It is quick, since no histogram is decoded.
+    def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
+        """What the last trial of each of these stages (default: all) was measured under.
+
+        In the order of these trials. It is quick, since no trial is decoded.
+        """
+        last = (
+            sa.select(sa.func.max(trial_table.c.id))
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(*about(planned_table, subject))
+            .group_by(planned_table.c.stage)
+        )
+        if stages:
+            last = last.where(planned_table.c.stage.in_(stages))
+        query = (
+            sa.select(planned_table.c.stage, trial_table.c.id, trial_table.c.conditions)
+            .join(planned_table, trial_table.c.planned_id == planned_table.c.id)
+            .where(trial_table.c.id.in_(last))
+            .order_by(trial_table.c.id)
+        )
+        found: dict[str, Conditions] = {}
+        for row in self.session.rows(query):
+            with as_written(f"trial {row.id}"):
+                found[row.stage] = conditions_of(row.conditions)
+        return found
+
+    def places(self, subject: Subject, *stages: str) -> list[Place]:
+        """The plans of these stages (default: all) in the order of measurement.
+
+        With what their trials came to, in one query. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
         columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
@@ -204,8 +273,10 @@ class Store:
             .where(*about(planned_table, subject))
             .order_by(planned_table.c.id, last)
         )
+        if stages:
+            query = query.where(planned_table.c.stage.in_(stages))
         found: list[Place] = []
-        for _, attempts in groupby(self._rows(query), lambda row: row.id):
+        for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
             made = list(attempts)
             with as_written(f"plan of {made[0].stage}"):
                 found.append(place_of(made))
@@ -216,7 +287,7 @@ class Store:
         query = sa.select(result_table.c.kind, result_table.c.created_at).where(
             *about(result_table, subject)
         )
-        found = {row.kind: row.created_at for row in self._rows(query)}
+        found = {row.kind: row.created_at for row in self.session.rows(query)}
         for kind, at in found.items():
             with as_written(f"result {kind}"):
                 check_instant(at)
@@ -225,8 +296,7 @@ class Store:
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
         kind = KINDS[type(result)]
-        # Both databases know ON CONFLICT, each by a statement of its own.
-        insert = (sqlite if self.session.dialect == "sqlite" else postgresql).insert
+        insert = self.session.insert
         values = {
             **key_of(subject),
             "kind": kind,
@@ -234,7 +304,7 @@ class Store:
             # pydantic's own JSON turns an infinite error of a model into null.
             "document": json.dumps(TypeAdapter(type(result)).dump_python(result)),
         }
-        self._write(
+        self.session.change(
             insert(result_table)
             .values(values)
             .on_conflict_do_update(
@@ -254,8 +324,6 @@ class Store:
         with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
             return TypeAdapter(kind).validate_json(text)
 
-    def _rows(self, query: "sa.Executable") -> Sequence[sa.Row[Any]]:
-        return self.session.read(lambda connection: connection.execute(query).all())
-
-    def _write(self, statement: "sa.Executable") -> None:
-        self.session.write(lambda connection: connection.execute(statement))
+    def searches(self, subject: Subject) -> StoredSearches:
+        """The searches for hyper-parameters of a subject's latest training."""
+        return StoredSearches(self.session, subject)

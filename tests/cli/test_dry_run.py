@@ -154,6 +154,13 @@ def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
     assert "x86 slt: 12 trials left" in out  # the host's own values, a baseline, a winner
 
 
+def test_a_soak_has_its_blocks_and_sets_nothing(study: Path, call: Call) -> None:
+    asked = ("soak", "--hours", "2", "--block-s", "120", "--dry-run", "--json", "-c", study)
+    (one,) = json.loads(call(*asked)[1])["intended"]
+    (left,) = ((s["left"], s["left_s"]) for s in one["stages"] if s["name"] == "soak")
+    assert ((60, 7200), []) == (tuple(left), one["varied"])
+
+
 def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) -> None:
     def trials(*words: str) -> int:
         asked = ("sweep", *words, "--dry-run", "--json", "-c", study)

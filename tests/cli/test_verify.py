@@ -15,6 +15,7 @@ from intop.cli.running import exit_by
 from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
 from intop.domain.verdict import Verdict
+from intop.errors import UsageError
 from intop.stages.sentinels import with_sentinels
 from samples import COSTLY, DOUBTED, VERDICT, search
 
@@ -90,3 +91,49 @@ def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
     assert {"P99", "P99.9"} == found["x86 slt"]["sides"]["untold"].keys()
     assert found["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
     assert found["x86 slt"]["default_p99_ms"] is not None
+
+
+@pytest.fixture
+def with_winner(testbed: FakeTestbed, verify: Call) -> FakeTestbed:
+    """A verdict whose winner is quick."""
+    task = testbed.task
+    task.store.put(task.subject, replace(VERDICT, configuration=QUICK))
+    return testbed
+
+
+ACROSS = ("--workload", "all", "--configuration", "winner", "--rounds", "2")
+
+
+def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
+    with_winner: FakeTestbed, verify: Call
+) -> None:
+    code, out, _ = verify(*ACROSS)
+    assert 0 == code
+    assert "x86 slt: winner under 2 workloads: gain in 2" in out
+    assert "worse here: in none of these workloads" in " ".join(out.split())
+    found = json.loads(verify(*ACROSS, "--json")[1])["x86 slt"]
+    assert ["slt", "dlt"] == [one["workload"] for one in found["workloads"]]
+    # Without any difference there is no gain; where it is slower, it is worse.
+    with_winner.p99_us[QUICK.digest] = 5_000
+    assert 3 == verify(*ACROSS, "--again")[0]
+    with_winner.latency = lambda p: 9_000 if p.other_workload and p.arm == "tuned" else 1_000
+    code, out, _ = verify(*ACROSS, "--again")
+    assert 3 == code
+    assert "worse here: dlt (P99 is 9.0" in " ".join(out.split())
+    only = ("--workload", "slt", "--configuration", "winner", "--rounds", "2")
+    assert "under 1 workload" in verify(*only)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--from", "slt"), "--from, --rounds and --again belong to --configuration"),
+        (("--configuration", "winner", "--default", "ubuntu-18.04"), "leave --default out"),
+        (("--configuration", "ubuntu-18.04", "--from", "slt"), "ubuntu-18.04 is nobody's"),
+        (("--configuration", "winner", "--workload", "cdn"), r"has no \[workload.cdn\]"),
+        (("--configuration", "winner", "--dry-run", "--from", "cdn"), r"has no \[workload.cdn\]"),
+    ],
+)
+def test_what_does_not_go_together_is_said(verify: Call, words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        verify(*words)

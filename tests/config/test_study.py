@@ -162,7 +162,7 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
         proxy_buffers=4,
         proxy_buffer_kb=8,
         tls_key_bits=2048,
-        access_log=True,
+        access_log="disk",
         sync_disk=True,
         sysctls=(("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536")),
     )

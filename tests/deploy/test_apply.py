@@ -266,7 +266,7 @@ def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_
     done: list[object] = []
     monkeypatch.setattr(cluster_testbed, "restart", lambda _: done.append("nginx started"))
     ready: Any = SimpleNamespace(
-        guard=SimpleNamespace(snapshot={"a.b": "1"}, base={"a.b": "0"}, apply=done.append),
+        guard=SimpleNamespace(as_found=Configuration({"a.b": "1"}), apply=done.append),
         rig=None,
     )
     ClusterTestbed.give_nginx_its_own(ready)

@@ -159,7 +159,7 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
         load_balancer=address("lb"),
         backends=(address("web"),),
         url="http://192.0.2.1",
-        nginx_restart="true",
+        server_restart="true",
         static_paths=("/",),
         dynamic_path="/",
         machines=("x86_64",),

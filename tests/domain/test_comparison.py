@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 import samples
 from intop.domain.comparison import (
     EXPECTED_DIFFERENCES,
+    LOAD,
     MUST_BE_EQUAL,
     WARNED_DIFFERENCES,
     Comparison,
@@ -40,13 +41,15 @@ def made_side(conditions: Conditions = CONDITIONS, **changes: Any) -> Side:
     return side(conditions.arch, trials(conditions, 500, 2000), **(values | changes))
 
 
-def both(one: Side, other: Side, *offers: Probed) -> Comparison:
+def both(
+    one: Side, other: Side, *offers: Probed, chosen_by: Sequence[str] = ("arch",)
+) -> Comparison:
     here, there = offers or (NOTHING, NOTHING)
-    return compared("slt", (one, other), (here, there), level=0.95)
+    return compared("slt", (one, other), (here, there), level=0.95, chosen_by=chosen_by)
 
 
-def against(conditions: Conditions) -> Comparison:
-    return both(made_side(), made_side(conditions))
+def against(conditions: Conditions, *chosen_by: str) -> Comparison:
+    return both(made_side(), made_side(conditions), chosen_by=chosen_by or ("arch",))
 
 
 def verdict(values: Mapping[str, str] = TUNED.values) -> Verdict:
@@ -184,6 +187,38 @@ def test_what_should_be_alike_is_warned_about_with_both_values(name: str) -> Non
 
 def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
     assert ("machine: both are x86_64",) == against(replace(ARM, machine="x86_64")).warnings
+
+
+def test_what_sides_are_chosen_by_may_differ_and_all_else_is_named() -> None:
+    other = replace(CONDITIONS, kernel="6.1", nginx="nginx/1.26", cpu="Xeon")
+    found = against(other, "kernel")
+    assert () == found.differences
+    assert {"cpu", "nginx"} == {line.partition(":")[0] for line in found.warnings}
+    assert 3 == len(against(other, "campaign").warnings)
+
+
+def test_what_must_be_equal_may_differ_where_it_is_what_sides_are_chosen_by() -> None:
+    other = replace(CONDITIONS, congestion_control="bbr", emulation="")
+    before = replace(CONDITIONS, congestion_control="cubic")
+    one, two = made_side(before), made_side(other)
+    assert 1 == len(both(one, two, chosen_by=["kernel"]).differences)
+    assert () == both(one, two, chosen_by=["congestion_control"]).differences
+
+
+@pytest.mark.parametrize("name", LOAD)
+def test_the_load_must_be_equal_also_where_sides_are_chosen_by_it(name: str) -> None:
+    value = getattr(CONDITIONS, name)
+    other = value + 1 if isinstance(value, (int, float)) else f"{value}x"
+    (told,) = against(replace(CONDITIONS, **{name: other}), name).differences
+    assert told.startswith(f"{name}: ")
+
+
+def test_a_side_is_called_by_what_was_typed() -> None:
+    sides = [made_side(name=f"campaign:{n}", ranking=ranking(a=0.6, b=0.4)) for n in (1, 2)]
+    found = both(*sides, chosen_by=["campaign"])
+    assert ("x86", "campaign:1") == (found.sides[0].arch, found.sides[0].name)
+    assert found.rank_agreement is not None
+    assert ("campaign:1", "campaign:2") == (found.rank_agreement.one, found.rank_agreement.other)
 
 
 # Parameters ---------------------------------------------------------------------------------------

@@ -8,7 +8,14 @@ import pytest
 from intop.domain.workload import ALIKE, Arrivals, Clients, Workload
 
 SLT = Workload(
-    name="slt", rate_rps=10, connections=2, threads=1, duration_s=1, warmup_s=0, timeout_s=2
+    name="slt",
+    kind="slt",
+    rate_rps=10,
+    connections=2,
+    threads=1,
+    duration_s=1,
+    warmup_s=0,
+    timeout_s=2,
 )
 
 
@@ -18,7 +25,7 @@ def test_static_load_asks_for_the_clusters_paths_unless_it_has_its_own() -> None
 
 
 def test_dynamic_load_asks_for_the_dynamic_path() -> None:
-    assert ("/dynamic",) == replace(SLT, name="dlt").asked(("/a", "/b"), "/dynamic")
+    assert ("/dynamic",) == replace(SLT, name="dlt", kind="dlt").asked(("/a", "/b"), "/dynamic")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ STEPS = {
     "install": "# guard-install",
     "begin": " begin ",
     "write": " write ",
-    "restart": "nginx-restart",
+    "restart": "server-restart",
     "settle": "tcp_metrics flush",
     "load": "cat slt.lua >/dev/null",
     "renew": " renew ",

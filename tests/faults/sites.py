@@ -20,7 +20,8 @@ from typing import Any
 
 from faults.signalled import Point, prepare
 from forked import PATIENCE_S, Forked
-from intop.domain.cluster import Cluster, HostAddress, LabSpec
+from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec
+from intop.domain.server import ServerName
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab
 from intop.lab import processes
@@ -61,6 +62,9 @@ warmup_s = 0
 [budget]
 collect_trials = 8
 replicate_trials = 0
+finalists = 1
+pick_rounds = 1
+judge_pairs = 3
 sentinel_every = 100
 prune_factor = 0
 settle_limit_s = 10
@@ -243,10 +247,11 @@ def finished(err: str) -> int:
 
 
 @contextmanager
-def site(letter: str, folder: Path) -> Iterator[Site]:
+def site(letter: str, folder: Path, server: ServerName = "nginx") -> Iterator[Site]:
     """A lab with a study in a folder, which is made."""
     name = f"f{letter}{RUN}"
-    spec = LabSpec(name=name, arch="x86", machines=(platform.machine(),))
+    balancing = Balancing(server=server)
+    spec = LabSpec(name=name, arch="x86", machines=(platform.machine(),), balancing=balancing)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         made = Site(folder, folder / "small.db", name, lab.up(spec), {})
@@ -279,7 +284,8 @@ def _tables(cluster: Cluster, lease_s: int) -> str:
     """The cluster as tables of TOML, whose strings and lists are JSON's, too."""
     about = {
         "url": cluster.url,
-        "nginx_restart": cluster.nginx_restart,
+        "server": cluster.server.name,
+        "server_restart": cluster.server_restart,
         "static_paths": cluster.static_paths,
         "dynamic_path": cluster.dynamic_path,
         "machines": cluster.machines,

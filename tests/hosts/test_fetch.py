@@ -173,7 +173,7 @@ def rig() -> Iterator[Rig]:
             begin = "listen 80 backlog=65535;"
             assert begin in text
             configuration.write_text(text.replace(begin, begin + LOCATIONS))
-            output(rig.load_balancer, rig.cluster.nginx_restart)
+            output(rig.load_balancer, rig.cluster.server_restart)
             yield rig
     finally:
         lab.down(NAME)

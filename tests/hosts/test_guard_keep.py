@@ -102,6 +102,10 @@ def test_a_second_apply_keeps_the_first_values_and_lets_go_of_what_it_does_not_s
     before = host.values()
     keep(host, ONE)
     with guarded(host, KEYS, originals=True) as session:
+        assert ABOUT == session.applied
+        session.apply(session.as_found)
+        assert before | ONE == host.values()
+        assert not session.was_tuned
         session.apply(DEFAULT)  # what it is measured against
         assert before == host.values()
     assert before | ONE == host.values()

@@ -25,7 +25,14 @@ AFTER = (HOSTS / "counters-x86-namespace-later.txt").read_text()
 OF_ENGINE, OF_WRK2 = (captured(f"{tool}-slt.txt")[0] for tool in ("engine", "wrk2"))
 READING = "a reading of counters"
 WORKLOAD = Workload(
-    name="slt", rate_rps=1500, connections=32, threads=2, duration_s=3, warmup_s=1, timeout_s=10
+    name="slt",
+    kind="slt",
+    rate_rps=1500,
+    connections=32,
+    threads=2,
+    duration_s=3,
+    warmup_s=1,
+    timeout_s=10,
 )
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from damage import anything, damaged
 from intop.domain.trial import UNKNOWN
-from intop.hosts.facts import facts, facts_and_nginx_conf, nginx_conf
+from intop.hosts.facts import facts, facts_and_conf, server_conf
 from intop.hosts.nginx_conf import MARK, fingerprint, is_known, parse_shown
-from intop.hosts.rig import ClusterFacts, Rig, cluster_facts, with_nginx_started
+from intop.hosts.rig import ClusterFacts, Rig, cluster_facts, with_server_started
 from namespace_host import NamespaceHost, end_processes, wait_until
 from samples import FACTS, LocalHost, cluster
 
@@ -150,9 +150,9 @@ ANSWER = (Path(__file__).parents[1] / "data" / "hosts" / "facts-x86-namespace.tx
     ],
 )
 def test_facts_and_configurations_are_one_answer(shown: str, confs: tuple[str, ...]) -> None:
-    found = facts_and_nginx_conf(LocalHost(ANSWER + shown))
+    found = facts_and_conf(LocalHost(ANSWER + shown))
     assert (facts(LocalHost(ANSWER)), confs) == found
-    assert confs == nginx_conf(LocalHost(shown))
+    assert confs == server_conf(LocalHost(shown))
 
 
 @given(st.lists(st.text(max_size=20), max_size=10))
@@ -193,7 +193,7 @@ class Nginx:
 
     def start(self) -> None:
         assert 0 == self.host.run(self.start_command).exit_code
-        wait_until(lambda: nginx_conf(self.host), "nginx has its title")
+        wait_until(lambda: server_conf(self.host), "nginx has its title")
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def nginx(host: NamespaceHost, tmp_path: Path) -> Nginx:
 def test_a_running_nginx_shows_what_it_was_started_with(nginx: Nginx) -> None:
     """`ip netns exec` gives each command another mount namespace than nginx has."""
     nginx.start()
-    described, (shown,) = facts_and_nginx_conf(nginx.host)
+    described, (shown,) = facts_and_conf(nginx.host)
     assert described.nginx.startswith("nginx/")
     assert f"# configuration file {nginx.folder}/nginx.conf:" in shown
     assert f"# configuration file {nginx.folder}/more.conf:" in shown
@@ -214,9 +214,9 @@ def test_a_running_nginx_shows_what_it_was_started_with(nginx: Nginx) -> None:
     before = {path: path.stat().st_mtime_ns for path in nginx.folder.iterdir()}
     first = of(shown)
     nginx.write(comment="two")
-    assert first == fingerprint(nginx_conf(nginx.host), HOSTS)
+    assert first == fingerprint(server_conf(nginx.host), HOSTS)
     nginx.write(port=81)
-    assert first != fingerprint(nginx_conf(nginx.host), HOSTS)
+    assert first != fingerprint(server_conf(nginx.host), HOSTS)
     assert set(before) == set(nginx.folder.iterdir())
     pid = nginx.folder / "nginx.pid"
     assert before[pid] == pid.stat().st_mtime_ns
@@ -224,39 +224,39 @@ def test_a_running_nginx_shows_what_it_was_started_with(nginx: Nginx) -> None:
 
 def test_another_folder_is_the_same_configuration(nginx: Nginx, tmp_path: Path) -> None:
     nginx.start()
-    first = fingerprint(nginx_conf(nginx.host), HOSTS)
+    first = fingerprint(server_conf(nginx.host), HOSTS)
     end_processes(nginx.host)
     other = Nginx(nginx.host, tmp_path / "elsewhere")
     other.write()
     other.start()
-    assert first == fingerprint(nginx_conf(other.host), HOSTS)
+    assert first == fingerprint(server_conf(other.host), HOSTS)
 
 
 def test_a_configuration_that_nginx_does_not_take_is_unknown(nginx: Nginx) -> None:
     nginx.start()
     (nginx.folder / "more.conf").write_text("nonsense;\n")
-    assert ("",) == nginx_conf(nginx.host)
+    assert ("",) == server_conf(nginx.host)
 
 
 def test_the_nginx_of_another_namespace_is_none_of_the_hosts(nginx: Nginx) -> None:
     nginx.start()
-    assert nginx_conf(nginx.host)
-    assert () == nginx_conf(LocalHost(setup=":"))
+    assert server_conf(nginx.host)
+    assert () == server_conf(LocalHost(setup=":"))
 
 
 def test_an_nginx_that_does_not_run_is_started_before_it_is_unknown(nginx: Nginx) -> None:
     """A session that was killed may have been restarting it."""
-    rig = Rig(cluster(nginx_restart=nginx.start_command), (nginx.host, nginx.host))
-    asked = ClusterFacts(hosts={"lb": FACTS}, nginx_conf=nginx_conf(nginx.host))
+    rig = Rig(cluster(server_restart=nginx.start_command), (nginx.host, nginx.host))
+    asked = ClusterFacts(hosts={"lb": FACTS}, nginx_conf=server_conf(nginx.host))
     assert () == asked.nginx_conf
-    found = with_nginx_started(rig, asked)
+    found = with_server_started(rig, asked)
     assert found.nginx_conf is not None
     assert is_known(found.nginx_conf)
     # One that runs is left alone.
-    broken = replace(rig.cluster, nginx_restart="exit 3")
-    assert found == with_nginx_started(Rig(broken, rig.hosts), found)
+    broken = replace(rig.cluster, server_restart="exit 3")
+    assert found == with_server_started(Rig(broken, rig.hosts), found)
     end_processes(nginx.host)
-    assert () == with_nginx_started(Rig(broken, rig.hosts), asked).nginx_conf
+    assert () == with_server_started(Rig(broken, rig.hosts), asked).nginx_conf
 
 
 def test_all_hosts_of_a_cluster_are_asked_by_one_command_each() -> None:

@@ -63,7 +63,7 @@ class Stage:
 
     def __init__(self, url: str = "http://198.18.0.20", *more: HostAddress) -> None:
         self.log: list[tuple[str, str]] = []
-        made = cluster(url=url, nginx_restart=RESTART, more_generators=more)
+        made = cluster(url=url, server_restart=RESTART, more_generators=more)
         self.hosts = {address.name: Actor(address, self.log) for address in made.hosts}
         self.hosts["lb"].listens = NEW.replace(":80 ", f":{port_of(made)} ")
         self.rig = Rig(made, tuple(self.hosts.values()))
@@ -158,7 +158,9 @@ def test_an_nginx_that_keeps_its_socket_is_told_of() -> None:
     stage.hosts["lb"].restart = Completed(0, OLD, "")
     assert "" == stage.settled()
     stage.hosts["lb"].listens = OLD
-    assert "lb still listens on the socket from before: nginx_restart does not" in stage.settled()
+    assert (
+        f"lb still listens on the socket from before: `{RESTART}` does not open" in stage.settled()
+    )
 
 
 def test_an_nginx_that_does_not_come_back_is_told_of() -> None:
@@ -268,18 +270,20 @@ def test_time_wait_that_is_too_much_is_waited_for_up_to_the_limit(rig: Rig) -> N
 
 
 def test_a_reload_does_not_open_the_listening_socket_anew(rig: Rig) -> None:
-    folder = rig.cluster.nginx_restart.split()[-1].rpartition("/")[0]
+    folder = rig.cluster.server_restart.split()[-1].rpartition("/")[0]
     reload = f"kill -HUP $(cat {folder}/nginx.pid)"
-    kept = Rig(replace(rig.cluster, nginx_restart=reload), rig.hosts)
+    kept = Rig(replace(rig.cluster, server_restart=reload), rig.hosts)
     assert "does not open it anew" in settle(kept, max_time_wait=20_000, limit_s=5)
 
 
 def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
     """It starts, and its restart succeeds, but the keys that are set are those of other sockets."""
-    folder = rig.cluster.nginx_restart.split()[-1].rpartition("/")[0]
+    folder = rig.cluster.server_restart.split()[-1].rpartition("/")[0]
     nginx = f"nginx -e {folder}/nginx.log -c {folder}/nginx.conf"
     stop = f"kill $(cat {folder}/nginx.pid); while [ -e {folder}/nginx.pid ]; do sleep 0.02; done"
-    elsewhere = Rig(replace(rig.cluster, nginx_restart=f"{stop}; unshare --net {nginx}"), rig.hosts)
+    elsewhere = Rig(
+        replace(rig.cluster, server_restart=f"{stop}; unshare --net {nginx}"), rig.hosts
+    )
     try:
         with pytest.raises(CommandError, match=r"nothing listens on port 80 in the network names"):
             settle(elsewhere, max_time_wait=20_000, limit_s=1)

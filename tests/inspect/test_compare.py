@@ -14,8 +14,9 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.search import Candidate
 from intop.domain.trial import Conditions, Trial
-from intop.errors import IncomparableError, ResultMissingError
+from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
+from intop.inspect.history import histories
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context
@@ -221,6 +222,150 @@ def test_no_prediction_gets_into_a_comparison(campaign: Campaign) -> None:
         found = samples.search(samples.run("RFR", predicted), candidates=(guess,))
         campaign.context.store.put(campaign.subject(arch, "slt"), found)
     assert str(predicted) not in repr(compare(campaign.context, "x86", "arm"))
+
+
+# Sides of other campaigns -------------------------------------------------------------------------
+
+
+def another(campaign: Campaign) -> Campaign:
+    """A further campaign of the same study."""
+    context = campaign.context
+    return Campaign(replace(context, campaign=new(context.store, context.study)))
+
+
+def test_two_campaigns_are_compared_and_what_else_changed_is_named(campaign: Campaign) -> None:
+    campaign.collected("x86", cpu="Xeon")
+    later = another(campaign)
+    later.collected("x86", cpu="EPYC")
+    found = compare(later.context, "campaign:1", "campaign:2")
+    assert [1, 2] == [about.campaign for about in found.provenance]
+    assert ("campaign",) == found.chosen_by
+    assert not found.is_of_architectures
+    (one,) = found.comparisons
+    assert ["campaign:1", "campaign:2"] == [side.name for side in one.sides]
+    assert ("cpu: Xeon against EPYC",) == one.warnings
+    assert "not separated" == one.default.outcome
+
+
+def test_a_condition_is_looked_for_in_the_latest_campaign_that_has_it(campaign: Campaign) -> None:
+    campaign.collected("x86", kernel="6.1.0-9")
+    middle = another(campaign)
+    middle.collected("x86", kernel="6.1.0-56")
+    later = another(middle)
+    later.collected("x86", kernel="6.12.3")
+    found = compare(later.context, "kernel:6.1", "kernel:6.12")
+    assert [2, 3] == [about.campaign for about in found.provenance]
+    assert () == found.comparisons[0].warnings
+    # Of the latest campaign, though an earlier one has it, too.
+    assert [3, 1] == [
+        about.campaign for about in compare(later.context, "x86", "kernel:6.1.0-9").provenance
+    ]
+
+
+def test_a_workload_that_was_measured_otherwise_is_not_compared(campaign: Campaign) -> None:
+    campaign.collected("x86", kernel="6.1")
+    campaign.collected("x86", "dlt", kernel="6.1")
+    later = another(campaign)
+    later.collected("x86", kernel="6.12")
+    later.collected("x86", "dlt", kernel="6.13")
+    found = compare(later.context, "kernel:6.1", "kernel:6.12")
+    assert ["slt"] == [c.workload for c in found.comparisons]
+    assert ("kernel:6.12 dlt: not measured so in campaign 2",) == found.missing
+
+
+def test_other_loads_are_refused_between_campaigns_too(campaign: Campaign) -> None:
+    campaign.collected("x86")
+    later = another(campaign)
+    later.collected("x86", rate_rps=200.0)
+    for one, other in (("campaign:1", "campaign:2"), ("rate_rps:100", "rate_rps:200")):
+        with pytest.raises(IncomparableError, match="slt: rate_rps: 100"):
+            compare(later.context, one, other)
+
+
+def test_a_side_of_another_study_in_the_same_store(campaign: Campaign) -> None:
+    context = campaign.context
+    other = Campaign(
+        replace(context, campaign=context.store.begin("other", seed=1, tool_version="1"))
+    )
+    other.collected("x86")
+    campaign.collected("x86")
+    found = compare(context, "study:other", "x86")
+    assert ["other", context.study.name] == [about.study for about in found.provenance]
+    with pytest.raises(UsageError, match="nothing that is 'campaign:2'"):
+        compare(context, "campaign:2", "x86")
+
+
+def test_what_the_store_does_not_have_is_told_with_what_it_has(campaign: Campaign) -> None:
+    campaign.collected("x86", kernel="6.1.0-56")
+    campaign.collected("arm", kernel="6.12.3")
+    with pytest.raises(UsageError) as caught:
+        compare(campaign.context, "kernel:6.18", "kernel:6.1")
+    assert (
+        "the store has nothing that is 'kernel:6.18'. It has:\n"
+        f"  campaign:1,x86 slt: kernel 6.1.0-56, nginx {CONDITIONS.nginx}\n"
+        f"  campaign:1,arm slt: kernel 6.12.3, nginx {CONDITIONS.nginx}"
+    ) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [
+        (("campaign:1", "arm"), "'campaign:1' is x86 and arm in campaign 1: say which one, such"),
+        (("x86", "x86"), "x86 and x86 are the same: x86 in campaign 1"),
+        (("x86", "campaign:1,x86"), "are the same: x86 in campaign 1"),
+        (("x86", "sparc"), "'sparc' is no side of a comparison"),
+    ],
+)
+def test_what_is_not_two_sides_is_refused(
+    campaign: Campaign, sides: tuple[str, str], told: str
+) -> None:
+    campaign.collected("x86")
+    campaign.collected("arm")
+    with pytest.raises(UsageError, match=told):
+        compare(campaign.context, *sides)
+
+
+# Over time ----------------------------------------------------------------------------------------
+
+
+def test_over_time_there_is_a_moment_for_each_campaign_that_measured_the_default(
+    campaign: Campaign,
+) -> None:
+    campaign.collected("x86", kernel="6.1")
+    campaign.judged("x86", (500, 2000), (200, 800))
+    empty = another(campaign)
+    empty.add(empty.subject("x86", "slt"), [trial(conditions=empty.conditions("x86", "slt"))])
+    later = another(empty)
+    later.collected("x86", kernel="6.12")
+    later.collected("arm")
+    x86, arm = histories(later.context, "")
+    assert ("x86 slt", [1, 3]) == (x86.title, [m.campaign for m in x86.moments])
+    judged, collected = x86.moments
+    assert (0.5, 2.0) == pytest.approx(judged.default.trials_ms)
+    assert judged.tuned is not None
+    assert 0.4 == pytest.approx(judged.tuned.mean_ms.mean)
+    assert (0.9, 1.6) == pytest.approx(collected.default.trials_ms)
+    assert collected.tuned is None
+    (step,) = x86.steps
+    assert ((), ("kernel: 6.18.0-28-cloud-amd64 against 6.12",)) == (
+        step.incomparable,
+        step.changed,
+    )
+    assert step.default is not None
+    assert 1.2 == pytest.approx(step.default.ratio.ratio)
+    assert ((), 1) == (arm.steps, len(arm.moments))
+
+
+def test_over_time_a_selector_leaves_out_what_it_does_not_mean(campaign: Campaign) -> None:
+    campaign.collected("x86", kernel="6.1")
+    campaign.collected("arm", kernel="6.1")
+    later = another(campaign)
+    later.collected("x86", kernel="6.12")
+    (x86,) = histories(later.context, "x86")
+    assert [1, 2] == [m.campaign for m in x86.moments]
+    assert ["arm", "x86"] == sorted(one.arch for one in histories(later.context, "kernel:6.1"))
+    with pytest.raises(ResultMissingError, match=r"the default of kernel:6\.2 twice"):
+        histories(later.context, "kernel:6.2")
 
 
 # What is missing ----------------------------------------------------------------------------------

@@ -140,16 +140,16 @@ def test_every_host_starts_with_what_distributions_have(shaped: Cluster) -> None
 
 def test_a_restarted_nginx_has_a_new_backlog(shaped: Cluster) -> None:
     balancer = shaped.load_balancer
-    ssh(balancer, f"sysctl -w net.core.somaxconn=777 && {shaped.nginx_restart}")
+    ssh(balancer, f"sysctl -w net.core.somaxconn=777 && {shaped.server_restart}")
     assert " 777 " in ssh(balancer, "ss -Hltn sport = :80")
-    ssh(balancer, f"sysctl -w net.core.somaxconn=4096 && {shaped.nginx_restart}")
+    ssh(balancer, f"sysctl -w net.core.somaxconn=4096 && {shaped.server_restart}")
     assert " 4096 " in ssh(balancer, "ss -Hltn sport = :80")
 
 
 def test_nginx_is_restarted_also_after_its_master_was_killed(shaped: Cluster) -> None:
     folder = Path(f"/run/intop/lab/{SPEC.name}/host-lb")
     ssh(shaped.load_balancer, f"kill -9 $(cat {folder}/nginx.pid)")
-    ssh(shaped.load_balancer, shaped.nginx_restart)
+    ssh(shaped.load_balancer, shaped.server_restart)
     assert lab.status(SPEC.name).problems == ()
 
 
@@ -159,7 +159,7 @@ def test_a_restart_that_fails_says_why(shaped: Cluster) -> None:
     configuration.write_text(text.replace("listen 80 ", "listen what "))
     try:
         with pytest.raises(subprocess.CalledProcessError) as caught:
-            ssh(shaped.load_balancer, shaped.nginx_restart)
+            ssh(shaped.load_balancer, shaped.server_restart)
         assert caught.value.returncode == 1
         assert "nginx did not start" in caught.value.stderr
         status = lab.status(SPEC.name)
@@ -167,7 +167,7 @@ def test_a_restart_that_fails_says_why(shaped: Cluster) -> None:
         assert status.problems[0].startswith("lb: nginx does not answer")
     finally:
         configuration.write_text(text)
-        ssh(shaped.load_balancer, shaped.nginx_restart)
+        ssh(shaped.load_balancer, shaped.server_restart)
 
 
 def test_status_sees_it_whole(shaped: Cluster) -> None:
@@ -231,7 +231,7 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
         upstream_keepalive=0,
         workers=2,
         tls_key_bits=2048,
-        access_log=True,
+        access_log="disk",
         sync_disk=True,
         sysctls=(("net.core.somaxconn", "321"),),
     )

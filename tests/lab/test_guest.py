@@ -161,7 +161,7 @@ def test_of_two_such_keys_neither_is_restored_over_a_foreign_value(balancer: Ssh
 
 def test_a_restarted_nginx_has_a_new_backlog(made: Cluster, balancer: SshHost) -> None:
     for backlog in (777, 4096):
-        output(balancer, f"sysctl -w net.core.somaxconn={backlog} && {made.nginx_restart}")
+        output(balancer, f"sysctl -w net.core.somaxconn={backlog} && {made.server_restart}")
         assert f" {backlog} " in output(balancer, "ss -Hltn sport = :80")
 
 

@@ -59,7 +59,7 @@ def test_the_files_arrive_as_they_are(tmp_path: Path) -> None:
     assert "proxy_set_header Host $host;" in nginx
     assert f"pid {guest.FOLDER}/nginx.pid;" in nginx
     assert "ListenAddress 198.18.7.20" in (folder / "sshd.conf").read_text()
-    subprocess.run(["sh", "-n", str(folder / "nginx-restart")], check=True)
+    subprocess.run(["sh", "-n", str(folder / "server-restart")], check=True)
 
 
 def test_a_file_that_would_end_the_script_early_is_refused() -> None:

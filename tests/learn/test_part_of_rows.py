@@ -3,7 +3,8 @@ import pytest
 
 from intop.learn.families import FAMILIES
 from intop.learn.families.part_of_rows import PartOfRows
-from intop.learn.tuning import MOST_SEARCHED, limits
+from intop.learn.hyperparameters import MOST_SEARCHED
+from intop.learn.tuning import limits
 
 
 @pytest.mark.parametrize(("rows", "learned"), [(8, 8), (10, 10), (30, 10)])

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,14 @@ import pytest
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
-from intop.domain.training import FittedFamily, ModelError, Searches
-from intop.learn import tuning
+from intop.domain.training import FinishedSearch, FittedFamily, ModelError, SearchRecord, Try
+from intop.learn import hyperparameters, tuning
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import Effort, continued, score, tune
 from intop.learn.samples import Samples
-from intop.learn.tuning import score, train_all, tune
+from intop.learn.tuning import train_all
 from samples import table
 
 
@@ -177,13 +178,13 @@ def test_what_is_worse_than_most_is_given_up(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fits: list[object] = []
-    fit = tuning.fit
-    monkeypatch.setattr(tuning, "fit", lambda *args: fits.append(args) or fit(*args))
-    tune("SVR", samples, trials=tuning.UNPRUNED_TRIES, timeout_s=None, seed=1)
+    fit = hyperparameters.fit
+    monkeypatch.setattr(hyperparameters, "fit", lambda *args: fits.append(args) or fit(*args))
+    tune("SVR", samples, trials=hyperparameters.UNPRUNED_TRIES, timeout_s=None, seed=1)
     whole = len(fits)
-    assert whole == tuning.UNPRUNED_TRIES * tuning.INNER_FOLDS
+    assert whole == hyperparameters.UNPRUNED_TRIES * hyperparameters.INNER_FOLDS
     tune("SVR", samples, trials=20, timeout_s=None, seed=1)
-    assert whole < len(fits) - whole < 20 * tuning.INNER_FOLDS
+    assert whole < len(fits) - whole < 20 * hyperparameters.INNER_FOLDS
 
 
 def test_a_model_that_ran_away_has_the_worst_score() -> None:
@@ -222,31 +223,117 @@ def test_all_families_in_parallel_give_what_each_gives_alone(
     assert list(tmp_path.iterdir()) == []
 
 
+class Kept:
+    """Records in memory, in place of the store's; the `most` of them end the process."""
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.most = most
+        self.rows: list[tuple[str, SearchRecord]] = []
+        self.seen = 0
+
+    def new(self, fingerprint: str) -> list[SearchRecord]:
+        found = [record for name, record in self.rows[self.seen :] if name == fingerprint]
+        self.seen = len(self.rows)
+        return found
+
+    def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
+        self.rows += [(fingerprint, record) for record in records]
+        if len(self.rows) >= self.most:
+            raise KilledError
+
+    def again(self) -> "Kept":
+        """As the next process finds them."""
+        found = Kept()
+        found.rows = self.rows
+        return found
+
+    @property
+    def ends(self) -> int:
+        return sum(isinstance(record.known, FinishedSearch) for _, record in self.rows)
+
+    @property
+    def tries(self) -> int:
+        return len(self.rows) - self.ends
+
+
 class KilledError(Exception):
     """In place of a signal."""
 
 
-def test_a_killed_training_goes_on_and_comes_to_the_same() -> None:
+@pytest.mark.parametrize("most", [1, 3, 8, 20])
+def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "SLICE_S", 0.0)
     samples, families = random_table(20, 3), ["SVR", "LightGBM"]
-    kept: list[Searches] = []
-    done: list[str] = []
-
-    def keep(searches: Searches) -> None:
-        kept.append(searches)
-        if len(kept) == 7:
-            raise KilledError
-
-    wanted = {"folds": 2, "repeats": 2, "trials": 1}
+    wanted: dict[str, Any] = {"folds": 2, "trials": 3}
+    undisturbed = trained(families, samples, **wanted)
+    killed, done = Kept(most), []
     with pytest.raises(KilledError):
-        trained(families, samples, **wanted, keep=keep)
-    resumed = trained(families, samples, **wanted, keep=keep, kept=kept[-1], progress=done.append)
-    # 2 families, of which each is searched in 2 times 2 folds and on all rows.
-    assert [*range(1, 11)] == [len(searches.finished) for searches in kept]
-    assert families == done
-    assert resumed == trained(families, samples, **wanted)
+        trained(families, samples, **wanted, records=killed)
+    assert most <= len(killed.rows) <= most + 1
+    tried: list[object] = []
+    once = hyperparameters.fit
+    monkeypatch.setattr(hyperparameters, "fit", lambda *args: tried.append(args) or once(*args))
+    resumed = killed.again()
+    before = killed.tries
+    assert undisturbed == trained(
+        families, samples, **wanted, records=resumed, progress=done.append
+    )
+    # 2 families, of which each is searched in 2 folds and on all rows.
+    assert (6, 18) == (resumed.ends, resumed.tries)
+    # Nothing that was stored is fitted again; fewer than UNPRUNED_TRIES tries are never pruned.
+    assert len(tried) == (18 - before) * hyperparameters.INNER_FOLDS
+    assert sorted(families) == sorted(done)
     # What has ended altogether is there at once.
-    assert resumed == trained(families, samples, **wanted, keep=keep, kept=kept[-1])
-    assert 10 == len(kept)
+    tried.clear()
+    assert undisturbed == trained(families, samples, **wanted, records=resumed.again())
+    assert [] == tried
+
+
+def test_a_pruned_search_goes_on_as_it_would_have() -> None:
+    samples = random_table(30, 3)
+    effort = Effort(20, None, 1)
+    whole = continued("SVR", samples, effort)
+    assert 0 < sum(one.pruned for one in whole) < 20
+    for cut in (1, 7, 13, 19):
+        again = continued("SVR", samples, effort, whole[:cut])
+        assert untimed(whole) == untimed(again)
+    parts: list[Try] = []
+    while len(parts) < 20:
+        more = continued("SVR", samples, effort, parts, slice_s=0.0)
+        assert len(parts) + 1 == len(more)
+        parts = more
+    assert untimed(whole) == untimed(parts)
+
+
+def untimed(tries: Sequence[Try]) -> list[Try]:
+    return [replace(one, seconds=0.0) for one in tries]
+
+
+def test_two_trainings_at_once_share_their_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = random_table(20, 3)
+    wanted: dict[str, Any] = {"folds": 4, "trials": 1}
+    alone = trained(["SVR"], samples, **wanted)
+    made: list[object] = []
+    advanced = tuning._advanced
+    monkeypatch.setattr(tuning, "_advanced", lambda *args: made.append(args) or advanced(*args))
+    one = Kept()
+
+    class Other(Kept):
+        """Whose first record is there when the other process has made all of them."""
+
+        def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
+            if not one.ends:
+                trained(["SVR"], samples, **wanted, records=one)
+                self.rows = one.rows
+                return
+            super().add(fingerprint, records)
+
+    assert alone == trained(["SVR"], samples, **wanted, records=Other())
+    # 5 searches, of which both made one.
+    assert 6 == len(made)
+    assert 5 == one.ends
 
 
 @pytest.mark.parametrize(
@@ -255,19 +342,19 @@ def test_a_killed_training_goes_on_and_comes_to_the_same() -> None:
 def test_searches_of_something_else_are_not_used(
     other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples, kept = random_table(8, 2), []
-    wanted: dict[str, Any] = {"folds": 2, "trials": 1, "keep": kept.append}
-    trained(["SVR"], samples, **wanted)
-    before = kept[-1]
+    samples, kept = random_table(8, 2), Kept()
+    wanted: dict[str, Any] = {"folds": 2, "trials": 1}
+    trained(["SVR"], samples, **wanted, records=kept)
+    assert 3 == kept.ends
     if not other:
         samples = random_table(8, 2, seed=2)
-    trained(["SVR"], samples, **wanted | other, kept=before)
-    assert 1 == len(kept[3].finished)
-    assert kept[3].fingerprint != before.fingerprint
+    trained(["SVR"], samples, **wanted | other, records=kept.again())
+    ends = kept.ends
+    assert ends == 3 + 1 + other.get("folds", 2)
     monkeypatch.setattr(tuning, "code_fingerprint", lambda: "another")
-    trained(["SVR"], samples, **wanted, kept=before)
-    assert kept[-1].fingerprint not in {before.fingerprint, kept[3].fingerprint}
-    assert 3 == len(kept[-1].finished)
+    trained(["SVR"], samples, **wanted, records=kept.again())
+    assert kept.ends == ends + 3
+    assert 3 == len({fingerprint for fingerprint, _ in kept.rows})
 
 
 def test_says_how_many_configurations_it_needs() -> None:

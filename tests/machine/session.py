@@ -29,7 +29,7 @@ def main(name: str, kinds: tuple[str, ...]) -> None:
     cluster = lab.cluster(name)
     host = connect(cluster.load_balancer, password)
     nginx = tunable_nginx(host, catalogue()) if kinds else None
-    restart = cluster.nginx_restart if kinds else ""
+    restart = cluster.server_restart if kinds else ""
     wanted = Configuration(VALUES | (DIRECTIVES if kinds else {}))
     text = "".join(f"{key} = {value}\n" for key, value in VALUES.items())
     with guarded(host, VALUES, nginx=nginx, restart=restart) as guard:

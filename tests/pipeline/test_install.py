@@ -57,7 +57,7 @@ def test_doctor_of_two_hosts_needs_no_nginx_luajit_or_qemu_here(
                 "cluster.x86",
                 {
                     "url": found.url,
-                    "nginx_restart": found.nginx_restart,
+                    "server_restart": found.server_restart,
                     "static_paths": list(found.static_paths),
                     "dynamic_path": found.dynamic_path,
                     "machines": [platform.machine()],

@@ -33,8 +33,8 @@ def test_it_says_what_it_is_of_and_by_what_it_was_made() -> None:
     )
     assert "finished 2026-11-22 09:01" in text
     assert "by intop 0.1.0, with `intop compare x86 arm --markdown`" in text
-    begun = replace(compared(), provenance=replace(PROVENANCE, finished_at=None))
-    assert "not finished yet" in page(begun, {})
+    begun = replace(PROVENANCE, finished_at=None)
+    assert "not finished yet" in page(replace(compared(), provenance=(begun, begun)), {})
 
 
 def test_it_has_versions_dates_counts_link_and_rate_of_both_sides() -> None:

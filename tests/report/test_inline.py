@@ -76,6 +76,7 @@ def side(arch: str, default: float, tuned: float | None) -> Side:
         return Latency(mean_ms=MeanInterval(value, 0.8 * value, 1.2 * value), trials_ms=(value,))
 
     return Side(
+        name=arch,
         arch=arch,
         conditions=replace(CONDITIONS, arch=arch, emulation="" if arch == "x86" else "TCG"),
         trials=9,
@@ -105,7 +106,7 @@ def comparison(*sides: Side) -> Compared:
         differences=(),
         warnings=(),
     )
-    return Compared(comparisons=(found,), missing=(), provenance=PROVENANCE)
+    return Compared(comparisons=(found,), missing=(), provenance=(PROVENANCE, PROVENANCE))
 
 
 COMPARED = comparison(side("x86", 100.0, 20.0), side("arm", 300.0, None))

@@ -16,7 +16,7 @@ from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
 from intop.report.plan import sections, worth
 from printed import shown
-from samples import CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
+from samples import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
@@ -134,6 +134,8 @@ def test_what_p99_does_not_say_is_noted(capsys: pytest.CaptureFixture[str]) -> N
     smaller = replace(whole, origin="smallest set")
     said = " ".join(text(capsys, replace(PLAN, deployment=smaller)).split())
     assert "the whole winner at other rates: tuned gain at 50" in said
+    said = " ".join(text(capsys, replace(PLAN, deployment=replace(whole, across=ACROSS))).split())
+    assert "NOTE winner under 4 workloads: gain in 1, worse in 3; worse here: api (CPU" in said
     costly = replace(DEPLOYMENT, verdict=COSTLY)
     said = " ".join(text(capsys, replace(PLAN, deployment=costly, accept_costs=True)).split())
     assert "COSTS CPU is higher by 12 points (9 to 15; accepted: 5): --accept-costs was" in said

@@ -8,12 +8,15 @@ import pytest
 
 from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.server import NGINX
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
 from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
+from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed, load_words
+from intop.run.loads import Sent
 from samples import CONDITIONS, cluster
 
 NOTHING: Any = None
@@ -66,25 +69,91 @@ def test_a_trial_has_the_load_of_its_place(
     assert "lb still had 3 old workers of nginx with connections" in told
 
 
+def test_a_block_of_a_soak_is_measured_as_the_host_is(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    applied: list[Configuration] = []
+
+    def measure(*_: Any, **options: Any) -> Any:
+        asked.append(options)
+        raise CommandError("lg", "that is all")
+
+    monkeypatch.setattr(cluster_testbed, "measure", measure)
+    monkeypatch.setattr(cluster_testbed, "settle", pytest.fail)
+    found = Configuration({"net.core.somaxconn": "512"})
+    guard = SimpleNamespace(
+        apply=applied.append,
+        as_found=found,
+        applied={"arch": "x86", "workload": "slt", "study": "s", "campaign": "3", "since": "then"},
+    )
+    ready = measuring(testbed, guard)
+    planned = PlannedTrial(index=0, role="soak", configuration=DEFAULT, duration_s=60)
+    ready.trial(planned, "soak", 0)
+    assert [found] == applied
+    assert [(1, True)] == [(one["points"], one["footprint"]) for one in asked]
+    assert "x86 slt of study s, campaign 3, since then" == ready.applied
+    assert "" == measuring(testbed, SimpleNamespace(applied={})).applied
+
+
+def test_a_trial_under_another_workload_has_all_of_its_load(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Workload] = []
+
+    def measure(_rig: Any, _tool: Any, workload: Workload, **_: Any) -> Any:
+        asked.append(workload)
+        raise CommandError("lg", "that is all")
+
+    monkeypatch.setattr(cluster_testbed, "measure", measure)
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    ready = measuring(testbed, SimpleNamespace(apply=lambda _: None, draining=0))
+    other = testbed.task.context.study.workloads["dlt"]
+    planned = PlannedTrial(
+        index=0, role="sentinel", configuration=DEFAULT, duration_s=3, other_workload="dlt"
+    )
+    found = ready.trial(planned, "across", 0)
+    assert [replace(other, duration_s=3)] == asked
+    assert ("dlt", "engine 2.1", other.rate_rps, 3) == (
+        found.conditions.workload,
+        found.conditions.load_tool,
+        found.conditions.rate_rps,
+        found.conditions.duration_s,
+    )
+    gone = replace(planned, other_workload="cdn")
+    with pytest.raises(UsageError, match=r"has no \[workload.cdn\] any more"):
+        ready.trial(gone, "across", 0)
+
+
 def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(
     testbed: FakeTestbed,
 ) -> None:
     guard = SimpleNamespace(apply=pytest.fail, draining=0)
     wrk2 = LoadTool(name="wrk2", path="/usr/bin/wrk2", version="4.0.0")
     rig = SimpleNamespace(cluster=cluster())
-    ready = replace(measuring(testbed, guard), tool=wrk2, rig=rig)  # type: ignore[arg-type]
+    ready = replace(measuring(testbed, guard, wrk2), rig=rig)  # type: ignore[arg-type]
     closed = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, closed_loop=True)
     with pytest.raises(UsageError, match=r"wrk2, which can't send a closed loop. Set load_tool"):
         ready.trial(closed, "sweep", 0)
 
 
-def measuring(testbed: FakeTestbed, guard: Any) -> ClusterTestbed:
-    """What measures trials with this guard."""
+ENGINE = LoadTool(name="engine", path="/usr/bin/luajit", version="2.1")
+
+
+def measuring(testbed: FakeTestbed, guard: Any, tool: LoadTool = ENGINE) -> ClusterTestbed:
+    """What measures trials with this guard and load tool."""
+
+    def ready(workload: Workload) -> Sent:
+        conditions = {"workload": workload.name, "load_tool": f"{tool.name} {tool.version}"}
+        return Sent(
+            rig=NOTHING, tool=tool, paths=(), expected=ExpectedAnswers(), conditions=conditions
+        )
+
     balancer = SimpleNamespace(address=SimpleNamespace(name="lb"))
     return ClusterTestbed(
         task=testbed.task,
         rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
-        tool=LoadTool(name="engine", path="/usr/bin/luajit", version="2.1"),
+        loads=SimpleNamespace(ready=ready),  # type: ignore[arg-type]
         guard=guard,
         probe=NOTHING,
         probed=NOTHING,
@@ -111,10 +180,10 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
     ready = ClusterTestbed(
         task=NOTHING,
         rig=SimpleNamespace(  # type: ignore[arg-type]
-            cluster=SimpleNamespace(nginx_restart=restart),
+            cluster=SimpleNamespace(server_restart=restart, server=NGINX),
             load_balancer=SimpleNamespace(address=SimpleNamespace(name="lb")),
         ),
-        tool=NOTHING,
+        loads=NOTHING,
         guard=guard,
         probe=NOTHING,
         probed=NOTHING,
@@ -139,9 +208,7 @@ def test_nginx_is_restarted_under_the_hosts_own_values_before_it_is_given_back(
         assert configuration.is_default
         done.append("restored")
 
-    guard = SimpleNamespace(
-        is_left=is_left, was_tuned=was_tuned, snapshot={"a.b": "1"}, base={"a.b": "1"}, apply=apply
-    )
+    guard = SimpleNamespace(is_left=is_left, was_tuned=was_tuned, as_found=DEFAULT, apply=apply)
     assert [] == ended(guard)
     assert expected == done
     assert not guard.was_tuned or is_left
@@ -151,7 +218,7 @@ def test_where_nginx_can_not_be_restarted_it_is_said_what_to_type() -> None:
     def lost(_: Configuration) -> None:
         raise UnreachableError("lb", "the connection is gone")
 
-    guard = SimpleNamespace(is_left=False, was_tuned=True, snapshot={}, base={}, apply=lost)
+    guard = SimpleNamespace(is_left=False, was_tuned=True, as_found=DEFAULT, apply=lost)
     (told,) = ended(guard)
     assert "as root there: systemctl restart nginx (the connection is gone)" in told
 

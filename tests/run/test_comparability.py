@@ -9,6 +9,7 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
+from intop.domain.server import SERVERS
 from intop.domain.trial import UNKNOWN, Conditions
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError
@@ -192,6 +193,23 @@ def test_what_could_not_be_read_then_and_can_be_now_is_a_difference(testbed: Fak
     stored(testbed, ("lb", UNKNOWN))
     assert "" == refusal(testbed, nginx_conf=UNKNOWN)
     assert "unknown against 0a1b2c3d: nginx -T could not be run on lb then" in refusal(testbed)
+
+
+def test_the_server_is_a_condition(testbed: FakeTestbed) -> None:
+    facts = ClusterFacts(hosts=SAME | {"lb": replace(FACTS, nginx="haproxy/2.6.12")})
+    made = cluster(server=SERVERS["haproxy"], backends=BACKENDS)
+    found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
+    assert ("haproxy", "haproxy/2.6.12") == (found.server, found.nginx)
+    assert "nginx" == described(testbed).server
+
+
+def test_trials_of_several_servers_are_never_mixed(testbed: FakeTestbed) -> None:
+    stored(testbed, ("lb", "0a1b2c3d"))
+    assert "\n  server: nginx against caddy\n" in refusal(testbed, server="caddy")
+    told = refusal(testbed, server="caddy", nginx_conf="22222222")
+    assert "Caddy's configuration on lb, or a file that it includes, was changed" in told
+    told = refusal(testbed, server="caddy", nginx_conf=UNKNOWN)
+    assert "no Caddy runs on lb, or its configuration can't be read there" in told
 
 
 # What is not tuned any more -----------------------------------------------------------------------

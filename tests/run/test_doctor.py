@@ -123,7 +123,7 @@ def test_a_load_for_processors_that_a_generator_lacks_is_a_problem(examined: Exa
         (
             "a_lg",
             {"answers": {"/a": (0, 0, "refused"), "/d?r=1": (0, 0, "refused")}},
-            "a-lg: /a, /d?r=1: the connection is refused: see that nginx",
+            "a-lg: /a, /d?r=1: the connection is refused: see that the server",
         ),
         ("a_lg", {"answers": {"/d?r=1": (200, 0, "")}}, "/d?r=1: answers 200 with an empty body"),
         ("a_lg", {"answers": {"/a": (200, -1, "")}}, "a-lg: engine.lua: length is '-1'"),

@@ -88,7 +88,7 @@ def in_use(task: Task) -> tuple[list[ClusterTestbed], str]:
     task = replace(task, context=replace(task.context, progress=LineProgress(told)))
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in (0, 1)]
-        check_alike(*ready)
+        check_alike(task, *ready)
         return in_common(ready), told.getvalue()
 
 
@@ -221,5 +221,5 @@ def test_an_nginx_whose_sockets_are_not_those_that_are_tuned(lab: Lab) -> None:
     elsewhere, refused = sorted(here["problems"], key=lambda line: "refused" in line)
     assert f"{name}-lb: nothing listens on port 80 in the network namespace" in elsewhere
     assert "the connection is refused" in refused
-    lab.on_balancer(0, f"{stop}; sh {folder}/nginx-restart")
+    lab.on_balancer(0, f"{stop}; sh {folder}/server-restart")
     assert [[], []] == [one["problems"] for one in lab.study.json("doctor")]

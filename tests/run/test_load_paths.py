@@ -8,9 +8,16 @@ from intop.run.load_paths import Manner, asked, problems, warnings
 from samples import cluster
 
 SLT = Workload(
-    name="slt", rate_rps=10, connections=1, threads=1, duration_s=1, warmup_s=0, timeout_s=1
+    name="slt",
+    kind="slt",
+    rate_rps=10,
+    connections=1,
+    threads=1,
+    duration_s=1,
+    warmup_s=0,
+    timeout_s=1,
 )
-DLT = replace(SLT, name="dlt")
+DLT = replace(SLT, name="dlt", kind="dlt")
 URL = "http://lb:81"
 PLAIN: Manner = ("1.1", ())
 PLACE = cluster(url=URL, static_paths=("/a", "/b"), dynamic_path="/dynamic")
@@ -69,7 +76,7 @@ def test_what_is_wrong_alike_is_one_line_and_what_is_not_has_its_own() -> None:
     )
     assert refused.startswith("lg: /0, /1, /2, /3 and 2 more: the connection is refused: see that")
     assert empty.startswith("lg: /e: answers 200 with an empty body: correct the path")
-    assert bad.startswith("lg: /d?r=1: answers 502: look at nginx's error log and at the backends")
+    assert bad.startswith("lg: /d?r=1: answers 502: look at the server's error log and at the")
     # For a shell, a question mark is more than itself.
     assert bad.endswith("curl -i 'http://lb:81/d?r=1'")
 
@@ -85,7 +92,7 @@ def test_a_server_without_http2_is_told_how_to_have_it() -> None:
     wrong = [replace(fetched(path, 0, 0, "http2"), http="2") for path in ("/a", "/b")]
     (line,) = problems("lg", URL, wrong)
     assert (
-        "lg: /a, /b: the server doesn't offer HTTP/2: switch it on in nginx (listen ... http2; "
+        "lg: /a, /b: the server doesn't offer HTTP/2: switch it on there (nginx: listen ... http2; "
         'from 1.25.1 on http2 on), or leave http = "2" out of the study. '
         "By hand, on that host: curl -i --http2-prior-knowledge http://lb:81/a"
     ) == line

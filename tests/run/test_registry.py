@@ -21,22 +21,22 @@ from intop.stages.tune import tune
 from intop.store import opened
 from reported import campaign
 from samples import trial
-from soak import Soak, SoakByItself
+from watch import Watch, WatchByItself
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.STAGES, "soak", "soak:Soak")
+    monkeypatch.setitem(registry.STAGES, "watch", "watch:Watch")
 
 
 @pytest.fixture
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.STAGES, "soak", "soak:SoakByItself")
+    monkeypatch.setitem(registry.STAGES, "watch", "watch:WatchByItself")
 
 
 @pytest.fixture
 def made_up(tmp_path: Path, testbed: FakeTestbed) -> Iterator[Task]:
-    """A task of a campaign that has all that `tune` finds out, but for the soaking."""
+    """A task of a campaign that has all that `tune` finds out, but for the watching."""
     study = load_study(campaign(tmp_path, archs=("x86",)))
     budget = replace(study.budget, explain_rounds=0)
     study = replace(study, clusters={"x86": study.clusters["x86"]}, budget=budget)
@@ -66,7 +66,7 @@ def status_of(task: Task, *asked: str) -> StageStatus | None:
     found = campaign_status(
         context.study, task.store, context.archs, context.workloads, asked=asked
     )
-    return next((s for s in found.subjects[0].stages if s.name == "soak"), None)
+    return next((s for s in found.subjects[0].stages if s.name == "watch"), None)
 
 
 def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
@@ -78,11 +78,11 @@ def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
 def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> None:
     testbed.dies_after = 3
     with pytest.raises(KeyboardInterrupt):
-        execute(Soak(testbed.task))
+        execute(Watch(testbed.task))
     testbed.dies_after = None
-    found = execute(Soak(testbed.task))
+    found = execute(Watch(testbed.task))
     assert [0, 1, 2, 3] == testbed.measured
-    assert found == execute(Soak(testbed.task))
+    assert found == execute(Watch(testbed.task))
     assert 4 == len(found.p99_ms) == len(testbed.measured)
 
 
@@ -109,16 +109,16 @@ def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
     assert ("to come", 0, 4) == seen()
     testbed.dies_after = 1
     with pytest.raises(KeyboardInterrupt):
-        execute(Soak(made_up))
+        execute(Watch(made_up))
     assert ("begun", 1, 4) == seen()
     testbed.dies_after = None
-    execute(Soak(made_up))
+    execute(Watch(made_up))
     assert ("done", 4, 4) == seen()
 
 
 def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) -> None:
     assert status_of(made_up) is None
-    execute(SoakByItself(made_up))
+    execute(WatchByItself(made_up))
     found = status_of(made_up)
     assert found is not None
     assert ("done", 4) == (found.state, found.done)
@@ -127,12 +127,12 @@ def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) 
 def test_one_that_tune_does_not_want_is_seen_where_it_is_asked_for(
     made_up: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Soak, "is_wanted", classmethod(lambda cls, prospect: False))
+    monkeypatch.setattr(Watch, "is_wanted", classmethod(lambda cls, prospect: False))
     assert status_of(made_up) is None
-    assert status_of(made_up, "soak") is not None
+    assert status_of(made_up, "watch") is not None
 
 
-@pytest.mark.parametrize("stages", [lambda: ("soak",), of_tune])
+@pytest.mark.parametrize("stages", [lambda: ("watch",), of_tune])
 def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) -> None:
     context = made_up.context
     found = dry_run(
@@ -143,15 +143,15 @@ def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) 
         Request(stages=stages()),
     )
     (intended,) = found.intended
-    assert 4 == next(s for s in intended.stages if s.name == "soak").left
+    assert 4 == next(s for s in intended.stages if s.name == "watch").left
     assert () == intended.lacking
 
 
 def test_a_report_has_it_among_the_stages(made_up: Task) -> None:
-    execute(Soak(made_up))
+    execute(Watch(made_up))
     (findings,) = gather(made_up.context).findings
     record = findings.stages[-1]
-    assert ("soak", "whether the default stays as it is", 4) == (
+    assert ("watch", "whether the default stays as it is", 4) == (
         record.stage,
         record.description,
         record.measured,

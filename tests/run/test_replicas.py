@@ -61,7 +61,7 @@ def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
         monkeypatch.setattr(executor, "cluster_testbed", opened)
         monkeypatch.setattr(executor, "check_ready", lambda _task: None)
-        monkeypatch.setattr(executor, "check_alike", lambda _one, _other: None)
+        monkeypatch.setattr(executor, "check_alike", lambda *_: None)
         monkeypatch.setattr(executor, "in_common", list)
         return made
 
@@ -151,13 +151,17 @@ def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
         conditions = replace(trial(DEFAULT, 5_000).conditions, **changes)
         return Opened(testbed.task, name, conditions, probe_of(values))
 
-    replicas.check_alike(opened_on("one"), opened_on("two"))
+    replicas.check_alike(testbed.task, opened_on("one"), opened_on("two"))
     # Each has its own backends in it.
-    replicas.check_alike(opened_on("one"), opened_on("two", nginx_conf="99999999"))
+    replicas.check_alike(testbed.task, opened_on("one"), opened_on("two", nginx_conf="99999999"))
     with pytest.raises(IncomparableError, match=r"generator: EPYC, 8 CPUs, .* against EPYC, 2"):
-        replicas.check_alike(opened_on("one"), opened_on("two", generator="EPYC, 2 CPUs"))
+        replicas.check_alike(
+            testbed.task, opened_on("one"), opened_on("two", generator="EPYC, 2 CPUs")
+        )
     with pytest.raises(IncomparableError) as caught:
-        replicas.check_alike(opened_on("one"), opened_on("two", kernel="9.9", somaxconn="4096"))
+        replicas.check_alike(
+            testbed.task, opened_on("one"), opened_on("two", kernel="9.9", somaxconn="4096")
+        )
     assert "one and two are no replicas of each other (one against two):" in str(caught.value)
     assert "against 9.9" in str(caught.value)
     assert "net.core.somaxconn: 128 against 4096" in str(caught.value)

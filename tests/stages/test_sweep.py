@@ -173,7 +173,7 @@ def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -
         p.label for p in sweep(judged.task, replace(request, points="/a.css,/b.jpg")).points
     ]
     assert 12 == len(judged.measured)
-    dynamic = replace(judged.task, workload=replace(judged.task.workload, name="dlt"))
+    dynamic = replace(judged.task, workload=replace(judged.task.workload, name="dlt", kind="dlt"))
     with pytest.raises(UsageError, match="--over file asks for static files: --workload slt"):
         SweepAlong(dynamic, request)
 

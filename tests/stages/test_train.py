@@ -1,6 +1,5 @@
 """What models are given: each configuration once."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from collected import check, collect
 from fakes import FakeTestbed
-from intop.domain.training import Searches
+from intop.domain.training import SearchRecord, SearchRecords, Try
 from intop.errors import ResultMissingError
 from intop.stages import train
 
@@ -32,14 +31,13 @@ def test_a_killed_training_goes_on_with_what_is_stored(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collect(testbed)
-    made: list[Searches | None] = []
-    first = Searches(fingerprint="first")
+    made: list[list[SearchRecord]] = []
+    known = Try(number=0, hyperparameters={}, errors=(1.0,), pruned=True, seconds=1.0)
+    first = SearchRecord(family="SVR", fold=0, known=known)
 
-    def train_all(
-        *_: object, kept: Searches | None, keep: Callable[[Searches], None], **__: object
-    ) -> list[object]:
-        made.append(kept)
-        keep(first)
+    def train_all(*_: object, records: SearchRecords, **__: object) -> list[object]:
+        made.append([*records.new("one")])
+        records.add("one", [first])
         if len(made) == 1:
             raise KeyboardInterrupt
         return []
@@ -48,7 +46,7 @@ def test_a_killed_training_goes_on_with_what_is_stored(
     with pytest.raises(KeyboardInterrupt):
         train.train(testbed.task)
     train.train(testbed.task)
-    assert [None, first] == made
+    assert [[], [first]] == made
 
 
 def test_a_training_without_trials_makes_no_folder_for_its_models(

@@ -6,22 +6,12 @@ from pathlib import Path
 import pytest
 
 from intop.store import Store, opened
-from postgres import Server
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where an SQLite store may be made."""
     return tmp_path / "intop.db"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, path: Path) -> str:
-    """Where a store may be made, in each of the databases."""
-    if request.param == "sqlite":
-        return str(path)
-    server: Server = request.getfixturevalue("postgres_server")
-    return server.database()
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ import pytest
 
 import samples
 from campaigns import sql
+from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.ranking import Ranking
+from intop.domain.search import Search
 from intop.domain.sweep import Sweeps
-from intop.domain.training import Ceiling, FinishedSearch, FittedFamily, HeldOut, Searches, Training
+from intop.domain.training import Ceiling, FittedFamily, HeldOut, Training
 from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.errors import IntopError
 from intop.store import Store
@@ -73,20 +75,6 @@ JUDGED_TRAINING = replace(
     unit="s",
 )
 
-SEARCHES = Searches(
-    fingerprint="abc",
-    finished=(
-        FinishedSearch(
-            fold=2,
-            fitted=TRAINING.fitted[0],
-            predicted=(0.1 + 0.2, 1e-17),
-            low=(-1.0, 0.0),
-            high=(float("inf"), 1.0),
-            seconds=0.5,
-        ),
-    ),
-)
-
 RESTARTED = replace(
     SEARCH,
     candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_p99_ms=10.25),),
@@ -112,7 +100,6 @@ RESULTS = [
     RANKING,
     JUDGED_TRAINING,
     RESTARTED,
-    SEARCHES,
     PROBE,
 ]
 
@@ -182,6 +169,18 @@ def test_results_of_all_types_stand_side_by_side_and_a_later_one_replaces_its_li
     store.put(subject, later)
     assert later == store.get(subject, Verdict)
     assert RANKING == store.get(subject, Ranking)
+
+
+def test_what_has_a_result_is_found_in_all_campaigns(store: Store) -> None:
+    first, second = begun(store), begun(store, "other", "arm")
+    bare = begun(store)
+    store.put(second, JUDGED)
+    store.put(first, SEARCH)
+    store.put(first, JUDGED)
+    store.put(bare, SEARCH)
+    assert [first, second] == store.subjects_with(Verdict)
+    assert [first, second, bare] == store.subjects_with(Verdict, Search)
+    assert [] == store.subjects_with(Explanation)
 
 
 def test_a_result_belongs_to_its_subject(store: Store) -> None:

@@ -49,6 +49,36 @@ def test_trials_come_back_in_order_of_measurement_and_by_stage(store: Store) -> 
     assert [] == store.trials(replace(subject, arch="arm"))
 
 
+def test_conditions_are_those_of_each_stages_last_trial_in_order_of_measurement(
+    store: Store,
+) -> None:
+    subject = begun(store)
+    for stage in ("screen", "collect"):
+        store.write_plan(subject, stage, PLAN)
+    early, late = (replace(MADE.conditions, kernel=kernel) for kernel in ("6.1", "6.12"))
+    for stage, place, conditions in (
+        ("collect", 0, early),
+        ("collect", 1, late),
+        ("screen", 0, early),
+    ):
+        store.add(subject, trial(stage=stage, planned=PLAN[place], conditions=conditions))
+    found = store.conditions(subject)
+    assert [("collect", late), ("screen", early)] == list(found.items())
+    assert {"screen": early} == store.conditions(subject, "screen")
+    assert {} == store.conditions(replace(subject, arch="arm"))
+
+
+def test_places_are_those_of_the_stages_that_are_asked_for(store: Store) -> None:
+    subject = begun(store)
+    for stage in ("screen", "collect"):
+        store.write_plan(subject, stage, PLAN)
+    store.add(subject, trial(stage="collect", planned=PLAN[1]))
+    places = store.places(subject, "collect")
+    assert {"collect"} == {place.stage for place in places}
+    assert [None, "ok", None] == [place.status for place in places]
+    assert 2 * len(PLAN) == len(store.places(subject))
+
+
 def test_a_trial_is_stored_once_for_each_attempt(url: str) -> None:
     with opened(url) as store:
         subject = kept(store, trial(attempt=0), trial(attempt=1))
@@ -134,7 +164,8 @@ def test_counters_come_back(store: Store, url: str) -> None:
 
 def test_a_trial_of_an_intop_that_recorded_less_lacks_it(sqlite_store: Store, path: Path) -> None:
     subject = kept(sqlite_store, trial(metrics={"lb": replace(METRICS, cpus=2, softnet_drops=0)}))
-    for name in RECORDED_LATER:
+    # The server was always nginx then.
+    for name in (*RECORDED_LATER, "server"):
         sql(path, f"update trial set conditions = json_remove(conditions, '$.{name}')")
     for name in ("cpus", "max_cpu_steal", "max_cpu_softirq", "softnet_drops", "softnet_squeezes"):
         sql(path, f"update trial set metrics = json_remove(metrics, '$.lb.{name}')")

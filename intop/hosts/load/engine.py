@@ -31,7 +31,7 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     """The command line, to be run in the directory of the scripts."""
     clients = load.clients
     options: dict[str, object] = {
-        "script": f"{load.script}.lua",
+        "script": f"{load.script_name}.lua",
         "url": load.url,
         "rate": f"{load.rate_rps:.6f}",
         "duration": f"{load.duration_s:g}",
@@ -91,7 +91,7 @@ def script_words(load: Load) -> list[str]:
 def parse(text: str, load: Load) -> LoadResult:
     """What the run measured. ValueError if the line isn't what the engine prints for this load."""
     data = json_line(text)
-    check_kind(data, SCHEMA, load.script)
+    check_kind(data, SCHEMA, load.script_name)
     latencies = histogram(data.get("histogram"))
     lags = histogram(data.get("lags"), "lags")
     errors = counts(data.get("errors"), ERROR_KINDS) | {PENDING: whole(data, PENDING)}

@@ -43,7 +43,8 @@ def streams(
             (
                 generator,
                 Load(
-                    script=workload.name,
+                    script=workload.kind,
+                    own_script=workload.own_script,
                     url=cluster.url,
                     rate_rps=workload.rate_rps * clients.share * shares[generator],
                     connections=max(1, mine),

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit, urlunsplit
 
-from intop.domain.workload import LoadToolChoice
+from intop.domain.workload import LoadToolChoice, WorkloadKind
 from intop.errors import LoadOutputError
 from intop.hosts.load import engine, wrk2
 from intop.hosts.load.output import tail
@@ -109,7 +109,7 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     """
     load = replace(load, url=_with_port(load.url))
     run = shlex.join(_module(tool).words(tool, load))
-    needed = f"{load.script}.lua"
+    needed = f"{load.script_name}.lua"
     return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"
 
 
@@ -154,17 +154,20 @@ def _cpu_s(text: str) -> float | None:
     return minutes + float(f"{user}.{user_part}") + float(f"{system}.{system_part}")
 
 
-def script_fingerprint(directory: Path, script: str) -> str:
+def script_fingerprint(directory: Path, kind: WorkloadKind, script: str = "") -> str:
     """First 16 hex digits of the SHA-256 over a request script and all that it is sent by.
 
-    Loads of different scripts must not be compared, so this goes with each trial. OSError if one
-    is missing.
+    `directory` has intop's scripts, of which it is the one of a kind, or else `script` is the path
+    of the user's own. Loads of different scripts must not be compared, so this goes with each
+    trial. OSError if one is missing.
     """
+    own = Path(script) if script else directory / f"{kind}.lua"
+    own.stat()
+    # A script of the user's own may load one of ours.
+    others = {LINK_SCRIPT} if script else {"slt.lua", "dlt.lua", LINK_SCRIPT} - {own.name}
+    paths = {path for path in directory.glob("*.lua") if path.name not in others} | {own}
     digest = hashlib.sha256()
-    others = {"slt.lua", "dlt.lua", LINK_SCRIPT} - {f"{script}.lua"}
-    (directory / f"{script}.lua").stat()
-    for path in sorted(directory.glob("*.lua")):
-        if path.name not in others:
-            content = path.read_bytes()
-            digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    for path in sorted(paths, key=lambda path: path.name):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.histogram import Histogram
-from intop.domain.workload import ALIKE, Arrivals, Clients, WorkloadName
+from intop.domain.workload import ALIKE, Arrivals, Clients, WorkloadKind
 
 ToolName = Literal["engine", "wrk2"]
 
 PATHS_FILE = "paths.txt"
-"""The static paths of slt, one a line, next to the scripts on the load generator."""
+"""The static paths, one a line, next to the scripts on the load generator."""
 MAX_SEED = 2**32 - 1
 MAX_THREADS = 1024
 
@@ -34,17 +34,19 @@ class Load:
 
     `rate_rps` in requests/s over all `connections`, and without a meaning in a closed loop;
     `duration_s` are the counted seconds, and `warmup_s` the uncounted ones before them; `url` has
-    no path; `dynamic_path` is what dlt asks for, `only_path` what slt asks for in place of all
-    paths of PATHS_FILE; `threads` are wrk2's. Stream `stream` of `streams`
-    (from 0 on) draws URLs that no other of them draws. `start_at` is the first slot of the first
-    stream, in seconds of the generator's own time of day; None is soon. With an `expected_file`, a
-    name in the scripts' folder, answers have to be what it says: lines of path, length, and CRC-32
-    or "-" for any content. wrk2 ignores it. With `prune_above_ms` the run ends as soon as it is
-    certain that more than `prune_count` of its requests are answered later than that after they
-    were due; wrk2 ignores it. ValueError where a tool would silently do something else.
+    no path; the Lua script `script` is asked for requests, or in its place the user's own
+    `own_script` (without .lua), with the same arguments; `dynamic_path` is what dlt asks for,
+    `only_path` what slt asks for in place of all paths of PATHS_FILE; `threads` are wrk2's. Stream
+    `stream` of `streams` (from 0 on) draws URLs that no other of them draws. `start_at` is the
+    first slot of the first stream, in seconds of the generator's own time of day; None is soon.
+    With an `expected_file`, a name in the scripts' folder, answers have to be what it says: lines
+    of path, length, and CRC-32 or "-" for any content. wrk2 ignores it. With `prune_above_ms` the
+    run ends as soon as it is certain that more than `prune_count` of its requests are answered
+    later than that after they were due; wrk2 ignores it. ValueError where a tool would silently do
+    something else.
     """
 
-    script: WorkloadName
+    script: WorkloadKind
     url: str
     rate_rps: float
     connections: int
@@ -55,6 +57,7 @@ class Load:
     timeout_s: float = 10.0
     dynamic_path: str = "/dynamic"
     only_path: str = ""
+    own_script: str = ""
     arrivals: Arrivals = "constant"
     clients: Clients = ALIKE
     stream: int = 0
@@ -63,6 +66,11 @@ class Load:
     expected_file: str = ""
     prune_above_ms: float | None = None
     prune_count: int = 0
+
+    @property
+    def script_name(self) -> str:
+        """The name of the script that is carried out, without .lua."""
+        return self.own_script or self.script
 
     def __post_init__(self) -> None:
         if self.url.startswith("-"):

@@ -69,7 +69,7 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     return [
         *(tool.path, "-t", threads, "-c", str(load.connections), "-d", str(planned_run_s(load))),
         *("--timeout", str(math.ceil(load.timeout_s)), "-R", str(round(load.rate_rps))),
-        *("-s", f"{load.script}.lua", load.url, "--", "--seed", str(load.seed)),
+        *("-s", f"{load.script_name}.lua", load.url, "--", "--seed", str(load.seed)),
         *("--threads", threads, *script_words(load)),
     ]
 
@@ -85,7 +85,7 @@ def parse(text: str, load: Load) -> LoadResult:
     if calibrated != load.threads:
         raise ValueError(f"wrk2 calibrated {calibrated} of {load.threads} threads")
     data = json_line(text)
-    check_kind(data, SCHEMA, load.script)
+    check_kind(data, SCHEMA, load.script_name)
     run_s = whole(data, "duration_us") / 1e6
     uncounted_s = calibration_s(load.connections, load.threads)
     duration_s = run_s - uncounted_s

@@ -39,7 +39,15 @@ class Span:
     high: float
 
 
-Value = str | float | Span | None
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to the table of this name in the same document, where a form has links."""
+
+    text: str
+    table: str
+
+
+Value = str | float | Span | Link | None
 """What a cell holds; None is what there is not. Words may stand in a column of numbers."""
 
 
@@ -91,6 +99,8 @@ def worded(value: Value, column: Column) -> str:
     """A cell's words."""
     if isinstance(value, str):
         return value
+    if isinstance(value, Link):
+        return value.text
     if value is None or not math.isfinite(value.value if isinstance(value, Span) else value):
         return NOTHING
     if isinstance(value, Span):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from intop.atomic import write_atomically
 from intop.errors import IntopError
-from intop.report.document.columns import Column, Span, Value
+from intop.report.document.columns import Column, Link, Span, Value
 from intop.report.document.model import Document, Table
 
 _NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*")
@@ -49,6 +49,7 @@ def _names(column: Column) -> tuple[str, ...]:
 def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
     if isinstance(value, Span):
         return value.value, value.low, value.high
+    value = value.text if isinstance(value, Link) else value
     cell = _inert(value) if isinstance(value, str) else "" if value is None else value
     return (cell, *("" for _ in _names(column)[1:]))
 

@@ -15,6 +15,9 @@ T = TypeVar("T")
 FEWEST = 4
 """Pieces of work that are worth a fork."""
 
+LIMIT_S = 60.0
+"""So long a fork may take (s): it has our locks as they were, and one may be held for ever."""
+
 
 def spread(work: Callable[[int], T], count: int) -> list[T]:
     """`work` of 0, 1, ... below `count`, in this order. It must not depend on what was done before.
@@ -35,7 +38,9 @@ def spread(work: Callable[[int], T], count: int) -> list[T]:
     found |= {n: work(n) for n in range(0, count, processes)}
     for answer, fork in answers:
         with suppress(EOFError):  # it failed, or was killed
-            found |= answer.recv()
+            if answer.poll(LIMIT_S):
+                found |= answer.recv()
+        fork.kill()
         fork.join()
     return [found[n] if n in found else work(n) for n in range(count)]
 

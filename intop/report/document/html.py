@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from intop.report.document.columns import worded
+from intop.report.document.columns import Link, worded
 from intop.report.document.forks import spread
 from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
 from intop.report.figures.inline import inline_svg
@@ -30,7 +30,7 @@ def html(document: Document) -> str:
     environment.filters |= {"worded": worded, "drawn": lambda figure: drawings[figure.label]}
     environment.tests |= {
         kind.__name__.lower(): lambda block, kind=kind: isinstance(block, kind)
-        for kind in (Paragraph, Notes, Verbatim, Table, Figure, Section)
+        for kind in (Paragraph, Notes, Verbatim, Table, Figure, Section, Link)
     }
     stylesheet = Markup((HERE / "page.css").read_text(encoding="utf-8").strip())  # noqa: S704 (ours)
     page = environment.get_template("page.html.j2")

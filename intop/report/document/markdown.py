@@ -6,7 +6,17 @@ from html import escape
 from textwrap import indent
 
 from intop.report.document.columns import Column, Value, worded
-from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table, Verbatim
+from intop.report.document.model import (
+    Block,
+    Document,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Table,
+    Verbatim,
+)
+from intop.report.plain import inert
 
 _PLAIN = re.compile(r"[\w .:,/+=-]+", re.ASCII)
 _CODE = ("key", "before", "after")
@@ -15,6 +25,12 @@ _CODE = ("key", "before", "after")
 def as_markdown(blocks: Iterable[Block], depth: int = 2) -> str:
     """The blocks, with empty lines between them; headings begin with so many signs."""
     return "\n\n".join(_block(block, depth) for block in blocks)
+
+
+def as_page(document: Document) -> str:
+    """A whole document, of whose figures it has captions and data."""
+    title = Section(title=document.title, blocks=(Paragraph(document.subtitle),))
+    return inert(f"{as_markdown((title,), depth=1)}\n\n{as_markdown(document.sections)}\n")
 
 
 def _block(block: Block, depth: int) -> str:

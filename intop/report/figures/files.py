@@ -4,16 +4,19 @@ from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from pathlib import Path
 
+from intop.domain.across import Across
 from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
+from intop.domain.history import History
 from intop.domain.pareto import Tradeoff
 from intop.domain.ranking import Ranking
 from intop.domain.ranks import RankAgreement
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.report.figures.components import components
@@ -21,6 +24,7 @@ from intop.report.figures.convergence import convergence
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.errors import errors
+from intop.report.figures.history import over_time as history_over_time
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.pareto import front
 from intop.report.figures.partial_dependence import contributions, dependence
@@ -28,7 +32,8 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.predictions import predictions
 from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
-from intop.report.figures.speedup import architectures, speedup
+from intop.report.figures.soak import over_time as soak_over_time
+from intop.report.figures.speedup import architectures, speedup, verdicts_of
 from intop.report.figures.sweep import curves
 
 
@@ -73,7 +78,7 @@ def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
 
 @figures_of.register
 def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
-    sides = {f"{s.arch} {c.workload}": s for c in found.comparisons for s in c.sides}
+    sides = {f"{s.name} {c.workload}": s for c in found.comparisons for s in c.sides}
     verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
     trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
     searches = {title: s.convergences for title, s in sides.items() if s.convergences}
@@ -127,6 +132,23 @@ def _of_search(found: Search, about: str) -> Iterator[Drawing]:
 def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
     if found.has_latencies:
         yield curves(about, found)
+
+
+@figures_of.register
+def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
+    if any(one.p99_ms for one in found.blocks):
+        yield soak_over_time(about, found)
+
+
+@figures_of.register
+def _of_history(found: History, about: str) -> Iterator[Drawing]:
+    yield history_over_time(about, found)
+
+
+@figures_of.register
+def _of_across(found: Across, about: str) -> Iterator[Drawing]:
+    if verdicts := verdicts_of(found):
+        yield speedup(about, verdicts)
 
 
 @figures_of.register

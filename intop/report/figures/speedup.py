@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from intop.domain.across import Across
 from intop.domain.comparison import Compared, Side
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.verdict import Verdict
@@ -61,7 +62,7 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         axes = figure.subplots()
         for kind, (colour, mark) in MARKS.items():
             placed = [(n, row.ratio) for n, row in enumerate(rows) if row.kind == kind]
-            _dots(axes, kind, colour, mark, [(n, r.ratio, r.low, r.high) for n, r in placed])
+            dots(axes, kind, colour, mark, [(n, r.ratio, r.low, r.high) for n, r in placed])
         axes.set_xscale("log")
         row_line(axes, 1, len(rows))
         name_rows(axes, [row.name for row in rows])
@@ -82,6 +83,11 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         height=1.2 + ROW * len(rows),
         narrow_height=1.0 + NARROW_ROW * len(rows),
     )
+
+
+def verdicts_of(found: Across) -> dict[str, Verdict]:
+    """The verdicts of a configuration by workload, of those that could be measured."""
+    return {one.workload: one.verdict for one in found.workloads if one.verdict is not None}
 
 
 def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
@@ -112,7 +118,7 @@ def architectures(about: str, found: Compared) -> Drawing:
             ("default", ORANGE, "s", -0.15, [side.default.mean_ms for _, side in rows]),
             ("tuned", BLUE, "o", 0.15, [s.tuned.mean_ms if s.tuned else None for _, s in rows]),
         ):
-            _dots(axes, name, colour, mark, _shifted(means, shift))
+            dots(axes, name, colour, mark, _shifted(means, shift))
         axes.set_xscale("log")
         name_rows(axes, [_title(workload, side) for workload, side in rows])
         _tell(axes, [_told(side) for _, side in rows])
@@ -123,7 +129,7 @@ def architectures(about: str, found: Compared) -> Drawing:
 
     return drawn(
         "p99",
-        "P99 by architecture and workload",
+        "P99 by side and workload",
         paint,
         about=about,
         height=1.2 + ROW * len(rows),
@@ -131,7 +137,7 @@ def architectures(about: str, found: Compared) -> Drawing:
     )
 
 
-def _dots(
+def dots(
     axes: Axes,
     name: str,
     colour: str,
@@ -183,7 +189,7 @@ def _shifted(
 
 
 def _title(workload: str, side: Side) -> str:
-    return f"{side.arch} {workload}" + (" (emulated)" if side.emulated else "")
+    return f"{side.name} {workload}" + (" (emulated)" if side.emulated else "")
 
 
 def _told(side: Side) -> str:

@@ -15,6 +15,7 @@ from samples import cluster
 
 WORKLOAD = Workload(
     name="slt",
+    kind="slt",
     rate_rps=1000,
     connections=64,
     threads=4,

@@ -20,7 +20,7 @@ from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
-from samples import CAUSES, COSTLY, DOUBTED, SWEEP, TOO_MUCH
+from samples import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
@@ -67,7 +67,8 @@ def _page(found: Report) -> str:
 
 def test_it_has_every_section_and_each_figure_has_its_data(found: Report, page: str) -> None:
     made = document(found)
-    assert len(SECTIONS) == len(made.sections)
+    # Nobody has soaked anything here.
+    assert [name for name, *_ in SECTIONS if name != "soak"] == [s.name for s in made.sections]
     for section in made.sections:
         assert f'<section id="{section.name}"' in page
         assert f'<a href="#{section.name}">' in page
@@ -235,6 +236,33 @@ def test_a_sweep_of_which_nothing_is_usable_has_its_table_only(found: Report) ->
     page = html(document(made))
     assert "Along the rate" not in page
     assert "tuned: 2 of 5 overloaded, 1 of 5 failed" in page
+
+
+def test_a_soak_has_a_section_with_its_figure_and_tables(found: Report) -> None:
+    assert "Hours of load" not in html(document(found))
+    made = replace(found, findings=(replace(found.findings[0], soak=SOAK), *found.findings[1:]))
+    assert {"x86-slt-soak-trends", "x86-slt-soak-blocks"} <= set(columns(made))
+    page = html(document(made))
+    assert "Hours of load on what is applied" in page
+    assert "Soak of 1 h 2 min: no leak" in page
+    assert "minutes since the first block" in page
+    blocks = tuple(replace(block, p99_ms=None) for block in SOAK.blocks)
+    silent = replace(found.findings[0], soak=replace(SOAK, blocks=blocks))
+    assert "since the first block" not in html(document(replace(found, findings=(silent,))))
+
+
+def test_the_winner_under_all_workloads_has_a_section(found: Report) -> None:
+    assert "x86-slt-across" not in columns(found)
+    made = replace(found, findings=(replace(found.findings[0], across=ACROSS), *found.findings[1:]))
+    tables = {t.name: t for t in document(made).tables()}
+    assert ["small", "api", "large", "tls"] == [row[0] for row in tables["x86-slt-across"].rows]
+    assert 6 == len(tables["x86-slt-across-sides"].rows)
+    page = html(document(made))
+    assert "Under all workloads" in page
+    assert "Worse here: api (CPU is higher by 12 points (9 to 15; accepted: 5)), large (P99" in page
+    unmeasured = replace(ACROSS, workloads=(UNMEASURED,))
+    made = replace(found, findings=(replace(found.findings[0], across=unmeasured),))
+    assert "Worse here: tls (2 of 2 trials fail)." in html(document(made))
 
 
 def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 
 from intop.domain.report import Findings, Report
 from intop.report.document.model import Block, Document, Section
-from intop.report.page.sections import models, trials, verdicts
+from intop.report.page.sections import models, soak, trials, verdicts
+from intop.report.page.sections.across import across
 from intop.report.page.sections.common import clock
 
 
@@ -18,6 +19,8 @@ SECTIONS: tuple[
     ("found", "What was found", verdicts.found, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, verdicts.latency),
+    ("across", "Under all workloads", _nothing, across),
+    ("soak", "Hours of load on what is applied", _nothing, soak.soaked),
     ("architectures", "X86 against ARM", verdicts.compared, _nothing),
     ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
     ("ablation", "Where the gain comes from", _nothing, verdicts.ablation),
@@ -43,7 +46,7 @@ def document(report: Report) -> Document:
         made += [Section(name=name, title=title, blocks=blocks)] if blocks else []
     until = clock(report.finished_at or "")
     return Document(
-        title=f"Kernel parameters for nginx: {report.study}",
+        title=f"Kernel parameters: {report.study}",
         subtitle=(
             f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
             f"{'' if until else ', not finished'}. By intop {report.tool_version}."

@@ -19,7 +19,7 @@ NOUNS = {
     "arch": "architecture",
     "cpu": "CPU",
     "cpus": "CPUs of the load balancer",
-    "nginx": "nginx",
+    "nginx": "version of the server",
     "load_tool": "load tool",
     "rate_rps": "requests/s asked",
     "duration_s": "duration of a trial in s",
@@ -27,7 +27,7 @@ NOUNS = {
     "script": "load script (fingerprint)",
     "paths": "paths asked for",
     "emulation": "emulated by",
-    "nginx_conf": "nginx's configuration (fingerprint)",
+    "nginx_conf": "configuration of the server (fingerprint)",
     "generator": "load generator",
 }
 """Conditions whose names don't speak for themselves."""

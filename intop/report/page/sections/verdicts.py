@@ -61,7 +61,8 @@ def found(report: Report) -> Iterator[Block]:
 
 
 def _finding(one: Findings) -> Block:
-    lead = f"{one.arch}, {LOADS.get(one.workload, '')} ({one.workload})"
+    load = LOADS.get(one.workload)
+    lead = f"{one.arch}, {load} ({one.workload})" if load else one.title
     if one.verdict is None:
         state = "no verdict yet" if one.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"

@@ -12,19 +12,19 @@ TRIALS = 4
 
 
 @dataclass(frozen=True)
-class Soaked:
+class Watched:
     """The P99 (ms) of the default's trials, in order."""
 
     p99_ms: tuple[float, ...]
 
 
-class Soak(Stage[Soaked]):
+class Watch(Stage[Watched]):
     """The default for a while: two trials, and two further ones once they are measured."""
 
-    name = "soak"
+    name = "watch"
     description = "whether the default stays as it is"
-    command = "soak"
-    result_type = Soaked
+    command = "watch"
+    result_type = Watched
     needs = ("judge",)
 
     def ask(self, so_far: SoFar) -> Batch | None:
@@ -40,8 +40,8 @@ class Soak(Stage[Soaked]):
             ]
         )
 
-    def result(self, trials: Sequence[Trial]) -> Soaked:
-        return Soaked(tuple(t.p99_ms for t in trials))
+    def result(self, trials: Sequence[Trial]) -> Watched:
+        return Watched(tuple(t.p99_ms for t in trials))
 
     @classmethod
     def is_done(cls, prospect: Prospect) -> bool:
@@ -53,7 +53,7 @@ class Soak(Stage[Soaked]):
         return Expected(trials=TRIALS)
 
 
-class SoakByItself(Soak):
+class WatchByItself(Watch):
     """The same, begun by a command of its own."""
 
     of_its_own = True

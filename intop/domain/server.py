@@ -1,0 +1,56 @@
+"""The servers that can be the system under test: those of Debian, with nginx as the usual one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ServerName = Literal["nginx", "apache", "haproxy", "lighttpd", "varnish", "caddy", "h2o"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """What a server is, wherever it runs.
+
+    `title` is what messages call it. `programs` are the kernel's names for its processes
+    (/proc/PID/comm). `unit` is Debian's service of systemd. One that `caches` answers from its own
+    memory, so that backends may hear nothing of a load.
+    """
+
+    name: ServerName
+    title: str
+    programs: tuple[str, ...]
+    unit: str
+    caches: bool = False
+
+    @property
+    def restart(self) -> str:
+        """The command that restarts it, where nobody names another one.
+
+        A reload would not do: most keep the sockets that they listen on over it, and the kernel
+        reads net.core.somaxconn when a socket begins to listen.
+        """
+        return f"systemctl restart {self.unit}"
+
+
+NGINX = Server(name="nginx", title="nginx", programs=("nginx",), unit="nginx")
+
+SERVERS: Mapping[ServerName, Server] = {
+    server.name: server
+    for server in (
+        NGINX,
+        # Debian's name, and its own.
+        Server(name="apache", title="Apache", programs=("apache2", "httpd"), unit="apache2"),
+        Server(name="haproxy", title="HAProxy", programs=("haproxy",), unit="haproxy"),
+        Server(name="lighttpd", title="lighttpd", programs=("lighttpd",), unit="lighttpd"),
+        # Its first process, and the one that serves.
+        Server(
+            name="varnish",
+            title="Varnish",
+            programs=("varnishd", "cache-main"),
+            unit="varnish",
+            caches=True,
+        ),
+        Server(name="caddy", title="Caddy", programs=("caddy",), unit="caddy"),
+        Server(name="h2o", title="H2O", programs=("h2o",), unit="h2o"),
+    )
+}

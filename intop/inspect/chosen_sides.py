@@ -1,0 +1,95 @@
+"""The side of a store that a selector means: a campaign, and an architecture in it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from intop.domain.selector import STORED, Selector
+from intop.domain.trial import Conditions
+from intop.errors import UsageError
+from intop.run import registry
+from intop.run.context import Context
+from intop.store import Campaign, Store, Subject
+
+MOST_LISTED = 12
+"""Campaigns that an error lists, the latest ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenSide:
+    """A side by the `name` that was typed; `workloads` are those measured as the selector wants."""
+
+    name: str
+    campaign: Campaign
+    arch: str
+    workloads: tuple[str, ...]
+
+
+def chosen_side(context: Context, selector: Selector) -> ChosenSide:
+    """What a selector means: the latest campaign of the study that has such a side.
+
+    An architecture alone is the context's campaign's. Raises UsageError where there is no such
+    side, or more than one architecture has it.
+    """
+    if selector.is_architecture:
+        ((_, arch),) = selector.wanted
+        names = tuple(workload.name for workload in context.workloads)
+        return ChosenSide(name=selector.text, campaign=context.campaign, arch=arch, workloads=names)
+    wanted = {workload.name for workload in context.workloads}
+    for campaign in reversed(campaigns_of(context, selector)):
+        found: dict[str, list[str]] = {}
+        for subject, conditions in measured(context.store, campaign):
+            if subject.workload in wanted and selector.fits(conditions):
+                found.setdefault(subject.arch, []).append(subject.workload)
+        if len(found) > 1:
+            *others, last = found
+            raise UsageError(
+                f"{selector.text!r} is {', '.join(others)} and {last} in campaign {campaign.id}: "
+                f"say which one, such as {selector.text},{last}"
+            )
+        for arch, workloads in found.items():
+            return ChosenSide(
+                name=selector.text, campaign=campaign, arch=arch, workloads=tuple(workloads)
+            )
+    raise UsageError(
+        f"the store has nothing that is {selector.text!r}. It has:\n  "
+        + "\n  ".join(_choices(context, selector))
+    )
+
+
+def campaigns_of(context: Context, selector: Selector | None) -> list[Campaign]:
+    """The campaigns that a selector may mean, the oldest first: of the study, or as it says."""
+    names = selector.names if selector else frozenset()
+    return [
+        campaign
+        for campaign in context.store.campaigns()
+        if ("study" in names or campaign.study == context.study.name)
+        and (
+            selector is None
+            or (selector.wants("study", campaign.study) and selector.wants("campaign", campaign.id))
+        )
+    ]
+
+
+def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Conditions]]:
+    """What a campaign has trials of that may be compared, and what the last one was made under."""
+    for subject in store.subjects(campaign):
+        for stage, conditions in reversed(store.conditions(subject).items()):
+            if not registry.stage(stage).is_apart:
+                yield subject, conditions
+                break
+
+
+def _choices(context: Context, selector: Selector) -> Iterator[str]:
+    """What there is instead, by what the selector asks for."""
+    shown = [n for n in ("kernel", "nginx") if n not in selector.names]
+    names = [*sorted(selector.names.difference(STORED, ("arch",))), *shown]
+    campaigns = context.store.campaigns()
+    if "study" not in selector.names:
+        campaigns = [c for c in campaigns if c.study == context.study.name]
+    if len(campaigns) > MOST_LISTED:
+        yield f"(the latest {MOST_LISTED} of {len(campaigns)} campaigns)"
+    for campaign in campaigns[-MOST_LISTED:]:
+        study = f"study:{campaign.study}," if "study" in selector.names else ""
+        for subject, conditions in measured(context.store, campaign):
+            told = ", ".join(f"{name} {getattr(conditions, name) or '-'}" for name in names)
+            yield f"{study}campaign:{campaign.id},{subject.arch} {subject.workload}: {told}"

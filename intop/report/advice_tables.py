@@ -1,0 +1,176 @@
+"""The tables of advice: changes by campaign, sets, verdicts, and the trials behind them."""
+
+from collections.abc import Iterator
+
+from intop.domain.advice import Advice
+from intop.domain.evidence import Source, TrialRow
+from intop.report.document.columns import Column, Link, Span, Value, columns, span, texts
+from intop.report.document.model import Block, Paragraph, Section, Table
+from intop.report.numbers import counted
+from intop.report.page.sections.common import clock, without_empty
+
+UNKNOWN = "unknown"
+"""In place of a value before that is not stored."""
+
+RATIOS = (
+    "Ratios of P99 without the change / P99 with it: above 1 it helps. By itself: beside the "
+    "host's own values. Left out: of the winner. Missed: in the smallest set."
+)
+
+
+def evidence(found: Advice) -> Iterator[Block]:
+    """Each change in each campaign."""
+    rows = [(change, one) for change in found.changes for one in change.evidence]
+    if not rows:
+        return
+    places = _trial_tables(found)
+    yield without_empty(
+        Table(
+            name="evidence",
+            title="Each change in each campaign, with the trials behind it",
+            origin="measured",
+            columns=(
+                Column("key", "key"),
+                *texts("change"),
+                Column("situation", "count"),
+                *texts("campaign"),
+                *columns("key", "before", "after"),
+                Column("winner's verdict", "text"),
+                *columns("span", "judged by itself", "alone, in the explanation"),
+                *columns("span", "left out", "missed"),
+            ),
+            rows=tuple(
+                (
+                    " + ".join(change.keys),
+                    change.direction,
+                    change.situation,
+                    _linked(one.source, places),
+                    ", ".join(value or UNKNOWN for value in one.before),
+                    ", ".join(one.after),
+                    one.verdict or "not of a winner",
+                    *map(span, (one.judged, one.alone, one.left_out, one.missed)),
+                )
+                for change, one in rows
+            ),
+        )
+    )
+    yield Paragraph(f"{RATIOS} A campaign's name leads to its trials.")
+
+
+def _linked(source: Source, places: dict[Source, str]) -> Value:
+    return Link(source.title, places[source]) if source in places else source.title
+
+
+def sets(found: Advice) -> Iterator[Block]:
+    """Whole sets of values, which contests have compared."""
+    if not found.sets:
+        return
+    places = _trial_tables(found)
+    yield Table(
+        name="sets",
+        title="Sets of values in contests",
+        origin="measured",
+        columns=(
+            *texts("set", "what it is"),
+            Column("situation", "count"),
+            *texts("campaign"),
+            Column("keys", "count"),
+            Column("against", "text"),
+            Column("times lower", "span"),
+            *texts("outcome"),
+        ),
+        rows=tuple(
+            (
+                one.name,
+                one.title,
+                one.situation,
+                _linked(one.source, places),
+                one.keys,
+                one.reference,
+                span(one.ratio),
+                one.outcome,
+            )
+            for one in found.sets
+        ),
+    )
+    yield Paragraph("Which of its keys a set's effect comes from, a contest does not show.")
+
+
+def verdicts(found: Advice) -> Iterator[Block]:
+    """All verdicts, or how to make one."""
+    if not found.verdicts:
+        yield Paragraph("There is no verdict yet. Make one with", command="intop tune")
+        return
+    places = _trial_tables(found)
+    yield without_empty(
+        Table(
+            name="verdicts",
+            title="Verdicts",
+            origin="measured",
+            columns=(
+                *texts("campaign"),
+                Column("situation", "count"),
+                Column("begun (UTC)", "time"),
+                Column("in place of the default", "text"),
+                Column("keys", "count"),
+                *columns("number", "default P99 in ms", "tuned P99 in ms"),
+                Column("times lower", "span"),
+                *texts("verdict", "changes one by one"),
+            ),
+            rows=tuple(
+                (
+                    _linked(one.source, places),
+                    one.situation,
+                    clock(one.source.started_at),
+                    one.verdict.against or None,
+                    len(one.verdict.configuration.values),
+                    one.verdict.default_p99_ms,
+                    one.verdict.tuned_p99_ms,
+                    Span(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
+                    one.verdict.short,
+                    "measured" if one.is_explained else "not measured",
+                )
+                for one in found.verdicts
+            ),
+        )
+    )
+
+
+def trials(found: Advice) -> Iterator[Block]:
+    """The trials that all this rests on, a folded table for each campaign."""
+    if not found.trials:
+        return
+    yield Paragraph(
+        "The last attempt at each trial. In intop.trials() and in exports the same trial has the "
+        "same study, campaign, architecture, workload, stage and index."
+    )
+    places = _trial_tables(found)
+    for source, rows in found.trials:
+        table = Table(
+            name=places[source],
+            title=source.title,
+            origin="measured",
+            columns=(
+                *texts("stage"),
+                Column("index", "count"),
+                *texts("arm"),
+                *columns("count", "round"),
+                *texts("status"),
+                Column("P99 in ms"),
+                Column("started (UTC)", "time"),
+            ),
+            rows=tuple(map(_trial, rows)),
+        )
+        yield Section(
+            title=f"{source.title} ({counted(len(rows), 'trial')})", blocks=(table,), folded=True
+        )
+
+
+def _trial(one: TrialRow) -> tuple[Value, ...]:
+    started = clock(one.started_at)
+    return one.stage, one.index, one.arm, one.round, one.status, one.p99_ms, started
+
+
+def _trial_tables(found: Advice) -> dict[Source, str]:
+    """The names of the tables of trials."""
+    return {source: f"trials-{number}" for number, (source, _) in enumerate(found.trials, start=1)}

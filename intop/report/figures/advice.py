@@ -1,0 +1,90 @@
+"""What single changes did, over all campaigns of a store."""
+
+from matplotlib.figure import Figure
+
+from intop.domain.advice import Advice, Change
+from intop.domain.evidence import Evidence, effect
+from intop.domain.stats import RatioInterval
+from intop.report.figures.axes import (
+    faint_grid,
+    legend_below,
+    name_rows,
+    plain_ticks,
+    row_line,
+)
+from intop.report.figures.colours import BLUE, ORANGE
+from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.speedup import dots
+
+ROW, NARROW_ROW = 0.36, 0.72
+"""The height of a row, in inches."""
+MOST_ROWS = 16
+WIDEST = 100.0
+"""Intervals end at so many times, and at its inverse: beyond that they only say that they are wide.
+"""
+
+
+def effects(found: Advice) -> Drawing:
+    """A row for each campaign that measured a change: by itself, and beside others.
+
+    Raises ValueError where nothing was measured.
+    """
+    rows = shown_rows(found)
+    if not rows:
+        raise ValueError("no change was measured")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, colour, mark, shift, ratios in (
+            ("by itself", BLUE, "o", -0.12, [one.by_itself for _, one in rows]),
+            ("beside others", ORANGE, "s", 0.12, [one.beside_others for _, one in rows]),
+        ):
+            placed = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
+            dots(axes, name, colour, mark, [(place, *_within(r)) for place, r in placed])
+        axes.set_xscale("log")
+        row_line(axes, 1, len(rows))
+        name_rows(axes, [_name(change, one) for change, one in rows])
+        plain_ticks(axes.xaxis, axes.get_xlim())
+        faint_grid(axes, "x")
+        axes.set_xlabel("P99 without the change / with it, above 1 it helps")
+        legend_below(figure, axes)
+
+    return drawn(
+        "effects",
+        "what single changes did (measured)",
+        paint,
+        about="advice",
+        height=1.2 + ROW * len(rows),
+        narrow_height=1.0 + NARROW_ROW * len(rows),
+    )
+
+
+def shown_rows(found: Advice) -> list[tuple[Change, Evidence]]:
+    """What the figure shows, in the order of the changes: first what is clear, then the rest."""
+    measured = [
+        (change, one)
+        for change in found.changes
+        for one in change.evidence
+        if one.by_itself or one.beside_others
+    ]
+    clear = [row for row in measured if _is_clear(row[1])]
+    rest = [row for row in measured if not _is_clear(row[1])]
+    chosen = (clear + rest)[:MOST_ROWS]
+    return [row for row in measured if any(row is one for one in chosen)]
+
+
+def _is_clear(one: Evidence) -> bool:
+    return any(effect(r) in ("helped", "hurt") for r in (one.by_itself, one.beside_others))
+
+
+def _within(ratio: RatioInterval) -> tuple[float, float, float]:
+    """Value, low end and high end, none of them beyond what is drawn."""
+    low, value, high = (
+        min(max(end, 1 / WIDEST), WIDEST) for end in (ratio.low, ratio.ratio, ratio.high)
+    )
+    return value, low, high
+
+
+def _name(change: Change, one: Evidence) -> str:
+    """With the campaign in a line of its own, as keys are long."""
+    return f"{change.name}\n[{change.situation}] {one.source.title}"

@@ -1,0 +1,34 @@
+"""What hours of load have shown."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.report import Findings
+from intop.report.document.model import Block, Figure, Paragraph
+from intop.report.figures.soak import over_time
+from intop.report.page.sections.common import as_sentence, named
+from intop.report.soak import sentence, soak_notes, soak_tables
+
+
+def soaked(one: Findings) -> Iterator[Block]:
+    """The last soak: its verdict, and each block over time."""
+    found = one.soak
+    if found is None:
+        return
+    yield Paragraph(as_sentence(sentence(found)))
+    tables = tuple(named(one, table) for table in soak_tables(found))
+    if any(block.p99_ms for block in found.blocks):
+        yield Figure(
+            title="Load over time",
+            draw=partial(over_time, one.title, found),
+            label=f"{one.title}: {sentence(found)}",
+            caption=(
+                "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "
+                "files and the load balancer's sockets. The dotted lines are limits, and the rate "
+                "that was asked."
+            ),
+            tables=tables,
+        )
+    else:
+        yield from tables
+    yield from map(Paragraph, soak_notes(found))

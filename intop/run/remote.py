@@ -1,0 +1,255 @@
+"""Replicas that workers measure on: this process only asks, through the store."""
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event
+
+from intop.domain.configuration import Configuration
+from intop.domain.job import Opened, Refusal, Request, Spot
+from intop.domain.probing import Probe, Probed
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IntopError, RefusedValueError
+from intop.run.available_space import probed_of
+from intop.run.context import Task
+
+POLL_S = 0.1
+"""How often the store is asked whether a job is done (s)."""
+
+PATIENCE_S = 60.0
+"""So long a replica may be without a worker until its trials go to other replicas (s)."""
+
+LOOK_EVERY_S = 1.0
+"""How often the store is asked which workers there are (s)."""
+
+SAY_EVERY_S = 60.0
+"""How often it is said that no worker is there (s)."""
+
+
+@dataclass
+class Absence:
+    """Since when a replica has had no worker, by the monotonic clock; None while it has one."""
+
+    since: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteTestbed:
+    """A replica, by its place in the study's file, on which workers measure."""
+
+    task: Task
+    replica: int
+    name: str
+    probe: Probe
+    probed: Probed
+    aborted: Event = field(default_factory=Event, compare=False)
+    absence: Absence = field(default_factory=Absence, compare=False)
+
+    @property
+    def applied(self) -> str:
+        """Nobody asks workers that: a soak and an apply connect by themselves."""
+        raise NotImplementedError
+
+    def trial(
+        self, planned: PlannedTrial, stage: str, attempt: int, prune_above_ms: float | None = None
+    ) -> Trial:
+        """Have a configuration measured. The trial is stored when this returns.
+
+        Where the replica has had no worker for PATIENCE_S, another one that has measures it: the
+        same one for all arms of a round. Raises IntopError where no worker can, as things stand.
+        """
+        task = self.task
+        job = task.store.jobs.offer(
+            task.subject,
+            stage,
+            planned,
+            attempt=attempt,
+            replica=self.replica,
+            request=request_of(task, prune_above_ms=prune_above_ms),
+        )
+        _wait(task, job, self.replica, self.aborted, absence=self.absence, turn=planned.turn)
+        trial = task.store.attempt(task.subject, stage, planned.index, attempt)
+        if trial is None:
+            raise IntopError(
+                f"{task.title}: trial {planned.index} of {stage} was withdrawn by another process "
+                "that asks for this campaign's trials, too. End one of them"
+            )
+        return trial
+
+    def refusal(self, configuration: Configuration) -> RefusedValueError | None:
+        """What the kernel says against a configuration, by a worker that tries it."""
+        request = request_of(self.task, configuration=configuration)
+        job = self.task.store.jobs.ask(self.task.subject, self.replica, "refusal", request)
+        found = _wait(self.task, job, self.replica, self.aborted)
+        if not isinstance(found, Refusal) or not found.key:
+            return None
+        return RefusedValueError(found.host, found.key, found.value, found.got)
+
+    def check_connections(self) -> None:
+        """The worker does, after a disturbed trial."""
+
+    def wait_until_quiet(self) -> None:
+        """The worker does, before it measures a disturbed trial again."""
+
+    def abort(self) -> None:
+        """Wait for no trial any more. What a worker has begun, it ends and stores."""
+        self.aborted.set()
+
+
+def request_of(
+    task: Task,
+    *,
+    prune_above_ms: float | None = None,
+    configuration: Configuration | None = None,
+) -> Request:
+    """What a worker can't know of a task by itself."""
+    return Request(
+        workload=task.workload,
+        tunes=task.context.study.tunes,
+        tries_durations=task.tries_durations,
+        prune_above_ms=prune_above_ms,
+        configuration=configuration,
+    )
+
+
+def this_process() -> str:
+    """The name of a worker to which nobody gave one."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def known(task: Task, probe: Probe, names: Sequence[str]) -> list[RemoteTestbed]:
+    """The replicas that a campaign has measured on, by their names."""
+    probed = probed_of(task.context.study, probe)
+    return [
+        RemoteTestbed(
+            task=task,
+            replica=n,
+            name=name,
+            probe=probe if n == 0 else probe.replicas.get(name, probe),
+            probed=probed,
+        )
+        for n, name in enumerate(names)
+    ]
+
+
+def opened_by_workers(task: Task, count: int) -> list[Opened]:
+    """So many replicas, once a worker has opened each of them. Raises what `_wait` does."""
+    jobs, request = task.store.jobs, request_of(task)
+    asked = [jobs.ask(task.subject, n, "open", request) for n in range(count)]
+    found: list[Opened] = []
+    try:
+        for n, job in enumerate(asked):
+            answer = _wait(task, job, n, Event())
+            if not isinstance(answer, Opened):
+                raise IntopError(f"{task.title}: nobody said what replica {n + 1} is: {answer}")
+            found.append(answer)
+    finally:
+        for job in asked[len(found) :]:
+            jobs.withdraw(job)
+    return found
+
+
+def as_opened(task: Task, found: Sequence[Opened]) -> list[RemoteTestbed]:
+    """The replicas that workers have just opened, in the study's order."""
+    return [
+        RemoteTestbed(
+            task=task,
+            replica=n,
+            name=one.name,
+            probe=one.probe,
+            probed=probed_of(task.context.study, one.probe),
+        )
+        for n, one in enumerate(found)
+    ]
+
+
+def _wait(
+    task: Task,
+    job: int,
+    replica: int,
+    aborted: Event,
+    *,
+    absence: Absence | None = None,
+    turn: int | None = None,
+) -> Opened | Refusal | None:
+    """Wait until a job is done, and return the answer; None where it was a trial.
+
+    A trial that nobody holds goes to another replica by its `turn`, if its own has no worker.
+    Raises IntopError for a job that failed, or that nobody waits for any more.
+    """
+    jobs = task.store.jobs
+    spot = Spot(study=task.context.study.name, arch=task.subject.arch, replica=replica)
+    search = _Search(task, spot, absence or Absence(), turn)
+    while (status := jobs.status(job)) is not None:
+        if status.state == "done":
+            jobs.withdraw(job)
+            return status.answer
+        if status.state == "failed" or aborted.is_set():
+            jobs.withdraw(job)
+            raise IntopError(f"{task.title}: {status.why or 'given up'}")
+        if status.is_free:
+            search.look(job, status.problem)
+        time.sleep(POLL_S)
+    return None
+
+
+@dataclass
+class _Search:
+    """Who could do a job that nobody holds."""
+
+    task: Task
+    spot: Spot
+    absence: Absence
+    turn: int | None
+    problem: str = ""
+    looked_at: float = 0.0
+    said_at: float = field(default_factory=time.monotonic)
+
+    def look(self, job: int, problem: str) -> None:
+        """Say what keeps workers from it, and give it to another replica where that helps."""
+        if problem not in ("", self.problem):
+            self.problem = problem
+            self._say(f"replica {self.spot.replica + 1}: {problem}")
+        at = time.monotonic()
+        if at - self.looked_at < LOOK_EVERY_S:
+            return
+        self.looked_at = at
+        reach = sorted(_reached(self.task, self.spot))
+        if self.spot.replica in reach:
+            self.absence.since = None
+        elif self.absence.since is None:
+            self.absence.since = at
+        elif reach and at - self.absence.since >= PATIENCE_S:
+            self._move(job, reach)
+        if not reach and at - self.said_at >= SAY_EVERY_S:
+            self.said_at = at
+            self._say(
+                "no worker is there. On a machine that reaches the cluster: intop worker "
+                f"--config STUDY --arch {self.spot.arch}"
+            )
+
+    def _move(self, job: int, reach: Sequence[int]) -> None:
+        if self.turn is None:
+            return
+        other = reach[self.turn % len(reach)]
+        if self.task.store.jobs.move(job, other):
+            self._say(
+                f"replica {self.spot.replica + 1} has no worker: its trials go to others, this one "
+                f"to replica {other + 1}"
+            )
+
+    def _say(self, text: str) -> None:
+        self.task.context.progress.say(f"{self.task.title}: {text}")
+
+
+def _reached(task: Task, spot: Spot) -> set[int]:
+    """The replicas of the task's cluster that a living worker serves."""
+    return {
+        one.replica
+        for worker in task.store.workers.all()
+        if worker.is_alive
+        for one in worker.reach
+        if (one.study, one.arch) == (spot.study, spot.arch)
+    }

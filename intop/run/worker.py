@@ -1,0 +1,288 @@
+"""A worker: measures what campaigns offer on the replicas that it can reach.
+
+It looks for a job, opens the job's replica, and only then claims jobs there: the guard on the host
+decides which of several workers measures on a replica. While it measures, a thread renews the lease
+and says that the worker lives.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+
+from intop.config.study import Study
+from intop.domain.job import LEASE_S, Job, Lease, Opened, Refusal, Spot, WorkerStatus
+from intop.domain.trial import Trial
+from intop.errors import (
+    BaselineError,
+    IncomparableError,
+    IntopError,
+    UsageError,
+)
+from intop.hosts.host import Connect
+from intop.report.progress import Progress
+from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.context import Context, Task
+from intop.store import Store, Subject
+from intop.store.rows import now
+
+POLL_S = 0.2
+"""How often the store is asked for work (s)."""
+
+LINGER_S = 10.0
+"""So long a replica is held for the next job (s): to open it takes seconds."""
+
+BACK_OFF_S = 10.0
+"""So long a replica that could not be opened is left alone (s)."""
+
+Open = Callable[[Task, int], AbstractContextManager[ClusterTestbed]]
+"""What opens a replica for a task, by its place in the study's file."""
+
+
+@dataclass
+class Counted:
+    """What a worker has done: trials by status, and trouble with replicas."""
+
+    trials: dict[str, int] = field(default_factory=dict)
+    late: int = 0
+    failures: int = 0
+
+    @property
+    def measured(self) -> int:
+        """All trials that count."""
+        return sum(self.trials.values())
+
+
+@dataclass(kw_only=True)
+class Worker:
+    """Serves the replicas `spots` of these studies, whose campaigns are in one store.
+
+    `open_replica` is what opens one of them. `doing` says what it is at, in words.
+    """
+
+    name: str
+    studies: Mapping[str, Study]
+    spots: Sequence[Spot]
+    store: Store
+    connect: Connect
+    progress: Progress
+    open_replica: Open = cluster_testbed
+    lease_s: float = LEASE_S
+    counted: Counted = field(default_factory=Counted)
+    doing: str = "waiting for work"
+    started_at: str = field(default_factory=now)
+    _back_at: dict[Spot, float] = field(default_factory=dict)
+    _lease: Lease | None = None
+    _broken: Exception | None = None
+
+    def run(self, *, idle_s: float | None = None) -> None:
+        """Work until it is interrupted, or until there was nothing to do for `idle_s` seconds.
+
+        Trouble with a replica is said, and the replica left alone for a while. Raises what opening
+        the store does, and KeyboardInterrupt.
+        """
+        quiet_since = time.monotonic()
+        with self._heard():
+            while idle_s is None or time.monotonic() - quiet_since < idle_s:
+                if self._broken is not None:
+                    raise self._broken
+                job = self._next()
+                if job is None:
+                    time.sleep(POLL_S)
+                    continue
+                self._serve(job)
+                quiet_since = time.monotonic()
+
+    def reach(self) -> tuple[Spot, ...]:
+        """The replicas that it serves, without those that it leaves alone."""
+        at = time.monotonic()
+        return tuple(spot for spot in self.spots if self._back_at.get(spot, 0.0) <= at)
+
+    @property
+    def leases(self) -> int:
+        """How many jobs it holds."""
+        return int(self._lease is not None)
+
+    def status(self) -> WorkerStatus:
+        """What others are told of it."""
+        return WorkerStatus(
+            name=self.name,
+            started_at=self.started_at,
+            silent_s=0.0,
+            doing=self.doing,
+            reach=self.reach(),
+            trials=self.counted.measured,
+            failures=self.counted.failures,
+        )
+
+    def _next(self) -> Job | None:
+        return self.store.jobs.next(self.reach())
+
+    def _serve(self, job: Job) -> None:
+        """Open a job's replica, and do all that its campaign wants there."""
+        task = self._task(job)
+        self.doing = f"opening {job.spot} for campaign {job.campaign_id}"
+        try:
+            with self.open_replica(task, job.spot.replica) as testbed:
+                self._work(testbed, job)
+        except (UsageError, IncomparableError, BaselineError) as error:
+            # No other worker would do better, and whoever asks has to know.
+            self._fail(job, str(error))
+        except IntopError as error:
+            self._back_at[job.spot] = time.monotonic() + BACK_OFF_S
+            self._trouble(f"{job.spot}: {error}")
+            self.store.jobs.note(job, f"{self.name}: {error}")
+        finally:
+            self.doing = "waiting for work"
+
+    def _work(self, testbed: ClusterTestbed, first: Job) -> None:
+        """Do a campaign's jobs on an open replica, until there is none for LINGER_S.
+
+        It also ends for another campaign that waits for the replica, and for a job that wants the
+        replica opened otherwise.
+        """
+        jobs, spot, linger_until = self.store.jobs, first.spot, time.monotonic() + LINGER_S
+        while time.monotonic() < linger_until:
+            lease = jobs.claim(
+                spot,
+                first.campaign_id,
+                first.workload,
+                worker=self.name,
+                lease_s=self.lease_s,
+            )
+            if lease is None:
+                if jobs.next([spot]) is not None:
+                    return
+                time.sleep(POLL_S)
+                continue
+            if not _is_alike(lease.job, first):
+                jobs.release(lease)
+                return
+            self._do(testbed, lease)
+            linger_until = time.monotonic() + LINGER_S
+
+    def _do(self, testbed: ClusterTestbed, lease: Lease) -> None:
+        job = lease.job
+        self._lease = lease
+        self.doing = _in_words(job)
+        try:
+            if job.planned is not None:
+                self._measure(testbed, lease)
+            elif job.kind == "open":
+                said = Opened(name=testbed.name, conditions=testbed.conditions, probe=testbed.probe)
+                self.store.jobs.answer(lease, said)
+            else:
+                self.store.jobs.answer(lease, _refusal(testbed, job))
+        except BaseException:  # Ctrl-C too
+            self.store.jobs.release(lease)
+            raise
+        finally:
+            self._lease = None
+            self.doing = f"holding {job.spot} for campaign {job.campaign_id}"
+
+    def _measure(self, testbed: ClusterTestbed, lease: Lease) -> None:
+        """Measure a trial and store it. Raises HostError where the replica is lost."""
+        job = lease.job
+        if job.planned is None:
+            raise ValueError(f"job {job.id} is no trial's")
+        if job.attempt:
+            testbed.wait_until_quiet()
+        trial = testbed.trial(job.planned, job.stage, job.attempt, job.request.prune_above_ms)
+        if self.store.jobs.complete(lease, trial):
+            self.counted.trials[trial.status] = self.counted.trials.get(trial.status, 0) + 1
+            self.progress.step(_described(job, trial))
+        else:
+            self.counted.late += 1
+            self.progress.say(
+                f"{_in_words(job)}: came too late, another worker has the trial by now"
+            )
+        if trial.status == "disturbed":
+            testbed.check_connections()
+
+    def _fail(self, job: Job, why: str) -> None:
+        """End a job that can't be done on this replica as things stand."""
+        self._trouble(f"{job.spot}: {why}")
+        lease = self.store.jobs.claim(
+            job.spot, job.campaign_id, job.workload, worker=self.name, lease_s=self.lease_s
+        )
+        if lease is not None:
+            self.store.jobs.fail(lease, f"{self.name} says of {job.spot}: {why}")
+
+    def _trouble(self, text: str) -> None:
+        self.counted.failures += 1
+        self.progress.say(text)
+
+    def _task(self, job: Job) -> Task:
+        """What the job's replica is opened for."""
+        study = replace(self.studies[job.spot.study], tunes=job.request.tunes)
+        campaign = self.store.campaign(job.campaign_id)
+        context = Context(
+            study=study,
+            store=self.store,
+            campaign=campaign,
+            connect=self.connect,
+            progress=self.progress,
+            archs=(job.spot.arch,),
+            workloads=(job.request.workload,),
+        )
+        subject = Subject(campaign=campaign, arch=job.spot.arch, workload=job.workload)
+        return Task(
+            context=context,
+            subject=subject,
+            workload=job.request.workload,
+            tries_durations=job.request.tries_durations,
+        )
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Say that the worker lives, and renew the lease that it holds, for as long as it works."""
+        ended = Event()
+
+        def beat() -> None:
+            try:
+                while not ended.is_set():
+                    self.store.workers.heard(self.status())
+                    if (lease := self._lease) is not None:
+                        self.store.jobs.renew(lease, self.lease_s)
+                    ended.wait(self.lease_s / 3)
+            except Exception as error:  # noqa: BLE001 - it is raised where the worker works
+                self._broken = error
+
+        thread = Thread(target=beat, name="heartbeat", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self.store.workers.ended(self.name)
+
+
+def _is_alike(one: Job, other: Job) -> bool:
+    """Whether a replica that was opened for the one job will do for the other."""
+    same = ("workload", "tunes", "tries_durations")
+    return all(getattr(one.request, name) == getattr(other.request, name) for name in same)
+
+
+def _refusal(testbed: ClusterTestbed, job: Job) -> Refusal:
+    if job.request.configuration is None:
+        raise ValueError(f"job {job.id} has no configuration")
+    error = testbed.refusal(job.request.configuration)
+    if error is None:
+        return Refusal()
+    return Refusal(host=error.host, key=error.key, value=error.value, got=error.got)
+
+
+def _in_words(job: Job) -> str:
+    """Such as: campaign 3, web x86 replica 2, slt: trial 17 of collect."""
+    where = f"campaign {job.campaign_id}, {job.spot}, {job.workload}"
+    if job.planned is None:
+        return f"{where}: {job.kind}"
+    again = f", attempt {job.attempt + 1}" if job.attempt else ""
+    return f"{where}: trial {job.planned.index} of {job.stage}{again}"
+
+
+def _described(job: Job, trial: Trial) -> str:
+    p99 = "" if trial.histogram is None else f", P99 {trial.p99_ms:.1f} ms"
+    return f"{_in_words(job)}: {trial.status}{p99}"

@@ -1,0 +1,364 @@
+"""Jobs and leases in the store: each trial is measured by one worker at a time, and counts once.
+
+A claim is one statement, so it is atomic on both databases; PostgreSQL skips the rows that others
+are claiming. A trial is stored in the transaction that ends its job, and only by whoever holds the
+job's newest token. A result that comes later is kept as evidence (`late_trial`) and counts for
+nothing.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
+from intop.domain.trial import PlannedTrial, Trial
+from intop.store.clock import StoreClock
+from intop.store.rows import Subject, about, as_written, key_of, now, planned_of, values_of
+from intop.store.schema import (
+    campaign_table,
+    job_table,
+    late_trial_table,
+    planned_table,
+    trial_table,
+)
+from intop.store.session import Session
+
+_REQUEST = TypeAdapter(Request)
+_ANSWERS: dict[str, TypeAdapter[Any]] = {
+    "open": TypeAdapter(Opened),
+    "refusal": TypeAdapter(Refusal),
+}
+
+_HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
+_IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
+_IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
+
+ATTEMPT = ("planned_id", "attempt")
+"""What there is one job of."""
+
+
+class Jobs:
+    """The jobs of an open store. Every method is a transaction of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- who asks ----------------------------------------------------------------------------------
+
+    def offer(
+        self,
+        subject: Subject,
+        stage: str,
+        planned: PlannedTrial,
+        *,
+        attempt: int,
+        replica: int,
+        request: Request,
+    ) -> int:
+        """Offer a trial to whoever serves a replica, and return the job's number.
+
+        A job of the same attempt that somebody holds goes on. Any other begins again.
+        """
+        place = _place(subject, stage, planned)
+        insert = self._session.insert(job_table).values(
+            **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
+        )
+        again = {name: insert.excluded[name] for name in ("replica", "request", "state")}
+        offered = insert.on_conflict_do_update(
+            index_elements=ATTEMPT,
+            set_=again | {"answer": "", "problem": ""},
+            where=~_IS_HELD,
+        )
+        wanted = job_table.c.planned_id == place, job_table.c.attempt == attempt
+
+        def work(connection: sa.Connection) -> int:
+            connection.execute(offered)
+            number: int = connection.execute(sa.select(job_table.c.id).where(*wanted)).scalar_one()
+            return number
+
+        return self._session.write(work)
+
+    def ask(self, subject: Subject, replica: int, kind: Kind, request: Request) -> int:
+        """Ask a replica something that is no trial, and return the job's number."""
+        made = job_table.insert().values(_values(subject, replica, kind, request))
+
+        def work(connection: sa.Connection) -> int:
+            number: int = connection.execute(made.returning(job_table.c.id)).scalar_one()
+            return number
+
+        return self._session.write(work)
+
+    def status(self, job: int) -> JobStatus | None:
+        """How far a job is; None once it is gone, as that of a trial which is stored."""
+        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem", "worker"))
+        query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
+        row = self._session.first(query)
+        if row is None:
+            return None
+        is_done = row.state == "done"
+        with as_written(f"job {job}"):
+            answer = _ANSWERS[row.kind].validate_json(row.answer) if is_done else None
+        return JobStatus(
+            state=row.state,
+            answer=answer,
+            why="" if is_done else row.answer,
+            problem=row.problem,
+            worker=row.worker,
+            is_free=bool(row.is_free),
+        )
+
+    def move(self, job: int, replica: int) -> bool:
+        """Give a job that nobody holds to another replica. Says whether it could."""
+        update = job_table.update().where(job_table.c.id == job, _IS_FREE)
+        return bool(self._session.change(update.values(replica=replica, state="offered")))
+
+    def withdraw(self, job: int) -> None:
+        """Take back a job, unless somebody holds it."""
+        self._session.change(job_table.delete().where(job_table.c.id == job, ~_IS_HELD))
+
+    def waiting(self) -> dict[int, tuple[int, int]]:
+        """By campaign, how many jobs are free and how many are held."""
+        is_free = sa.case((_IS_FREE, 1), else_=0)
+        query = (
+            sa.select(
+                job_table.c.campaign_id,
+                sa.func.sum(is_free).label("free"),
+                sa.func.count().label("open"),
+            )
+            .where(job_table.c.state.in_(("offered", "claimed")))
+            .group_by(job_table.c.campaign_id)
+        )
+        rows = self._session.rows(query)
+        return {row.campaign_id: (int(row.free), int(row.open - row.free)) for row in rows}
+
+    # -- who measures ------------------------------------------------------------------------------
+
+    def take(
+        self,
+        subject: Subject,
+        stage: str,
+        planned: PlannedTrial,
+        *,
+        attempt: int,
+        request: Request,
+        worker: str,
+        lease_s: float,
+    ) -> Lease:
+        """A lease on a trial, for a process that asks and measures itself.
+
+        It holds the replica by the guard on its host, so whoever had the lease before has lost it.
+        """
+        insert = self._session.insert(job_table).values(
+            **_values(subject, 0, "trial", request)
+            | {"state": "claimed", "worker": worker, "lease_until": StoreClock() + lease_s},
+            planned_id=_place(subject, stage, planned),
+            attempt=attempt,
+            token=1,
+        )
+        taken = {name: insert.excluded[name] for name in ("state", "worker", "lease_until")}
+        taking = insert.on_conflict_do_update(
+            index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
+        ).returning(job_table.c.id, job_table.c.token)
+        row = self._session.write(lambda connection: connection.execute(taking).one())
+        job = Job(
+            id=row.id,
+            kind="trial",
+            campaign_id=subject.campaign.id,
+            spot=Spot(study=subject.campaign.study, arch=subject.arch, replica=0),
+            workload=subject.workload,
+            request=request,
+            stage=stage,
+            planned=planned,
+            attempt=attempt,
+        )
+        return Lease(job=job, worker=worker, token=row.token)
+
+    def next(self, spots: Iterable[Spot]) -> Job | None:
+        """The job that has waited longest on one of these replicas; nobody claims it by that."""
+        wanted = sa.or_(sa.false(), *map(_on, spots))
+        row = self._session.first(_jobs().where(wanted, _IS_FREE).limit(1))
+        return None if row is None else _job_of(row)
+
+    def claim(
+        self, spot: Spot, campaign_id: int, workload: str, *, worker: str, lease_s: float
+    ) -> Lease | None:
+        """Claim the job of a campaign that has waited longest on a replica; None without one."""
+        waiting = (
+            sa.select(job_table.c.id)
+            .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
+            .where(
+                _on(spot),
+                job_table.c.campaign_id == campaign_id,
+                job_table.c.workload == workload,
+                _IS_FREE,
+            )
+            .order_by(job_table.c.id)
+            .limit(1)
+            .with_for_update(of=job_table, skip_locked=True)
+        )
+        claiming = (
+            job_table.update()
+            .where(job_table.c.id == waiting.scalar_subquery())
+            .values(
+                state="claimed",
+                worker=worker,
+                problem="",
+                token=job_table.c.token + 1,
+                lease_until=StoreClock() + lease_s,
+            )
+            .returning(job_table.c.id, job_table.c.token)
+        )
+
+        def work(connection: sa.Connection) -> Lease | None:
+            claimed = connection.execute(claiming).first()
+            if claimed is None:
+                return None
+            row = connection.execute(_jobs().where(job_table.c.id == claimed.id)).one()
+            return Lease(job=_job_of(row), worker=worker, token=claimed.token)
+
+        return self._session.write(work)
+
+    def renew(self, lease: Lease, lease_s: float) -> bool:
+        """Hold a job for longer. Says whether it is still this worker's."""
+        update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
+        return bool(self._session.change(update.values(lease_until=StoreClock() + lease_s)))
+
+    def complete(self, lease: Lease, trial: Trial) -> bool:
+        """Store a trial and end its job, both or neither.
+
+        Returns False where the lease was lost to somebody else: the trial is kept as evidence, and
+        counts for nothing.
+        """
+        ending = job_table.delete().where(*_held_by(lease)).returning(job_table.c.planned_id)
+        values = values_of(trial)
+
+        def work(connection: sa.Connection) -> bool:
+            planned_id = connection.execute(ending).scalar()
+            if planned_id is None:
+                connection.execute(late_trial_table.insert().values(_evidence(lease, values)))
+                return False
+            connection.execute(trial_table.insert().values(planned_id=planned_id, **values))
+            return True
+
+        return self._session.write(work)
+
+    def answer(self, lease: Lease, answer: Opened | Refusal) -> None:
+        """End a job that is a question. Nothing happens where somebody else has it by now."""
+        self._end(lease, "done", _ANSWERS[lease.job.kind].dump_json(answer).decode())
+
+    def fail(self, lease: Lease, why: str) -> None:
+        """End a job that nobody can do as it stands."""
+        self._end(lease, "failed", why)
+
+    def release(self, lease: Lease, problem: str = "") -> None:
+        """Give a job back, for somebody else."""
+        update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
+        self._session.change(update.values(state="offered", problem=problem))
+
+    def note(self, job: Job, problem: str) -> None:
+        """Say what keeps a worker from a job that it has not claimed."""
+        update = job_table.update().where(job_table.c.id == job.id, _IS_FREE)
+        self._session.change(update.values(problem=problem))
+
+    def late(self, subject: Subject) -> list[tuple[str, str]]:
+        """Who brought a result too late, and when, the first one first."""
+        query = (
+            sa.select(late_trial_table.c.worker, late_trial_table.c.stored_at)
+            .join(planned_table, planned_table.c.id == late_trial_table.c.planned_id)
+            .where(*about(planned_table, subject))
+            .order_by(late_trial_table.c.id)
+        )
+        return [(row.worker, row.stored_at) for row in self._session.rows(query)]
+
+    def _end(self, lease: Lease, state: str, answer: str) -> None:
+        update = job_table.update().where(*_held_by(lease))
+        self._session.change(update.values(state=state, answer=answer))
+
+
+def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dict[str, Any]:
+    """The columns of a job that is offered."""
+    return {
+        **key_of(subject),
+        "replica": replica,
+        "kind": kind,
+        "request": json.dumps(_REQUEST.dump_python(request)),
+        "state": "offered",
+    }
+
+
+def _jobs() -> "sa.Select[Any]":
+    """Jobs with their places in plans, in the order in which they were offered."""
+    known = ("id", "campaign_id", "arch", "workload")
+    own = [column for column in planned_table.c if column.name not in known]
+    return (
+        sa.select(job_table, campaign_table.c.study, *own)
+        .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
+        .outerjoin(planned_table, planned_table.c.id == job_table.c.planned_id)
+        .order_by(job_table.c.id)
+    )
+
+
+def _place(subject: Subject, stage: str, planned: PlannedTrial) -> Any:
+    """The row of a place in a plan, as a subquery."""
+    return (
+        sa.select(planned_table.c.id)
+        .where(
+            *about(planned_table, subject),
+            planned_table.c.stage == stage,
+            planned_table.c.position == planned.index,
+        )
+        .scalar_subquery()
+    )
+
+
+def _evidence(lease: Lease, values: dict[str, Any]) -> dict[str, Any]:
+    """The row of a result that came too late. Raises ValueError for what is no trial's."""
+    job = lease.job
+    if job.planned is None:
+        raise ValueError(f"job {job.id} is no trial's")
+    place = sa.select(planned_table.c.id).where(
+        planned_table.c.campaign_id == job.campaign_id,
+        planned_table.c.arch == job.spot.arch,
+        planned_table.c.workload == job.workload,
+        planned_table.c.stage == job.stage,
+        planned_table.c.position == job.planned.index,
+    )
+    return {
+        "planned_id": place.scalar_subquery(),
+        "attempt": job.attempt,
+        "worker": lease.worker,
+        "token": lease.token,
+        "stored_at": now(),
+        "document": json.dumps(values, default=lambda data: b64encode(data).decode()),
+    }
+
+
+def _on(spot: Spot) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        campaign_table.c.study == spot.study,
+        job_table.c.arch == spot.arch,
+        job_table.c.replica == spot.replica,
+    )
+
+
+def _held_by(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
+    return job_table.c.id == lease.job.id, job_table.c.token == lease.token
+
+
+def _job_of(row: Any) -> Job:
+    with as_written(f"job {row.id}"):
+        return Job(
+            id=row.id,
+            kind=row.kind,
+            campaign_id=row.campaign_id,
+            spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
+            workload=row.workload,
+            request=_REQUEST.validate_json(row.request),
+            stage=row.stage or "",
+            planned=None if row.planned_id is None else planned_of(row),
+            attempt=row.attempt,
+        )

@@ -1,0 +1,87 @@
+"""`intop soak`: what is printed, and how it ends."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakes import FakeTestbed
+from intop.cli import running
+from intop.cli import soak as soak_command
+from intop.deploy import host_states
+from intop.domain.answer import Answer, Rollback
+from intop.domain.host_state import RolledBack
+from intop.errors import UsageError
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def soak(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The command, on a task whose blocks are made up."""
+
+    @contextmanager
+    def context(*_: Any, **__: Any) -> Iterator[Any]:
+        yield testbed.task.context
+
+    monkeypatch.setattr(running, "stored_context", context)
+    monkeypatch.setattr(running, "check_up", lambda *_: None)
+    return lambda *words: call("soak", *words)
+
+
+@pytest.fixture
+def given_back(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts that were asked to be given back."""
+    asked: list[str] = []
+
+    def roll_back(addresses: Any, _: Any, *, force: bool) -> list[Answer[Rollback]]:
+        assert not force
+        asked.extend(address.name for address in addresses)
+        done = RolledBack(outcome="restored")
+        return [Answer(name=a.name, folder="/x", said=Rollback(done=done)) for a in addresses]
+
+    hosts = [SimpleNamespace(name=name) for name in ("lb", "other")]
+    monkeypatch.setattr(host_states, "tuned_hosts", lambda *_: (hosts, []))
+    monkeypatch.setattr(host_states, "roll_back", roll_back)
+    monkeypatch.setattr(soak_command, "connecting", lambda _: None)
+    return asked
+
+
+def test_it_is_printed_and_drawn(soak: Call, tmp_path: Path) -> None:
+    code, out, _ = soak("--hours", "0.1", "--block-s", "60", "--figures", tmp_path)
+    assert 0 == code
+    assert "x86 slt: soak of" in out
+    assert (tmp_path / "x86-slt-soak.svg").is_file()
+
+
+def test_json_has_every_block(soak: Call) -> None:
+    code, out, _ = soak("--hours", "0.1", "--json")
+    found = json.loads(out)["x86 slt"]
+    assert (0, 6, 6, "not known") == (code, found["planned"], len(found["blocks"]), found["leak"])
+
+
+def test_a_broken_limit_keeps_what_is_applied_unless_it_is_told_otherwise(
+    soak: Call, given_back: list[str]
+) -> None:
+    words = ("--hours", "0.1", "--limit-ms", "1")
+    code, out, _ = soak(*words)
+    assert (3, []) == (code, given_back)
+    assert "ended early, P99 above 1.00 ms in 3 blocks in a row" in out
+    code, _, err = soak(*words, "--on-limit", "roll-back")
+    assert (3, ["lb"]) == (code, given_back)
+    assert "lb: " in err
+
+
+def test_within_its_limits_nothing_is_given_back(soak: Call, given_back: list[str]) -> None:
+    code, _, _ = soak("--hours", "0.1", "--limit-ms", "99", "--on-limit", "roll-back")
+    assert (0, []) == (code, given_back)
+
+
+def test_a_rate_that_leaves_connections_idle_is_refused(soak: Call, testbed: FakeTestbed) -> None:
+    with pytest.raises(UsageError, match=r"--rate: at 0\.1 requests/s"):
+        soak("--rate", "0.1")
+    assert [] == testbed.measured

@@ -1,0 +1,46 @@
+from dataclasses import replace
+from typing import Any
+
+from intop.domain.comparison import latency
+from intop.domain.history import Moment, history
+from samples import CONDITIONS, VERDICT
+
+
+def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:
+    found = Moment(
+        campaign=campaign,
+        started_at=f"2026-01-0{campaign}T00:00:00+00:00",
+        conditions=CONDITIONS,
+        default=latency(default_ms, 0.95),
+    )
+    return replace(found, **changes)
+
+
+def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
+    tuned = latency((1.0, 1.1), 0.95)
+    one = moment(1, 10.0, 11.0, tuned=tuned, verdict=VERDICT)
+    two = moment(2, 20.0, 22.0, tuned=tuned, verdict=VERDICT)
+    three = moment(3, 20.0, 22.0)
+    found = history("lab", "x86", "slt", [one, two, three], level=0.95)
+    first, second = found.steps
+    assert first.default is not None
+    assert (2.0, "higher") == (round(first.default.ratio.ratio, 9), first.default.outcome)
+    assert first.tuned is not None
+    assert "not separated" == first.tuned.outcome
+    assert second.tuned is None
+
+
+def test_another_load_is_not_contrasted_and_other_conditions_are_named() -> None:
+    other = replace(CONDITIONS, kernel="6.1", link="10 Gbit/s")
+    (step,) = history(
+        "lab", "x86", "slt", [moment(1, 1, 2), moment(2, 1, 2, conditions=other)], level=0.95
+    ).steps
+    assert (f"link: {CONDITIONS.link} against 10 Gbit/s",) == step.incomparable
+    assert (f"kernel: {CONDITIONS.kernel} against 6.1",) == step.changed
+    assert step.default is None
+
+
+def test_what_stands_for_the_default_must_be_the_same() -> None:
+    two = moment(2, 1, 2, verdict=replace(VERDICT, against="web"))
+    (step,) = history("lab", "x86", "slt", [moment(1, 1, 2), two], level=0.95).steps
+    assert ("default: default against web",) == step.incomparable

@@ -1,0 +1,169 @@
+"""Soaks: what grows, what is a leak, and which limit ends them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from intop.domain.counters import HostCounters
+from intop.domain.soak import (
+    Leak,
+    Limits,
+    SoakBlock,
+    Trend,
+    block_of,
+    broken_by,
+    pauses_of,
+    restarts_of,
+    trends_of,
+)
+from samples import HOSTS, SOAK, SOAK_BLOCK, trial
+
+
+def blocks(change: Callable[[int], dict[str, Any]], count: int = 60) -> list[SoakBlock]:
+    """An hour of blocks, each changed."""
+    return [replace(SOAK_BLOCK, hours=n / count, **change(n)) for n in range(count)]
+
+
+def trends(made: list[SoakBlock]) -> dict[str, Trend]:
+    return {one.quantity: one for one in trends_of(made, planned_s=3600, level=0.95)}
+
+
+def leak(made: list[SoakBlock]) -> Leak:
+    return replace(SOAK, trends=tuple(trends(made).values())).leak
+
+
+def wobble(n: int) -> float:
+    return 0.3 * (n * 7 % 5)
+
+
+def test_memory_that_grows_is_a_leak() -> None:
+    made = blocks(lambda n: {"nginx_memory_mib": 30 + 20 * n / 60 + wobble(n)})
+    found = trends(made)["nginx memory"]
+    assert found.per_hour is not None
+    assert 20 == pytest.approx(found.per_hour.difference, abs=0.5)
+    assert found.per_hour.low < 20.1 < found.per_hour.high + 0.2
+    assert ("grows", "MiB", 5.0, 50) == (found.growth, found.unit, found.floor, found.blocks)
+    assert "leak" == leak(made)
+
+
+def test_memory_that_wobbles_or_fills_up_in_the_warm_up_is_none() -> None:
+    made = blocks(lambda n: {"nginx_memory_mib": 30 + 5 * min(n, 9) + wobble(n)})
+    assert "steady" == trends(made)["nginx memory"].growth
+    assert "no leak" == leak(made)
+
+
+def test_growth_below_the_floor_is_none_and_about_the_floor_it_is_not_known() -> None:
+    slow = blocks(lambda n: {"nginx_memory_mib": 30 + 3 * n / 60 + wobble(n)})
+    assert "no leak" == leak(slow)
+    # Jumps of 40 MiB to and fro say nothing about 5 MiB an hour.
+    wild = blocks(lambda n: {"nginx_memory_mib": 90 + 40 * (n // 7 % 2)})
+    assert "not known" == leak(wild)
+
+
+def test_files_that_grow_are_a_leak_too() -> None:
+    assert "leak" == leak(blocks(lambda n: {"nginx_files": 40 + 2 * n}))
+
+
+def test_what_nobody_could_read_is_not_known() -> None:
+    made = blocks(lambda _: {"nginx_memory_mib": None, "nginx_files": None})
+    assert "nginx memory" not in trends(made)
+    assert "not known" == leak(made)
+    assert "not known" == leak(made[:12])
+
+
+def test_a_restart_is_no_loss_of_memory() -> None:
+    """Half of an hour leaks; then nginx is restarted, and leaks from where it began."""
+
+    def change(n: int) -> dict[str, Any]:
+        return {"nginx_memory_mib": 30 + 20 * (n % 30) / 60, "nginx_started_s": n // 30}
+
+    made = blocks(change)
+    found = trends(made)["nginx memory"]
+    assert found.per_hour is not None
+    assert 20 == pytest.approx(found.per_hour.difference, abs=0.1)
+    # Each part has its warm-up.
+    assert 40 == found.blocks
+    assert 1 == restarts_of(made)
+
+
+def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
+    made = blocks(
+        lambda n: (
+            {"p99_ms": 20 * 1.5 ** (n / 60)} if n % 10 else {"p99_ms": 900, "status": "disturbed"}
+        )
+    )
+    found = trends(made)["P99"]
+    assert found.per_hour is not None
+    assert 50 == pytest.approx(found.per_hour.difference, abs=0.1)
+    assert ("grows", "%", 45) == (found.growth, found.unit, found.blocks)
+    assert found.first is not None
+    assert 20 < found.first < 25
+
+
+def test_a_short_soak_leaves_out_a_sixth() -> None:
+    made = [replace(SOAK_BLOCK, hours=n / 3600) for n in range(12)]
+    found = trends_of(made, planned_s=12, level=0.95)
+    assert {10} == {one.blocks for one in found}
+
+
+def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
+    made = blocks(lambda n: {"p99_ms": 90.0 if n in (2, 3, 5, 6, 7, 9) else 20.0}, 12)
+    assert ("P99", 8) == broken_by(made, Limits(p99_ms=50.0))
+    assert ("P99", 3) == broken_by(made, Limits(p99_ms=50.0, in_a_row=1))
+    assert ("", 0) == broken_by(made, Limits(p99_ms=50.0, in_a_row=4))
+    assert ("", 0) == broken_by(made, Limits())
+    disturbed = [replace(one, status="disturbed") if n == 6 else one for n, one in enumerate(made)]
+    assert ("P99", 9) == broken_by(disturbed[:8] + made[9:11], Limits(p99_ms=50.0))
+
+
+@pytest.mark.parametrize(
+    ("block", "limits", "told"),
+    [
+        ({"errors": 31}, Limits(errors=0.01), "errors"),
+        ({"errors": 30}, Limits(errors=0.01), ""),
+        ({"nginx_memory_mib": 101.0}, Limits(memory_mib=100.0), "memory"),
+        ({"nginx_memory_mib": None}, Limits(memory_mib=100.0), ""),
+        ({"errors": 3000}, Limits(), "no answers"),
+        ({"requests": None, "errors": None, "p99_ms": None}, Limits(p99_ms=50.0), "no answers"),
+    ],
+)
+def test_each_limit(block: dict[str, Any], limits: Limits, told: str) -> None:
+    made = [replace(SOAK_BLOCK, **block)] * 3
+    assert told == broken_by(made, limits)[0]
+    assert "" == broken_by(made[:2], limits)[0]
+
+
+def test_pauses_are_counted_and_interruptions_apart() -> None:
+    starts = [0.0, 61.4, 122.6, 400.0, 461.4]
+    made = [replace(SOAK_BLOCK, hours=start / 3600) for start in starts]
+    pause_s, interruptions = pauses_of(made, 61.0)
+    assert pause_s is not None
+    assert (pytest.approx((0.4 + 0.2 + 0.4) / 3), 1) == (pause_s, interruptions)
+    assert (None, 0) == pauses_of(made[:1], 61.0)
+    found = replace(SOAK, pause_s=0.61, block_s=60.0, warmup_s=1.0)
+    assert found.load_share is not None
+    assert 1 / 1.01 == pytest.approx(found.load_share)
+
+
+def test_a_block_has_what_its_trial_measured() -> None:
+    counters = HostCounters(at_s=(61.0,), levels={"Tcp.CurrEstab": (17.0,)})
+    metrics = {
+        **HOSTS,
+        "lb": replace(HOSTS["lb"], server_memory_mib=12.5, server_files=41, files=9),
+    }
+    made = replace(trial(), metrics=metrics, counters={"lb": counters}, errors={"timeout": 2})
+    found = block_of(made, datetime.fromisoformat("2025-12-31T22:00:00+00:00"))
+    assert (2.0, 12.5, 41, 9, 17, 2, 100) == (
+        found.hours,
+        found.nginx_memory_mib,
+        found.nginx_files,
+        found.host_files,
+        found.connections,
+        found.errors,
+        found.requests,
+    )
+    failed = block_of(trial(status="failed"), datetime.fromisoformat(made.started_at))
+    assert (False, 1.0, None) == (failed.has_answers, failed.error_share, failed.p99_ms)

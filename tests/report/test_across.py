@@ -1,0 +1,62 @@
+"""A configuration under several workloads: as text, as Markdown, as JSON, drawn."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from intop.report.across import across, sentence, worse_here
+from intop.report.document.markdown import as_markdown
+from intop.report.figures.files import figures_of
+from intop.report.machine import to_json
+from printed import shown
+from samples import ACROSS, BETTER, UNMEASURED
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+
+
+def test_each_workload_has_a_verdict_and_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(shown(capsys, across("x86 slt", ACROSS)).split())
+    assert "x86 slt: winner under 4 workloads: gain in 1, worse in 3" in out
+    assert "small gain 3.10 (2.20 to 4.40) 150 requests/s on 64 connections" in out
+    assert "api no gain: it costs CPU 3.10" in out
+    assert "large worse 0.50 (0.40 to 0.80)" in out
+    assert "tls worse - 150 requests/s" in out
+    assert "small default 150" in out
+    assert "tls: 0 pairs: refused" in out
+    assert "8 rounds, each with default and winner once under every workload" in out
+
+
+def test_one_plain_line_says_where_it_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = (
+        "worse here: api (CPU is higher by 12 points (9 to 15; accepted: 5)), "
+        "large (P99 is 2.00 times higher (1.25 to 2.50)), tls (2 of 2 trials fail)"
+    )
+    assert expected == worse_here(ACROSS)
+    assert expected in " ".join(shown(capsys, across("x86 slt", ACROSS)).split())
+    good = replace(ACROSS, workloads=(BETTER,))
+    assert "worse here: in none of these workloads" == worse_here(good)
+    assert "winner under 1 workload: gain in 1" == sentence(good)
+    none = replace(ACROSS, workloads=(replace(UNMEASURED, tuned_failed=0),))
+    assert "winner under 1 workload: no significant gain" == sentence(none)
+
+
+def test_markdown_and_json_have_all_of_it() -> None:
+    text = as_markdown([across("x86 slt", ACROSS)])
+    assert "| large" in text
+    assert "worse here: api" in text
+    found = json.loads(to_json(ACROSS))
+    assert ("default", False) == (found["reference"], found["is_gain"])
+    assert [
+        ("small", "gain"),
+        ("api", "no gain: it costs"),
+        ("large", "worse"),
+        ("tls", "worse"),
+    ] == [(one["workload"], one["outcome"]) for one in found["workloads"]]
+    assert ["2 of 2 trials fail"] == found["workloads"][3]["harms"]
+
+
+def test_the_ratios_are_drawn() -> None:
+    (drawing,) = figures_of(ACROSS, "x86 slt")
+    assert "x86-slt-speed-up" == drawing.name
+    assert [] == list(figures_of(replace(ACROSS, workloads=(UNMEASURED,)), "x86 slt"))

@@ -1,0 +1,64 @@
+"""Histories as text and as a figure."""
+
+from dataclasses import replace
+
+from intop.domain.comparison import latency
+from intop.domain.history import History, Moment, history
+from intop.report.document.columns import worded
+from intop.report.document.model import Notes, Table
+from intop.report.figures.files import figures_of
+from intop.report.history import sections
+from samples import CONDITIONS, VERDICT
+
+
+def made() -> History:
+    before = Moment(
+        campaign=1,
+        started_at="2026-01-01T10:00:00+00:00",
+        conditions=CONDITIONS,
+        default=latency((10.0, 11.0, 10.5), 0.95),
+        tuned=latency((5.0, 5.5, 5.2), 0.95),
+        verdict=VERDICT,
+    )
+    after = replace(
+        before,
+        campaign=4,
+        started_at="2026-02-01T10:00:00+00:00",
+        conditions=replace(CONDITIONS, kernel="6.1"),
+        default=latency((20.0, 21.0, 20.5), 0.95),
+        tuned=None,
+        verdict=None,
+    )
+    other = replace(after, campaign=5, conditions=replace(CONDITIONS, kernel="6.1", rate_rps=7.0))
+    return history("lab", "x86", "slt", [before, after, other], level=0.95)
+
+
+def test_a_row_for_each_campaign_and_what_changed_below() -> None:
+    (section,) = sections([made()])
+    table, notes = section.blocks
+    assert isinstance(table, Table)
+    assert isinstance(notes, Notes)
+    first, second, third = ([*map(worded, row, table.columns)] for row in table.rows)
+    assert ["1", "2026-01-01 10:00"] == first[:2]
+    assert ["-", "3.10 (2.20 to 4.40)", "gain"] == [first[3], *first[6:]]
+    assert second[3].startswith("1.95 (")
+    assert ["-", "-", "-", "not verified"] == second[4:]
+    assert "-" == third[3]
+    assert f"Campaign 1 to 4: kernel: {CONDITIONS.kernel} against 6.1" in notes.lines
+    assert "Campaign 1 to 4: P99 of the default is 95 % higher" in notes.lines
+    assert "Campaign 4 to 5: not comparable, rate_rps: 100.0 against 7.0" in notes.lines
+
+
+def test_one_campaign_has_nothing_to_be_compared_with() -> None:
+    (section,) = sections([replace(made(), moments=made().moments[:1], steps=())])
+    assert isinstance(section.blocks[-1], Notes)
+    assert section.blocks[-1].lines[0].startswith("Only this campaign has measured it")
+
+
+def test_the_figure_has_both_series_and_marks_where_conditions_changed() -> None:
+    (drawing,) = figures_of(made(), "x86 slt")
+    assert ("x86-slt-over-time", "x86 slt: P99 by campaign") == (drawing.name, drawing.title)
+    svg = drawing.svg()
+    for told in ("default", "tuned", "not comparable", "other conditions"):
+        assert 1 == svg.count(f">{told}<"), told
+    assert "2026-02-01" in svg

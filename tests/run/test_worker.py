@@ -1,0 +1,292 @@
+"""Workers and the command that asks them, by one store, with testbeds whose trials are made up."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+from typing import Any, cast
+
+import pytest
+
+from benchmarks.campaign import measured
+from fakes import FakeTestbed, probe_of
+from intop.domain.agreement import Agreement
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.job import Lease, Spot
+from intop.domain.probing import Probe
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import HostLockedError, IncomparableError, IntopError
+from intop.run import remote, worker
+from intop.run.cluster_testbed import ClusterTestbed
+from intop.run.context import Task
+from intop.run.executor import OpenTestbeds, remote_replicas
+from intop.run.worker import Worker
+from intop.stages.sentinels import with_sentinels
+from intop.store import Store, opened
+from samples import places, trial
+
+PROBE = probe_of({"net.core.somaxconn": "128"})
+
+
+@dataclass
+class Fleet:
+    """Replicas and workers of the study of `task`."""
+
+    task: Task
+    testbeds: list[FakeTestbed]
+    workers: list[Worker] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    opened: list[tuple[str, int]] = field(default_factory=list)
+    errors: dict[int, IntopError] = field(default_factory=dict)
+    """What opening a replica raises, once."""
+    ended: Event = field(default_factory=Event)
+
+    def start(self, name: str, *replicas: int) -> Worker:
+        """A worker that serves these replicas, in a thread."""
+        study = self.task.context.study
+
+        @contextmanager
+        def open_replica(task: Task, replica: int) -> Iterator[ClusterTestbed]:
+            if error := self.errors.pop(replica, None):
+                raise error
+            assert task.workload == self.task.workload
+            self.opened.append((name, replica))
+            if replica == 0 and task.store.get(task.subject, Probe) is None:
+                task.store.put(task.subject, PROBE)  # as `cluster_testbed` does
+            yield cast("ClusterTestbed", self.testbeds[replica])
+
+        made = Worker(
+            name=name,
+            studies={study.name: study},
+            spots=[Spot(study=study.name, arch="x86", replica=n) for n in replicas],
+            store=self.task.store,
+            connect=self.task.context.connect,
+            progress=self.task.context.progress,
+            open_replica=open_replica,
+        )
+
+        def run() -> None:
+            while not self.ended.is_set():
+                made.run(idle_s=0.3)
+
+        thread = Thread(target=run)
+        thread.start()
+        self.workers.append(made)
+        self.threads.append(thread)
+        return made
+
+    def stage(self, name: str = "collect", count: int = 6) -> list[Trial]:
+        plan = with_sentinels([p.configuration for p in places(count)], 2, 2)
+        return measured(self.task, name, plan)
+
+    def end(self) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join(timeout=60)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def fleet(
+    testbed: FakeTestbed, url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[int], Fleet]]:
+    monkeypatch.setattr(worker, "POLL_S", 0.02)
+    monkeypatch.setattr(worker, "LINGER_S", 0.1)
+    monkeypatch.setattr(worker, "BACK_OFF_S", 0.3)
+    monkeypatch.setattr(remote, "POLL_S", 0.02)
+    monkeypatch.setattr(remote, "LOOK_EVERY_S", 0.05)
+    made: list[Fleet] = []
+
+    with opened(url) as store:
+
+        def make(count: int) -> Fleet:
+            context = testbed.task.context
+            study = replace(
+                context.study, workers=True, clusters={"x86": context.study.clusters["x86"] * count}
+            )
+            campaign = store.begin(study.name, seed=1, tool_version="0")
+            context = replace(context, study=study, store=store, campaign=campaign, testbeds=None)
+            subject = replace(testbed.task.subject, campaign=campaign)
+            task = replace(testbed.task, context=context, subject=subject)
+            testbeds = [Opening(task, name=f"lb-{n}", told=testbed.told) for n in range(count)]
+            made.append(Fleet(task, list(testbeds)))
+            return made[-1]
+
+        yield make
+        for one in made:
+            one.end()
+
+
+@dataclass
+class Opening(FakeTestbed):
+    """A testbed with what a worker says of one that it has opened."""
+
+    probe: Probe = PROBE
+
+    @property
+    def conditions(self) -> Any:
+        return trial(DEFAULT, 5_000).conditions
+
+
+def test_workers_measure_what_a_command_asks_for(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.start("one", 0)
+    trials = made.stage()
+    assert [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] == [t.planned.index for t in trials]
+    assert trials == made.task.trials("collect")
+    assert [*range(10)] == made.testbeds[0].measured
+    assert 10 == made.workers[0].counted.measured
+    assert {} == made.task.store.jobs.waiting()
+    # What is measured is measured.
+    assert trials == made.stage()
+
+
+def test_replicas_are_measured_on_by_whoever_serves_them(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(3)
+    made.start("one", 0, 1)
+    made.start("two", 2)
+    made.stage()
+    rounds = made.task.context.study.budget.agree_rounds
+    agreement = made.task.store.get(made.task.subject, Agreement)
+    assert agreement is not None
+    assert ("lb-0", "lb-1", "lb-2") == tuple(r.name for r in agreement.replicas)
+    assert [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]] == [one.measured[rounds:] for one in made.testbeds]
+    assert {2} == {replica for name, replica in made.opened if name == "two"}
+
+
+def test_a_command_of_workers_goes_on_with_what_is_known(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(2)
+    made.start("one", 0, 1)
+    made.stage()
+    made.stage("screen", 2)
+    with OpenTestbeds() as held:
+        assert ["lb-0", "lb-1"] == [one.name for one in held.of(made.task)]
+
+
+def test_a_replica_without_a_worker_leaves_its_trials_to_others(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, testbed: FakeTestbed
+) -> None:
+    made = fleet(2)
+    made.start("one", 0, 1)
+    made.stage()
+    made.end()
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.3)
+    made.ended.clear()
+    before = [len(one.measured) for one in made.testbeds]
+    made.start("two", 1)
+    assert 10 == len(made.stage("screen"))
+    assert [0, 10] == [len(one.measured) - n for one, n in zip(made.testbeds, before, strict=True)]
+    assert "replica 1 has no worker" in testbed.told.getvalue()
+
+
+def test_a_trial_whose_worker_died_is_measured_by_another(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    store, subject = made.task.store, made.task.subject
+    made.start("first", 0)
+    made.stage("screen", 2)
+    made.end()
+    made.ended.clear()
+    taken: list[Lease] = []
+
+    def die() -> None:
+        """Claim the first trial that comes, and never be heard of again."""
+        spot = Spot(study=subject.campaign.study, arch="x86", replica=0)
+        while not taken:
+            lease = store.jobs.claim(
+                spot, subject.campaign.id, subject.workload, worker="dead", lease_s=0.5
+            )
+            taken.extend([lease] if lease else [])
+            time.sleep(0.02)
+        made.start("second", 0)
+
+    thread = Thread(target=die)
+    thread.start()
+    trials = made.stage()
+    thread.join()
+    planned = taken[0].job.planned
+    assert planned is not None
+    assert planned.index in made.testbeds[0].measured
+    # It was not dead, only slow.
+    late = replace(trials[0], planned=planned, seconds=500.0)
+    assert not store.jobs.complete(taken[0], late)
+    assert trials == made.task.trials("collect")
+    assert ["dead"] == [name for name, _ in store.jobs.late(subject)]
+
+
+def test_a_host_that_is_in_use_is_tried_again(
+    fleet: Callable[[int], Fleet], testbed: FakeTestbed
+) -> None:
+    made = fleet(1)
+    made.errors[0] = HostLockedError("lb-0", "is held by campaign 7")
+    made.start("one", 0)
+    assert 10 == len(made.stage())
+    assert 1 == made.workers[0].counted.failures
+    assert "held by campaign 7" in testbed.told.getvalue()
+
+
+def test_what_no_worker_could_do_ends_the_command(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.errors[0] = IncomparableError("kernel: 6.1 against 6.2")
+    made.start("one", 0)
+    with pytest.raises(IntopError, match=r"one says of .* replica 1: kernel: 6.1 against 6.2"):
+        made.stage()
+    assert 10 == len(made.stage())
+
+
+def test_a_disturbed_trial_is_measured_again(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.testbeds[0].statuses = ["ok", "disturbed", "ok"]
+    made.start("one", 0)
+    assert {"ok"} == {t.status for t in made.stage()}
+    assert [*range(10), 1] == made.testbeds[0].measured
+    assert 1 == made.testbeds[0].waited
+    assert {"ok": 10, "disturbed": 1} == made.workers[0].counted.trials
+
+
+def test_a_worker_asks_the_kernel(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.testbeds[0].refuses = {"net.core.somaxconn": "128"}
+    made.start("one", 0)
+    with remote_replicas(made.task) as (one,):
+        assert one.refusal(DEFAULT) is None
+        error = one.refusal(Configuration({"net.core.somaxconn": "9"}))
+    assert error is not None
+    assert ("net.core.somaxconn", "9", "128") == (error.key, error.value, error.got)
+
+
+def test_a_pruning_limit_reaches_the_worker(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.start("one", 0)
+    with remote_replicas(made.task) as (one,):
+        plan = [PlannedTrial(index=0, role="design", configuration=DEFAULT)]
+        made.task.store.write_plan(made.task.subject, "screen", plan)
+        one.trial(plan[0], "screen", 0, 77.5)
+    assert [77.5] == made.testbeds[0].limits_ms
+
+
+def test_a_worker_that_ends_is_no_longer_known(
+    fleet: Callable[[int], Fleet],
+) -> None:
+    made = fleet(1)
+    made.start("one", 0)
+    made.stage()
+    assert "one" in {w.name for w in made.task.store.workers.all()}
+    made.end()
+    assert [] == made.task.store.workers.all()
+
+
+def test_workers_of_one_store_serve_several_campaigns(fleet: Callable[[int], Fleet]) -> None:
+    made = fleet(1)
+    made.start("one", 0)
+    store: Store = made.task.store
+    other = store.begin(made.task.context.study.name, seed=2, tool_version="0")
+    context = replace(made.task.context, campaign=other)
+    task = replace(made.task, context=context, subject=replace(made.task.subject, campaign=other))
+    second = Fleet(task, made.testbeds)
+    thread = Thread(target=second.stage)
+    thread.start()
+    made.stage()
+    thread.join(timeout=60)
+    assert 10 == len(second.task.trials("collect"))
+    assert 10 == len(made.task.trials("collect"))

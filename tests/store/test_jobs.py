@@ -1,0 +1,264 @@
+"""Jobs: who holds them, and what counts of what they come to."""
+
+import time
+from dataclasses import replace
+from threading import Thread
+
+import pytest
+
+from intop.domain.configuration import Configuration
+from intop.domain.job import Job, Lease, Refusal, Request, Spot, WorkerStatus
+from intop.domain.trial import PlannedTrial
+from intop.domain.workload import Clients, Workload
+from intop.store import Store, Subject
+from stored import PLAN, begun, trial
+
+WORKLOAD = Workload(
+    name="slt",
+    kind="slt",
+    rate_rps=60.0,
+    connections=32,
+    threads=1,
+    duration_s=2,
+    warmup_s=1,
+    timeout_s=2,
+    clients=(Clients(share=0.5, headers=("A: b",)), Clients(name="far", share=0.5, think_ms=2.5)),
+)
+REQUEST = Request(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
+
+
+@pytest.fixture
+def subject(store: Store) -> Subject:
+    found = begun(store)
+    store.write_plan(found, "collect", PLAN)
+    return found
+
+
+def spot(subject: Subject, replica: int = 0) -> Spot:
+    return Spot(study=subject.campaign.study, arch=subject.arch, replica=replica)
+
+
+def offered(store: Store, subject: Subject, planned: PlannedTrial, **changes: int) -> int:
+    return store.jobs.offer(
+        subject,
+        "collect",
+        planned,
+        **({"attempt": 0, "replica": 0} | changes),
+        request=REQUEST,
+    )
+
+
+def claimed(
+    store: Store, subject: Subject, worker: str = "one", replica: int = 0, lease_s: float = 60
+) -> Lease | None:
+    return store.jobs.claim(
+        spot(subject, replica),
+        subject.campaign.id,
+        subject.workload,
+        worker=worker,
+        lease_s=lease_s,
+    )
+
+
+def held(lease: Lease | None) -> Lease:
+    assert lease is not None
+    return lease
+
+
+def test_what_is_offered_is_claimed_once_in_the_order_of_offers(
+    store: Store, subject: Subject
+) -> None:
+    first, second = (offered(store, subject, planned) for planned in PLAN[1::-1])
+    assert first == held(claimed(store, subject)).job.id
+    lease = held(claimed(store, subject, "two"))
+    assert second == lease.job.id
+    assert claimed(store, subject) is None
+    assert (
+        Job(
+            id=second,
+            kind="trial",
+            campaign_id=subject.campaign.id,
+            spot=spot(subject),
+            workload=subject.workload,
+            request=REQUEST,
+            stage="collect",
+            planned=PLAN[0],
+        )
+        == lease.job
+    )
+
+
+def test_a_replica_has_only_its_own_jobs(store: Store, subject: Subject) -> None:
+    offered(store, subject, PLAN[0], replica=1)
+    assert claimed(store, subject) is None
+    assert store.jobs.next([spot(subject)]) is None
+    job = store.jobs.next([spot(subject), spot(subject, 1)])
+    assert job is not None
+    assert spot(subject, 1) == job.spot
+    assert held(claimed(store, subject, replica=1)).job == job
+
+
+def test_a_trial_is_stored_with_the_end_of_its_job(store: Store, subject: Subject) -> None:
+    number = offered(store, subject, PLAN[0])
+    lease = held(claimed(store, subject))
+    made = replace(trial(), planned=PLAN[0])
+    assert store.attempt(subject, "collect", PLAN[0].index, 0) is None
+    assert store.jobs.complete(lease, made)
+    assert store.jobs.status(number) is None
+    assert made == store.attempt(subject, "collect", PLAN[0].index, 0)
+    assert [made] == store.trials(subject)
+
+
+@pytest.mark.parametrize("order", ["late first", "late last"])
+def test_a_fenced_worker_counts_for_nothing_and_is_kept_as_evidence(
+    store: Store, subject: Subject, order: str
+) -> None:
+    offered(store, subject, PLAN[0])
+    lost = held(claimed(store, subject, "slow", lease_s=-1))
+    lease = held(claimed(store, subject, "quick"))
+    assert lost.token + 1 == lease.token
+    assert not store.jobs.renew(lost, 60)
+    slow, quick = (replace(trial(), planned=PLAN[0], seconds=s) for s in (99.0, 3.0))
+    if order == "late first":
+        assert not store.jobs.complete(lost, slow)
+    assert store.jobs.complete(lease, quick)
+    if order == "late last":
+        assert not store.jobs.complete(lost, slow)
+    assert [quick] == store.trials(subject)
+    ((worker, _),) = store.jobs.late(subject)
+    assert "slow" == worker
+
+
+def test_a_lease_runs_out_unless_it_is_renewed(store: Store, subject: Subject) -> None:
+    offered(store, subject, PLAN[0])
+    lease = held(claimed(store, subject, lease_s=0.2))
+    assert store.jobs.renew(lease, 60)
+    time.sleep(0.3)
+    assert claimed(store, subject, "two") is None
+    assert store.jobs.renew(lease, 0.2)
+    time.sleep(0.3)
+    assert "two" == held(claimed(store, subject, "two")).worker
+
+
+def test_a_released_job_is_free_at_once_and_says_why(store: Store, subject: Subject) -> None:
+    number = offered(store, subject, PLAN[0])
+    store.jobs.release(held(claimed(store, subject)), "the host is gone")
+    status = store.jobs.status(number)
+    assert status is not None
+    assert ("offered", True, "the host is gone") == (status.state, status.is_free, status.problem)
+    assert held(claimed(store, subject, "two"))
+
+
+def test_an_offer_that_is_repeated_leaves_the_job_to_who_holds_it(
+    store: Store, subject: Subject
+) -> None:
+    """As by a command that was killed and typed again."""
+    number = offered(store, subject, PLAN[0])
+    lease = held(claimed(store, subject))
+    assert number == offered(store, subject, PLAN[0], replica=1)
+    assert claimed(store, subject, "two", replica=1) is None
+    assert store.jobs.complete(lease, replace(trial(), planned=PLAN[0]))
+
+
+def test_an_offer_that_is_repeated_revives_what_failed(store: Store, subject: Subject) -> None:
+    number = offered(store, subject, PLAN[0])
+    store.jobs.fail(held(claimed(store, subject)), "another kernel")
+    status = store.jobs.status(number)
+    assert status is not None
+    assert ("failed", None, "another kernel") == (status.state, status.answer, status.why)
+    assert claimed(store, subject) is None
+    assert number == offered(store, subject, PLAN[0], replica=1)
+    assert number == held(claimed(store, subject, replica=1)).job.id
+
+
+def test_whoever_has_the_host_takes_a_trial_over(store: Store, subject: Subject) -> None:
+    offered(store, subject, PLAN[0])
+    lost = held(claimed(store, subject, "elsewhere"))
+    lease = store.jobs.take(
+        subject,
+        "collect",
+        PLAN[0],
+        attempt=0,
+        request=REQUEST,
+        worker="here",
+        lease_s=60,
+    )
+    made = replace(trial(), planned=PLAN[0])
+    assert not store.jobs.complete(lost, replace(made, seconds=77.0))
+    assert store.jobs.complete(lease, made)
+    assert [made] == store.trials(subject)
+
+
+def test_only_what_nobody_holds_is_moved_or_withdrawn(store: Store, subject: Subject) -> None:
+    number = offered(store, subject, PLAN[0])
+    assert store.jobs.move(number, 2)
+    lease = held(claimed(store, subject, replica=2))
+    assert not store.jobs.move(number, 0)
+    store.jobs.withdraw(number)
+    assert store.jobs.status(number) is not None
+    store.jobs.release(lease)
+    store.jobs.withdraw(number)
+    assert store.jobs.status(number) is None
+
+
+def test_a_question_is_answered(store: Store, subject: Subject) -> None:
+    request = replace(REQUEST, configuration=Configuration({"net.core.somaxconn": "7"}))
+    number = store.jobs.ask(subject, 0, "refusal", request)
+    lease = held(claimed(store, subject))
+    assert ("refusal", request, None) == (lease.job.kind, lease.job.request, lease.job.planned)
+    refusal = Refusal(host="lb", key="net.core.somaxconn", value="7", got="128")
+    store.jobs.answer(lease, refusal)
+    status = store.jobs.status(number)
+    assert status is not None
+    assert ("done", refusal, "") == (status.state, status.answer, status.why)
+    assert claimed(store, subject) is None
+    store.jobs.withdraw(number)
+    assert store.jobs.status(number) is None
+
+
+def test_many_who_claim_at_once_get_each_job_once(store: Store, subject: Subject) -> None:
+    for planned in PLAN:
+        for attempt in range(8):
+            offered(store, subject, planned, attempt=attempt)
+    got: list[int] = []
+
+    def claim() -> None:
+        while (lease := claimed(store, subject)) is not None:
+            got.append(lease.job.id)
+
+    threads = [Thread(target=claim) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 8 * len(PLAN) == len(got) == len(set(got))
+
+
+def test_workers_are_known_by_their_signs_of_life(store: Store, subject: Subject) -> None:
+    one = WorkerStatus(
+        name="one",
+        started_at="2026-11-25T01:00:00+00:00",
+        silent_s=0.0,
+        doing="waiting for work",
+        reach=(spot(subject), spot(subject, 1)),
+        trials=0,
+        failures=0,
+    )
+    store.workers.heard(one)
+    store.workers.heard(replace(one, name="two"))
+    store.workers.heard(replace(one, trials=3, doing="at work", reach=()))
+    found = store.workers.all()
+    assert {"one", "two"} == {w.name for w in found}
+    assert all(w.is_alive and w.silent_s < 60 for w in found)
+    (again,) = (w for w in found if w.name == "one")
+    assert (3, "at work", ()) == (again.trials, again.doing, again.reach)
+    store.workers.ended("one")
+    assert ["two"] == [w.name for w in store.workers.all()]
+
+
+def test_how_many_jobs_are_free_and_held(store: Store, subject: Subject) -> None:
+    assert {} == store.jobs.waiting()
+    for planned in PLAN[:2]:
+        offered(store, subject, planned)
+    claimed(store, subject)
+    assert {subject.campaign.id: (1, 1)} == store.jobs.waiting()
