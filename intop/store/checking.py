@@ -10,7 +10,15 @@ from intop.domain.upkeep import Amounts, Checked
 from intop.errors import IntopError
 from intop.store.kinds import KINDS
 from intop.store.rows import Campaign, Subject, as_written, trial_of
-from intop.store.schema import campaign_table, planned_table, result_table, trial_table
+from intop.store.schema import (
+    campaign_table,
+    job_table,
+    late_trial_table,
+    planned_table,
+    result_table,
+    search_table,
+    trial_table,
+)
 from intop.store.store import Store, trial_rows
 
 MOST_LISTED = 20
@@ -19,6 +27,9 @@ PARENTS = (
     (planned_table, planned_table.c.campaign_id, campaign_table),
     (trial_table, trial_table.c.planned_id, planned_table),
     (result_table, result_table.c.campaign_id, campaign_table),
+    (search_table, search_table.c.campaign_id, campaign_table),
+    (job_table, job_table.c.campaign_id, campaign_table),
+    (late_trial_table, late_trial_table.c.planned_id, planned_table),
 )
 
 

@@ -9,11 +9,20 @@ import sqlalchemy as sa
 from intop.domain.upkeep import Amounts, Copied
 from intop.errors import IntopError, UsageError
 from intop.store.rows import Campaign
-from intop.store.schema import campaign_table, planned_table, result_table, trial_table
+from intop.store.schema import (
+    campaign_table,
+    late_trial_table,
+    planned_table,
+    result_table,
+    search_table,
+    trial_table,
+)
 from intop.store.store import Store
 
 AT_ONCE = 500
 """Rows in memory. A trial has some kilobytes."""
+OF_CAMPAIGN, OF_PLACE = (planned_table, result_table, search_table), (trial_table, late_trial_table)
+"""What is copied. Jobs and workers are of the moment: a campaign goes on with others."""
 IDENTITY = ("study", "started_at", "seed", "tool_version")
 """The columns by which a campaign is known in another store."""
 
@@ -90,24 +99,25 @@ def _write(
     row = there.execute(campaign_table.select().where(campaign_table.c.id == campaign)).one()
     made = campaign_table.insert().values(_without(row, "id")).returning(campaign_table.c.id)
     copy: int = here.execute(made).scalar_one()
-    for table in (planned_table, result_table):
+    for table in OF_CAMPAIGN:
         for rows in _parts(there, _of(table, campaign)):
             values = [_without(row, "id") | {"campaign_id": copy} for row in rows]
             here.execute(table.insert(), values)
     # Both have been written in the order of their ids.
     places = dict(zip(_places(there, campaign), _places(here, copy), strict=True))
-    for rows in _parts(there, _of(trial_table, campaign)):
-        values = [_without(row, "id") | {"planned_id": places[row.planned_id]} for row in rows]
-        here.execute(trial_table.insert(), values)
-        for _ in rows:
-            step()
+    for table in OF_PLACE:
+        for rows in _parts(there, _of(table, campaign)):
+            values = [_without(row, "id") | {"planned_id": places[row.planned_id]} for row in rows]
+            here.execute(table.insert(), values)
+            for _ in rows if table is trial_table else ():
+                step()
     return copy
 
 
 def _of(table: sa.Table, campaign: int) -> "sa.Select[tuple[object, ...]]":
     """All rows of a campaign in the order of their ids."""
     query = sa.select(table).order_by(table.c.id)
-    if table is trial_table:
+    if table in OF_PLACE:
         query = query.join(planned_table, table.c.planned_id == planned_table.c.id)
         return query.where(planned_table.c.campaign_id == campaign)
     return query.where(table.c.campaign_id == campaign)
@@ -159,9 +169,13 @@ def _digest(connection: sa.Connection, campaign: int) -> bytes:
         for row in rows:
             add(_without(row, "id", "campaign_id"))
     places = {place: n for n, place in enumerate(_places(connection, campaign))}
-    for rows in _parts(connection, _of(trial_table, campaign)):
+    for table in OF_PLACE:
+        for rows in _parts(connection, _of(table, campaign)):
+            for row in rows:
+                add(_without(row, "id") | {"planned_id": places[row.planned_id]})
+    for rows in _parts(connection, _of(search_table, campaign)):
         for row in rows:
-            add(_without(row, "id") | {"planned_id": places[row.planned_id]})
+            add(_without(row, "id", "campaign_id"))
     results = connection.execute(_of(result_table, campaign)).all()
     for row in sorted(results, key=lambda row: (row.arch, row.workload, row.kind)):
         add(_without(row, "id", "campaign_id"))
