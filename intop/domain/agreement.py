@@ -1,7 +1,7 @@
 """Whether the replicas of a cluster measure the same: an A/A comparison of the default."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intop.domain.stats import RatioInterval, bonferroni, geometric_mean, unpaired_ratio
 
@@ -14,13 +14,15 @@ class Replica:
     """One replica, called by its load balancer.
 
     `p99_ms` is the geometric mean of the default's P99 on it, None where too few trials could be
-    used. `ratio` is the first replica's P99 / this one's; None for the first itself, too.
+    used. `ratio` is the first replica's P99 / this one's; None for the first itself, too. One that
+    `drifted` later is measured on no more.
     """
 
     name: str
     trials: int
     p99_ms: float | None = None
     ratio: RatioInterval | None = None
+    drifted: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -38,7 +40,15 @@ class Agreement:
     @property
     def in_use(self) -> tuple[int, ...]:
         """The places of those that are measured on: the first, and all that agree with it."""
-        return tuple(n for n, r in enumerate(self.replicas) if n == 0 or r.agrees)
+        agreeing = (n for n, r in enumerate(self.replicas) if n == 0 or r.agrees)
+        return tuple(n for n in agreeing if not self.replicas[n].drifted)
+
+    def without(self, name: str) -> "Agreement":
+        """The same, once a replica has drifted."""
+        return replace(
+            self,
+            replicas=tuple(replace(r, drifted=r.drifted or r.name == name) for r in self.replicas),
+        )
 
 
 def agreement(p99_ms: Mapping[str, Sequence[float]], *, level: float) -> Agreement:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.job import Opened
-from intop.domain.probing import other_values
+from intop.domain.probing import Probe, other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
 from intop.report.text import replica_sentence
@@ -92,10 +92,12 @@ def in_common(ready: Sequence[Replica]) -> list[Replica]:
 
     Raises IncomparableError when one offers less by now.
     """
-    if len(ready) == 1:
-        return list(ready)
     first, *others = ready
-    task, probe = first.task, first.probe
+    task = first.task
+    # The first one may have been set aside, and its probe is the campaign's.
+    probe = task.store.get(task.subject, Probe) or first.probe
+    if not (others or probe.replicas):
+        return list(ready)
     if not task.store.trials(task.subject):
         probe = replace(probe, replicas={b.name: b.probe for b in others})
         task.store.put(task.subject, probe)
@@ -109,7 +111,7 @@ def in_common(ready: Sequence[Replica]) -> list[Replica]:
                 f"{task.title}: {other.name} has no {', '.join(sorted(lacking))} to be tuned any "
                 "more, and the campaign has. Bring it back, or start anew with --new"
             )
-    return [replace(b, probe=probe if b is first else b.probe, probed=probed) for b in ready]
+    return [replace(b, probed=probed) for b in ready]
 
 
 def _p99(trials: Iterable[Trial], replica: str) -> list[float]:

@@ -187,6 +187,19 @@ class Store:
         values = {"planned_id": planned.scalar_subquery()} | values_of(trial)
         self.session.change(trial_table.insert().values(values))
 
+    def disturb(self, subject: Subject, trial: Trial, why: str) -> None:
+        """Note that a stored trial was disturbed, as was only seen later."""
+        place = sa.select(planned_table.c.id).where(
+            *about(planned_table, subject),
+            planned_table.c.stage == trial.stage,
+            planned_table.c.position == trial.planned.index,
+        )
+        update = trial_table.update().where(
+            trial_table.c.planned_id == place.scalar_subquery(),
+            trial_table.c.attempt == trial.attempt,
+        )
+        self.session.change(update.values(status="disturbed", detail=why))
+
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
         found: list[Trial] = []

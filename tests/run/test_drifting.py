@@ -1,0 +1,127 @@
+"""A replica that grows slower in a stage is set aside, and its trials are measured again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+
+from benchmarks.campaign import measured
+from fakes import FakeTestbed
+from intop.domain.agreement import Agreement
+from intop.domain.trial import PlannedTrial, Trial
+from intop.run import executor
+from intop.run.context import Task
+from intop.stages.sentinels import with_sentinels
+from samples import places
+
+BEGAN = datetime(2026, 11, 25, tzinfo=UTC)
+SECONDS = count()
+
+
+@dataclass
+class Timed(FakeTestbed):
+    """A testbed with a clock, slower by a fifth from its `slow_from`th sentinel on."""
+
+    slow_from: int | None = None
+    sentinels: int = 0
+
+    def trial(self, planned: PlannedTrial, *rest: Any, **options: Any) -> Trial:
+        self.sentinels += planned.role == "sentinel"
+        is_slow = self.slow_from is not None and self.sentinels >= self.slow_from
+        scatter = (planned.index * 37 + len(self.name)) % 11  # up to 0.2 %
+        us = round((10_000 + 2 * scatter) * (1.2 if is_slow else 1.0))
+        self.latency = lambda _: us
+        made = super().trial(planned, *rest, **options)
+        at = BEGAN + timedelta(seconds=next(SECONDS))
+        return replace(made, started_at=at.isoformat(timespec="seconds"))
+
+
+@dataclass
+class Pair:
+    """Two replicas that agree at first."""
+
+    testbeds: list[Timed]
+    opened: list[int]
+
+    @property
+    def task(self) -> Task:
+        return self.testbeds[0].task
+
+    def stage(self) -> list[Trial]:
+        plan = with_sentinels([p.configuration for p in places(60)], 2, 2)
+        return measured(self.task, "collect", plan)
+
+    def agreement(self) -> Agreement:
+        found = self.task.store.get(self.task.subject, Agreement)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pair]:
+    def make(*slow_from: int | None) -> Pair:
+        study = testbed.task.context.study
+        study = replace(study, clusters={"x86": study.clusters["x86"] * 2})
+        task = replace(
+            testbed.task, context=replace(testbed.task.context, study=study, testbeds=None)
+        )
+        made = Pair(
+            [
+                Timed(task, name=name, slow_from=slow, told=testbed.told)
+                for name, slow in zip(("lb-1", "lb-22"), slow_from, strict=True)
+            ],
+            [],
+        )
+
+        @contextmanager
+        def opened(_task: Task, replica: int) -> Iterator[Timed]:
+            made.opened.append(replica)
+            yield made.testbeds[replica]
+
+        monkeypatch.setattr(executor, "cluster_testbed", opened)
+        monkeypatch.setattr(executor, "check_ready", lambda _task: None)
+        monkeypatch.setattr(executor, "check_alike", lambda *_: None)
+        monkeypatch.setattr(executor, "in_common", list)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_replica_that_grows_slower_is_named_and_set_aside(
+    pair: Callable[..., Pair], testbed: FakeTestbed, slow: int
+) -> None:
+    made = pair(*(8 if n == slow else None for n in (0, 1)))
+    trials = made.stage()
+    name = made.testbeds[slow].name
+    agreement = made.agreement()
+    assert (1 - slow,) == agreement.in_use
+    assert [name] == [r.name for r in agreement.replicas if r.drifted]
+    assert f"{name} has drifted: since 2026-11-25T" in testbed.told.getvalue()
+    # Found within eight sentinels, and all that it measured since the change was repeated.
+    assert made.testbeds[slow].sentinels <= 8 + 8
+    assert {"ok"} == {t.status for t in trials}
+    slowed = [t for t in trials if t.replica == name and t.p99_ms > 11]
+    assert [] == slowed
+    kept = made.task.store.trials(made.task.subject, "collect")
+    disturbed = [t for t in kept if t.status == "disturbed"]
+    assert disturbed
+    assert {name} == {t.replica for t in disturbed}
+    assert all("has drifted" in t.detail for t in disturbed)
+    # The next stage does without it.
+    made.opened.clear()
+    measured(made.task, "screen", places(2))
+    assert [1 - slow] == made.opened
+
+
+def test_replicas_that_stay_as_they_are_are_all_kept(
+    pair: Callable[..., Pair], testbed: FakeTestbed
+) -> None:
+    made = pair(None, None)
+    made.stage()
+    assert (0, 1) == made.agreement().in_use
+    assert "drifted" not in testbed.told.getvalue()
