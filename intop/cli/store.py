@@ -65,17 +65,13 @@ def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> N
 
     if source == target:
         raise UsageError("FROM and TO are the same store")
-    with (
-        interruptible("campaigns that were not finished were not copied"),
-        _read(source) as there,
-        opened(target, say) as here,
-    ):
+    found = []
+    with interruptible("campaigns that were not finished were not copied"), _read(source) as there:
         campaigns = there.campaigns()
         unknown = sorted(set(numbers) - {one.id for one in campaigns})
         if unknown:
             raise UsageError(f"{shown(source)} has no campaign {', '.join(map(str, unknown))}")
-        found = []
-        with progress() as told:
+        with opened(target, say) as here, progress() as told:
             for one in campaigns:
                 if not numbers or one.id in numbers:
                     begin = partial(told.begin, f"campaign {one.id} ({one.study})")

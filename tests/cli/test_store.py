@@ -1,0 +1,58 @@
+"""`intop store`, as it is typed."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from campaigns import STUDY, just_begun, sql
+from intop.cli import cli
+from postgres import Server
+
+
+def typed(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, [str(word) for word in words])
+    return done.exit_code, done.stdout if done.exception is None else f"{done.exception}"
+
+
+def study(folder: Path) -> Path:
+    path = folder / "intop.toml"
+    path.write_text(STUDY.format(folder=folder))
+    just_begun(path)
+    return path
+
+
+def test_a_campaign_is_copied_into_postgresql_and_checked_there(
+    tmp_path: Path, postgres_server: Server
+) -> None:
+    study(tmp_path)
+    url = postgres_server.database()
+    code, said = typed("store", "copy", tmp_path / "mine.db", url, "--campaign", 1)
+    assert (0, True) == (code, "copied as 1" in said)
+    code, said = typed("store", "copy", tmp_path / "mine.db", url, "--json")
+    assert (0, [True]) == (code, [one["was_there"] for one in json.loads(said)])
+    code, said = typed("store", "check", url)
+    assert (0, True) == (
+        code,
+        said.strip().endswith("1 places in plans, 0 trials, 0 results: sound"),
+    )
+
+
+def test_check_and_vacuum_are_of_the_studys_store(tmp_path: Path) -> None:
+    path = study(tmp_path)
+    assert 0 == typed("store", "check", "-c", path)[0]
+    code, said = typed("store", "vacuum", "-c", path)
+    assert (0, True) == (code, said.startswith(f"{tmp_path}/mine.db: "))
+    sql(tmp_path / "mine.db", "update planned set role = 'boss'")
+    assert "1" == typed("store", "check", "-c", path)[1]
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    study(tmp_path)
+    store = tmp_path / "mine.db"
+    assert f"{store} has no campaign 7" == typed("store", "copy", store, "x.db", "--campaign", 7)[1]
+    assert not Path("x.db").exists()
+    assert "FROM and TO are the same store" == typed("store", "copy", store, store)[1]
+    assert "there is no store" in typed("store", "check", tmp_path / "nosuch.db")[1]
+    assert "there is no store" in typed("store", "vacuum", tmp_path / "nosuch.db")[1]
+    assert not (tmp_path / "nosuch.db").exists()
