@@ -26,7 +26,8 @@ FAMILIES, FOLDS, TRIES, WORKERS, TURNS = ("SVR", "RFR", "LightGBM", "XGBoost"), 
 
 def main() -> None:
     print(
-        "| turn | processes here (s) | Dask (s) | Dask / here | same table |\n|---:|---:|---:|---:|---|"
+        "| turn | processes here (s) | Dask (s) | Dask / here | same table |\n"
+        "|---:|---:|---:|---:|---|"
     )
     with tempfile.TemporaryDirectory() as folder, dask_cluster(Path(folder), WORKERS) as cluster:
         wait_for(lambda: cluster.log().count("Registered to") == WORKERS, "the workers")
