@@ -79,11 +79,11 @@ def train_all(
     ]
     effort = Effort(trials, timeout_s, seed, level)
     fingerprint = _fingerprint(samples, folds, repeats, effort)
-    known = _Known(families, len(parts))
+    known, tell = _Known(families, len(parts)), progress or (lambda _: None)
     if records is not None:
         known.learn(records.new(fingerprint))
-    for family in known.newly_finished() if progress is not None else ():
-        progress(family)
+    for family in known.newly_finished():
+        tell(family)
     while lacking := known.lacking():
         # Who makes the same training begins elsewhere, so that not all make the same searches.
         first = randrange(len(lacking)) if records is not None else 0
@@ -98,8 +98,8 @@ def train_all(
             if records is not None:
                 records.add(fingerprint, made)
                 known.learn(records.new(fingerprint))
-            for family in known.newly_finished() if progress is not None else ():
-                progress(family)
+            for family in known.newly_finished():
+                tell(family)
     return [
         _both(family, samples, parts, [known.finished[family, n] for n in range(len(parts))], level)
         for family in families
