@@ -59,7 +59,7 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     moved: dict[ReplicaDrift, float] = {}
     for name in names:
         others = [logs[other] for other in names if other != name]
-        apart = [own - fmean(o[n] for o in others) for n, own in enumerate(logs[name])]
+        apart = [value - fmean(o[n] for o in others) for n, value in enumerate(logs[name])]
         for place in places:
             drift = ReplicaDrift(
                 replica=name,
@@ -68,7 +68,9 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
                 p_value=min(1.0, _p_value(apart, place) * LATEST * len(names) * LOOKS),
             )
             found.append(drift)
-            moved[drift] = abs(fmean(logs[name][place:]) - fmean(logs[name][:place]))
+            own = logs[name]
+            # Near the change, since all of them may wander together.
+            moved[drift] = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
     best = min(found, key=lambda one: one.p_value)
     if best.p_value > FALSE_ALARMS:
         return None
