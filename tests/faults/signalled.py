@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from intop.hosts.ssh import SshHost
 from intop.hosts.ssh.conversation import SshConversation
 from intop.report import progress
-from intop.store import Store
+from intop.store.jobs import Jobs
 
 STEPS = {
     "install": "# guard-install",
@@ -76,7 +76,8 @@ class Point:
 
 def watch(point: Point) -> None:
     """Watch the remote commands and the store."""
-    run, half_closed, add = SshHost.run, paramiko.Channel.shutdown_write, Store.add
+    run, half_closed = SshHost.run, paramiko.Channel.shutdown_write
+    complete = Jobs.complete
     ask, send = SshConversation.ask, SshConversation._send
 
     def watched_run(host: SshHost, command: str, **options: Any) -> Any:
@@ -106,17 +107,21 @@ def watch(point: Point) -> None:
         send(conversation, text)
         point.reached(_current.step, "sent")
 
-    def watched_add(store: Store, *words: Any) -> None:
+    def watched_complete(jobs: Jobs, *words: Any) -> bool:
         point.reached("store", "before")
-        sa.event.listen(store._engine, "commit", lambda _: point.reached("store", "sent"))
-        add(store, *words)
+        engine = jobs._session._engine
+        sent = lambda _: point.reached("store", "sent")  # noqa: E731 - to be removed again
+        sa.event.listen(engine, "commit", sent)
+        done = complete(jobs, *words)
+        sa.event.remove(engine, "commit", sent)
         point.reached("store", "after")
+        return done
 
     SshHost.run = watched_run  # type: ignore[method-assign]
     paramiko.Channel.shutdown_write = watched_half_close  # type: ignore[method-assign]
     SshConversation.ask = watched_ask  # type: ignore[method-assign]
     SshConversation._send = watched_send  # type: ignore[method-assign]
-    Store.add = watched_add  # type: ignore[method-assign]
+    Jobs.complete = watched_complete  # type: ignore[method-assign]
 
 
 def prepare(point: Point | None) -> None:
