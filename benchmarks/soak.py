@@ -148,7 +148,7 @@ def plant(cluster: Cluster, folder: Path, mib_per_hour: float) -> None:
     conf = Path(cluster.load_balancer.state_dir).parent / "nginx.conf"
     conf.write_text(planted(conf.read_text(), module, perl, mib_per_hour))
     with closing(ssh.connect(cluster.load_balancer)) as balancer:
-        output(balancer, cluster.nginx_restart)
+        output(balancer, cluster.server_restart)
 
 
 def row(side: Side, code: int, kept: Sequence[str], block_s: int) -> tuple[str, bool]:

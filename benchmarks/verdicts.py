@@ -47,6 +47,7 @@ from intop.lab import app, network
 from intop.lab import cluster as lab
 from intop.lab.commands import run
 from intop.run.cluster_testbed import ClusterTestbed
+from intop.run.loads import Loads
 from intop.stages.blocks import p99_by_round, paired
 from intop.store import Store, opened
 
@@ -72,7 +73,8 @@ def waiting(testbed: ClusterTestbed, wait_ms: int) -> ClusterTestbed:
     """The testbed, asking for dynamic pages that come so much later."""
     cluster = testbed.rig.cluster
     later = replace(cluster, dynamic_path=f"{cluster.dynamic_path}?wait_ms={wait_ms}")
-    return replace(testbed, rig=replace(testbed.rig, cluster=later))
+    rig = replace(testbed.rig, cluster=later)
+    return replace(testbed, rig=rig, loads=Loads(task=testbed.task, rig=rig))
 
 
 class Effect(Protocol):

@@ -30,12 +30,12 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        ClusterTestbed, "trial", lambda testbed, *_: testbed.rig.cluster.dynamic_path
+        ClusterTestbed, "trial", lambda testbed, *_: testbed.loads.rig.cluster.dynamic_path
     )
     ready = verdicts.OneSided(
         task=NOTHING,
         rig=Rig(cluster(), ()),
-        tool=NOTHING,
+        loads=NOTHING,
         guard=NOTHING,
         probe=NOTHING,
         probed=NOTHING,

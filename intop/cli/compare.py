@@ -84,6 +84,8 @@ def command(
     """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
+    if len(sides) == 2 and sides[0] == sides[1]:
+        raise UsageError(f"{sides[0]} can't be compared with itself: name two sides")
     if output is not None and not as_markdown:
         raise UsageError("--output is for the page of --markdown: say --markdown, too")
     if over_time:

@@ -14,7 +14,7 @@ from intop.domain.probing import HostFacts
 from intop.domain.workload import LoadToolChoice, Workload
 from intop.errors import CommandError, HostError, UsageError
 from intop.hosts.answers import decimal, lines
-from intop.hosts.facts import facts, facts_and_conf, server_conf
+from intop.hosts.facts import facts, facts_and_conf
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load.streams import streams
 from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
@@ -125,21 +125,24 @@ def cluster_facts(rig: Rig) -> ClusterFacts:
 
 
 def with_server_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
-    """The same with the server's configuration, if it was not known since none ran.
+    """The same with what only a running server shows, if it was not known since none ran.
 
     A session that was killed may have been restarting it. Not to come back is no error here: it is
     one of the first trial.
     """
     if is_known(found.nginx_conf or ()):
         return found
-    host = rig.load_balancer
+    host, server = rig.load_balancer, rig.cluster.server
     host.run(rig.cluster.server_restart, timeout_s=START_LIMIT_S)
     for _ in range(START_LOOKS):
-        if is_known(confs := server_conf(host, rig.cluster.server)):
+        balancer, confs = facts_and_conf(host, server)
+        if is_known(confs) and (balancer.nginx_cpus or server != NGINX):
             break
-        # A daemon shows its options a moment after the command that started it has ended.
+        # A daemon shows its options a moment after the command that started it has ended, and then
+        # it starts its workers.
         time.sleep(START_PAUSE_S)
-    return replace(found, nginx_conf=confs)
+    hosts = {**found.hosts, host.address.name: balancer}
+    return replace(found, hosts=hosts, nginx_conf=confs)
 
 
 def _accepted(rig: Rig, found: HostFacts) -> HostFacts:

@@ -82,7 +82,7 @@ class Fleet:
             leave=lambda configuration, about, file: self.left.update(
                 {name: (configuration.values, file)}
             ),
-            give_nginx_its_own=lambda: self.events.append(f"{name} given back"),
+            give_server_its_own=lambda: self.events.append(f"{name} given back"),
         )
         return made
 
@@ -269,7 +269,7 @@ def test_nginx_gets_what_the_host_was_found_with_not_what_was_before_an_earlier_
         guard=SimpleNamespace(as_found=Configuration({"a.b": "1"}), apply=done.append),
         rig=None,
     )
-    ClusterTestbed.give_nginx_its_own(ready)
+    ClusterTestbed.give_server_its_own(ready)
     assert [Configuration({"a.b": "1"}), "nginx started"] == done
 
 

@@ -108,7 +108,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     told = StringIO()
     testbeds: dict[str, FakeTestbed] = {}
     monkeypatch.setattr(transfer, "REPEATS", 1)
-    monkeypatch.setattr(transfer, "each", lambda work, jobs: [work(*job) for job in jobs])
+    in_turn = lambda work, jobs, dask=None: [work(*job) for job in jobs]  # noqa: E731
+    monkeypatch.setattr(transfer, "each", in_turn)
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(
             study=study,

@@ -18,7 +18,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["screen", "--sample", "9"], "Did you mean '--samples'?"),
         (["screen", "--arch", "riscv"], "'riscv' is not one of 'x86', 'arm'"),
         (["screen", "--samples", "3"], "3 is not in the range"),
-        (["compare", "x86"], "Missing argument"),
+        (["compare", "x86"], "intop: two sides are compared, not 1"),
         (["compare", "x86", "x86"], "intop: x86 can't be compared with itself"),
         (
             ["compare", "x86", "arm", "--json", "--markdown"],
