@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from intop.domain.cluster import MACHINES, Cluster
 from intop.domain.probing import HostFacts
+from intop.domain.server import NGINX
 from intop.domain.workload import LoadToolChoice, Workload
 from intop.errors import CommandError, HostError, UsageError
 from intop.hosts.answers import decimal, lines
