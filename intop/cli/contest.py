@@ -14,7 +14,7 @@ from intop.cli.running import run_stage
     "intop contest                                       all baselines",
     "intop contest ubuntu-18.04 openeuler-25.09 --rounds 20",
     "intop contest --default ubuntu-18.04                the same trials, judged against that",
-    "intop contest --again                               measure anew",
+    "intop contest --again                               measure again",
 )
 @click.argument("names", nargs=-1, metavar="[BASELINE]...", shell_complete=values.baselines)
 @stage_options
@@ -31,7 +31,7 @@ from intop.cli.running import run_stage
     help="Which of them the others are judged against; measures nothing.  "
     "[default: the host's own values]",
 )
-@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
 @dry_run_option(dry_run.of_contest)
 def command(

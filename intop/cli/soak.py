@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What becomes of the applied values when a limit is broken.",
 )
-@click.option("--again", is_flag=True, help="Begin anew; what was measured stays in the store.")
+@click.option("--again", is_flag=True, help="Begin again; what was measured stays in the store.")
 @force_option
 @figures_options
 @dry_run_option(dry_run.of_soak)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0, min_open=True),
     help="Find the capacity: the highest rate at which P99 is within this limit.",
 )
-@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
 @figures_options
 @dry_run_option(dry_run.of_sweep)

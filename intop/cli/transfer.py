@@ -23,7 +23,7 @@ from intop.errors import ResultMissingError, UsageError
     "intop transfer x86 arm",
     "intop transfer x86 arm --workload slt --rounds 20",
     "intop transfer x86 arm --no-measure --json",
-    "intop transfer x86 arm --again                 measure anew",
+    "intop transfer x86 arm --again                 measure again",
 )
 @click.argument("one", type=click.Choice(["x86", "arm"]))
 @click.argument("other", type=click.Choice(["x86", "arm"]))
@@ -37,7 +37,7 @@ from intop.errors import ResultMissingError, UsageError
     type=click.IntRange(min=2),
     help="How often each configuration is measured.  [default: judge_pairs of the file]",
 )
-@click.option("--again", is_flag=True, help="Measure anew; what was measured stays in the store.")
+@click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @dry_run_option(dry_run.of_transfer)
 def command(
     one: str,

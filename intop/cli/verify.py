@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 @click.option(
     "--again",
     is_flag=True,
-    help="With --configuration: measure anew; what was measured stays in the store.",
+    help="With --configuration: measure again; what was measured stays in the store.",
 )
 @dry_run_option(dry_run.of_verify)
 def command(against: str, configuration: str | None, **options: Any) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from intop.domain.stats import RatioInterval, unpaired_ratio
-
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
 LOOKS = 50
@@ -92,16 +90,3 @@ def _p_value(values: Sequence[float], place: int) -> float:
     if spread == 0:
         return 0.0 if shift else 1.0
     return float(2 * stats.t.sf(abs(shift) / math.sqrt(spread), freedom))
-
-
-def disturbance(
-    idle: Sequence[float], loaded: Sequence[float], *, level: float
-) -> RatioInterval | None:
-    """How much higher a replica's latencies are while another one is under load.
-
-    Both are of the default on one replica (ms), measured while the other was idle or loaded.
-    Returns loaded / idle with Welch's interval at `level`, None for fewer than two of either.
-    """
-    if min(len(idle), len(loaded)) < 2:
-        return None
-    return unpaired_ratio(loaded, idle, level=level)

@@ -30,10 +30,10 @@ def measure(
     """Measure what is due, and add the last attempt at each trial to `made`, by its index.
 
     It ends early once a replica has drifted (`run/drifting.py`). A disturbed trial is put off until
-    all else is measured, and then waits for quiet. A stage's
-    first default is measured again at once when it is overloaded. Raises BaselineError when the
-    default can't be measured or is overloaded twice in a row, IntopError when too many of the
-    trials in `made` have failed, UnreachableError when a host is lost.
+    all else is measured, and then waits for quiet. A stage's first default is measured again at
+    once when it is overloaded. Raises BaselineError when the default can't be measured or is
+    overloaded twice in a row, IntopError when too many of the trials in `made` have failed,
+    UnreachableError when a host is lost.
     """
     task = stage.task
     queues = {one.name: deque[PlannedTrial]() for one in testbeds}

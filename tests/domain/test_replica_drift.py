@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from intop.domain.replica_drift import disturbance, replica_drift
+from intop.domain.replica_drift import replica_drift
 
 
 def latencies(
@@ -65,12 +65,3 @@ def test_exact_values_have_no_doubt() -> None:
     assert found is not None
     assert ("lb1", 5) == (found.replica, found.first)
     assert found.ratio == pytest.approx(1.2)
-
-
-def test_the_load_of_another_replica_shows() -> None:
-    rng = np.random.default_rng(1)
-    idle, loaded = (np.exp(rng.normal(np.log(level), 0.03, 12)).tolist() for level in (100, 110))
-    found = disturbance(idle, loaded, level=0.99)
-    assert found is not None
-    assert 1 < found.low < 1.1 < found.high
-    assert disturbance(idle, [1.0], level=0.99) is None
