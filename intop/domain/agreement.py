@@ -15,7 +15,7 @@ class Replica:
 
     `p99_ms` is the geometric mean of the default's P99 on it, None where too few trials could be
     used. `ratio` is the first replica's P99 / this one's; None for the first itself, too. One that
-    `drifted` later is measured on no more.
+    `drifted` later is measured on no more, and neither is one that `disturbs` another, named here.
     """
 
     name: str
@@ -23,6 +23,12 @@ class Replica:
     p99_ms: float | None = None
     ratio: RatioInterval | None = None
     drifted: bool = False
+    disturbs: str = ""
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether nothing is measured on it any more, though it agreed at first."""
+        return self.drifted or bool(self.disturbs)
 
     @property
     def agrees(self) -> bool:
@@ -41,13 +47,14 @@ class Agreement:
     def in_use(self) -> tuple[int, ...]:
         """The places of those that are measured on: the first, and all that agree with it."""
         agreeing = (n for n, r in enumerate(self.replicas) if n == 0 or r.agrees)
-        return tuple(n for n in agreeing if not self.replicas[n].drifted)
+        return tuple(n for n in agreeing if not self.replicas[n].is_set_aside)
 
-    def without(self, name: str) -> "Agreement":
-        """The same, once a replica has drifted."""
+    def without(self, name: str, *, disturbs: str = "") -> "Agreement":
+        """The same, once a replica has drifted, or is seen to disturb another one."""
+        changed = {"disturbs": disturbs} if disturbs else {"drifted": True}
         return replace(
             self,
-            replicas=tuple(replace(r, drifted=r.drifted or r.name == name) for r in self.replicas),
+            replicas=tuple(replace(r, **changed) if r.name == name else r for r in self.replicas),
         )
 
 

@@ -7,8 +7,10 @@ from statistics import fmean
 
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
-LOOKS = 50
-"""Sentinels of a replica after which a campaign is looked at, at most: each look may err."""
+INDEPENDENT = 130
+"""So many independent tests err as often as looking at a replica after each of 50 sentinels. Simulated
+with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring places, and
+of one sentinel more, have most of their data in common."""
 BEFORE, AFTER, LATEST = 4, 2, 8
 """So many sentinels, at least, are before a change and after it. A change that is older than the
 LATEST ones was looked for when it was new."""
@@ -52,6 +54,8 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     if len(names) < 2 or rounds < BEFORE + AFTER:
         return None
     logs = {name: [math.log(value) for value in sentinels[name][:rounds]] for name in names}
+    # Of two replicas, one's differences are the other's.
+    tests = INDEPENDENT * (len(names) if len(names) > 2 else 1)
     places = range(max(BEFORE, rounds - LATEST), rounds - AFTER + 1)
     found: list[ReplicaDrift] = []
     moved: dict[ReplicaDrift, float] = {}
@@ -63,7 +67,7 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
                 replica=name,
                 first=place,
                 ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
-                p_value=min(1.0, _p_value(apart, place) * LATEST * len(names) * LOOKS),
+                p_value=min(1.0, _p_value(apart, place) * tests),
             )
             found.append(drift)
             own = logs[name]

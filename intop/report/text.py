@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from intop.domain.agreement import Replica
+from intop.domain.agreement import Agreement, Replica
 from intop.domain.collection import Collected
 from intop.domain.drift import Drift
 from intop.domain.ranking import Effect, Importance, Ranking, Screening
@@ -321,9 +321,20 @@ def collected(title: str, found: Collected) -> Section:
         drift_sentence(found.drift),
     ]
     if found.replicas is not None:
-        sentences += [replica_sentence(replica) for replica in found.replicas.replicas[1:]]
+        sentences += replica_sentences(found.replicas)
     heads = (*texts(""), *numbers("trials", "lowest P99", "highest P99"), *texts("not ok"))
     return tabled(f"{title}: trials", heads, rows, sentences)
+
+
+def replica_sentences(found: Agreement) -> list[str]:
+    """Which replicas agree with the first one, and which were set aside later, a sentence each."""
+    _, *others = found.replicas
+    return [replica_sentence(replica) for replica in others] + [
+        f"replica {one.name} was set aside: "
+        + (f"its load made {one.disturbs} slower" if one.disturbs else "it drifted later")
+        for one in found.replicas
+        if one.is_set_aside
+    ]
 
 
 def replica_sentence(replica: Replica) -> str:

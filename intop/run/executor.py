@@ -10,7 +10,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Task
 from intop.run.doctor import check_ready
-from intop.run.drifting import drifted, set_aside
+from intop.run.distrust import distrusted, set_aside
 from intop.run.measuring import is_settled, measure
 from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
@@ -103,8 +103,8 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
                 done = len(_settled(stage, plan, made))
                 task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
             measure(ready, stage, due, made)
-            if len(ready) > 1 and (drift := drifted(stage, made)):
-                set_aside(stage, drift, made)
+            if len(ready) > 1 and (replica := distrusted(stage, made)):
+                set_aside(stage, replica, made)
                 testbeds.close()
     finally:
         if shown:

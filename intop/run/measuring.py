@@ -10,7 +10,7 @@ from intop.domain.job import LEASE_S, Lease
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
-from intop.run.drifting import drifted
+from intop.run.distrust import distrusted
 from intop.run.overload import doubted, is_repeated
 from intop.run.pruner import prune_above_ms
 from intop.run.remote import RemoteTestbed, request_of, this_process
@@ -29,7 +29,7 @@ def measure(
 ) -> None:
     """Measure what is due, and add the last attempt at each trial to `made`, by its index.
 
-    It ends early once a replica has drifted (`run/drifting.py`). A disturbed trial is put off until
+    It ends early once a replica can't be trusted (`run/distrust.py`). A disturbed trial is put off until
     all else is measured, and then waits for quiet. A stage's first default is measured again at
     once when it is overloaded. Raises BaselineError when the default can't be measured or is
     overloaded twice in a row, IntopError when too many of the trials in `made` have failed,
@@ -70,7 +70,7 @@ def measure(
                         task.context.progress.step(_described(trial))
                         _check_host(stage, trial, testbed)
                         _check_failures(stage, trial, made)
-                    _end_by_drift(stage, trial, made, queues)
+                    _end_by_distrust(stage, trial, made, queues)
                     begin(testbed)
         except BaseException:  # Ctrl-C too
             _abandon(task, running)
@@ -165,14 +165,14 @@ def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
     return trial
 
 
-def _end_by_drift(
+def _end_by_distrust(
     stage: Stage[Any],
     trial: Trial,
     made: Mapping[int, Trial],
     queues: Mapping[str, deque[PlannedTrial]],
 ) -> None:
-    """Begin no further trial once a replica has drifted: who measures what is to be seen again."""
-    if len(queues) > 1 and trial.configuration.is_default and drifted(stage, made):
+    """Begin no further trial once a replica can't be trusted: what is due has to be told anew."""
+    if len(queues) > 1 and trial.configuration.is_default and distrusted(stage, made):
         for queue in queues.values():
             queue.clear()
 

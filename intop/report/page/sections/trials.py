@@ -13,7 +13,7 @@ from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
 from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
-from intop.report.text import drift_sentence, replica_sentence
+from intop.report.text import drift_sentence, replica_sentences
 
 NOUNS = {
     "arch": "architecture",
@@ -86,7 +86,7 @@ def drift(one: Findings) -> Iterator[Block]:
     )
     told = [as_sentence(drift_sentence(found.drift))]
     if one.agreement is not None:
-        told += [as_sentence(replica_sentence(r)) for r in one.agreement.replicas[1:]]
+        told += [as_sentence(sentence) for sentence in replica_sentences(one.agreement)]
     yield Paragraph(" ".join(told))
 
 

@@ -1,4 +1,4 @@
-"""A replica that grows slower in a stage is set aside, and its trials are measured again."""
+"""A replica that grows slower in a stage, or makes another one slower, is set aside."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +13,12 @@ from benchmarks.campaign import measured
 from fakes import FakeTestbed
 from intop.domain.agreement import Agreement
 from intop.domain.trial import PlannedTrial, Trial
+from intop.report.text import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
 from intop.stages.sentinels import with_sentinels
 from samples import places
+from samples import trial as sample
 
 BEGAN = datetime(2026, 11, 25, tzinfo=UTC)
 SECONDS = count()
@@ -38,6 +40,30 @@ class Timed(FakeTestbed):
         made = super().trial(planned, *rest, **options)
         at = BEGAN + timedelta(seconds=next(SECONDS))
         return replace(made, started_at=at.isoformat(timespec="seconds"))
+
+
+@dataclass
+class Beside(Timed):
+    """A testbed whose n-th trial is at the time of the other's, or between two of these.
+
+    While the other one `is_there`, it is slower by a fifth beside the other's load.
+    """
+
+    is_there: Callable[[], bool] = lambda: False
+    disturbed: bool = False
+    count: int = 0
+
+    def trial(self, planned: PlannedTrial, *rest: Any, **options: Any) -> Trial:
+        at = BEGAN + timedelta(seconds=100 * self.count)
+        is_beside = self.count // 3 % 2 == 0  # every other sentinel
+        self.count += 1
+        made = super().trial(planned, *rest, **options)
+        if self.disturbed and not is_beside:
+            at += timedelta(seconds=50)
+        elif self.disturbed and self.is_there():
+            slow = sample(planned.configuration, 12_000, stage=made.stage)
+            made = replace(made, histogram=slow.histogram)
+        return replace(made, started_at=at.isoformat(timespec="seconds"), seconds=20.0)
 
 
 @dataclass
@@ -63,7 +89,7 @@ class Pair:
 
 @pytest.fixture
 def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pair]:
-    def make(*slow_from: int | None) -> Pair:
+    def make(*slow_from: int | None, disturbed: int | None = None) -> Pair:
         study = testbed.task.context.study
         study = replace(study, clusters={"x86": study.clusters["x86"] * 2})
         task = replace(
@@ -76,6 +102,18 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             ],
             [],
         )
+
+        if disturbed is not None:
+            made.testbeds = [
+                Beside(
+                    task,
+                    name=one.name,
+                    told=one.told,
+                    disturbed=n == disturbed,
+                    is_there=lambda: len(made.opened) == 2,
+                )
+                for n, one in enumerate(made.testbeds)
+            ]
 
         @contextmanager
         def opened(_task: Task, replica: int) -> Iterator[Timed]:
@@ -125,3 +163,24 @@ def test_replicas_that_stay_as_they_are_are_all_kept(
     made.stage()
     assert (0, 1) == made.agreement().in_use
     assert "drifted" not in testbed.told.getvalue()
+
+
+@pytest.mark.parametrize("disturbed", [0, 1])
+def test_a_replica_that_makes_the_other_one_slower_is_named_and_set_aside(
+    pair: Callable[..., Pair], testbed: FakeTestbed, disturbed: int
+) -> None:
+    made = pair(None, None, disturbed=disturbed)
+    trials = made.stage()
+    name, other = made.testbeds[1 - disturbed].name, made.testbeds[disturbed].name
+    assert (disturbed,) == made.agreement().in_use
+    assert [other] == [r.disturbs for r in made.agreement().replicas if r.is_set_aside]
+    assert f"{name} disturbs {other}: the default's P50 there is 1.20 (" in testbed.told.getvalue()
+    assert {"ok"} == {t.status for t in trials}
+    assert [] == [t for t in trials if t.p99_ms > 11]
+    kept = made.task.store.trials(made.task.subject, "collect")
+    spoiled = [t for t in kept if t.status == "disturbed"]
+    assert spoiled
+    assert {other} == {t.replica for t in spoiled}
+    assert any(t.p99_ms > 11 for t in spoiled)
+    sentences = replica_sentences(made.agreement())
+    assert f"replica {name} was set aside: its load made {other} slower" in sentences

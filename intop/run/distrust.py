@@ -1,0 +1,121 @@
+"""Replicas that can't be trusted any more while a stage is measured: found, and set aside."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from intop.domain.agreement import Agreement
+from intop.domain.replica_disturbance import Sentinel, Span, replica_disturbance, shared
+from intop.domain.replica_drift import replica_drift
+from intop.domain.trial import Trial
+from intop.run.stage import Stage
+
+PERCENTILE = 50.0
+"""Whose latency is watched. P99 of a short trial scatters too much for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distrusted:
+    """A replica that is to be set aside: why, and the places of the trials that it has spoiled.
+
+    `disturbs` is the replica that its load makes slower, empty where it has drifted itself.
+    """
+
+    replica: str
+    why: str
+    spoiled: tuple[int, ...]
+    disturbs: str = ""
+
+
+def distrusted(stage: Stage[Any], made: Mapping[int, Trial]) -> Distrusted | None:
+    """The replica that has drifted or disturbs another one, by a stage's trials so far."""
+    found = stage.task.store.get(stage.task.subject, Agreement)
+    if stage.is_apart or found is None or len(found.in_use) < 2:
+        return None
+    names = [found.replicas[n].name for n in found.in_use]
+    defaults = {name: _defaults(made, name) for name in names}
+    return _drifted(defaults, made) or _disturbing(defaults, made)
+
+
+def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) -> None:
+    """Measure on the other replicas from now on, and again what this one has spoiled.
+
+    These trials become disturbed, in the store and in `made`.
+    """
+    task, store = stage.task, stage.task.store
+    for index in replica.spoiled:
+        store.disturb(task.subject, made[index], replica.why)
+        made[index] = replace(made[index], status="disturbed", detail=replica.why)
+    found = store.get(task.subject, Agreement)
+    if found is not None:
+        store.put(task.subject, found.without(replica.replica, disturbs=replica.disturbs))
+    task.context.progress.say(
+        f"{task.title}: {replica.why}. {replica.replica} is set aside, and what it has spoiled "
+        f"({len(replica.spoiled)} trials) is measured again on the others. Find out what is wrong "
+        "there; --new begins with all replicas"
+    )
+
+
+def _drifted(
+    defaults: Mapping[str, list[Trial]], made: Mapping[int, Trial]
+) -> Distrusted | None:
+    latencies = {
+        name: [t.percentile_ms(PERCENTILE) for t in trials] for name, trials in defaults.items()
+    }
+    drift = replica_drift(latencies)
+    if drift is None:
+        return None
+    since = defaults[drift.replica][drift.first].started_at
+    why = (
+        f"{drift.replica} has drifted: since {since} the default's P50 is {drift.ratio:.2f} times "
+        "what it was, against the other replicas"
+    )
+    mine = (t for t in made.values() if t.replica == drift.replica and t.started_at >= since)
+    return Distrusted(replica=drift.replica, why=why, spoiled=_places(mine))
+
+
+def _disturbing(
+    defaults: Mapping[str, list[Trial]], made: Mapping[int, Trial]
+) -> Distrusted | None:
+    sentinels = {
+        name: [Sentinel(latency_ms=t.percentile_ms(PERCENTILE), span=_span(t)) for t in trials]
+        for name, trials in defaults.items()
+    }
+    loads = {name: [_span(t) for t in made.values() if t.replica == name] for name in defaults}
+    found = replica_disturbance(sentinels, loads)
+    if found is None:
+        return None
+    why = (
+        f"{found.replica} disturbs {found.disturbed}: the default's P50 there is {found.ratio} "
+        f"times as high while {found.replica} has load"
+    )
+    beside = (
+        t
+        for t in made.values()
+        if t.replica == found.disturbed and shared(_span(t), loads[found.replica]) > 0
+    )
+    return Distrusted(
+        replica=found.replica, why=why, spoiled=_places(beside), disturbs=found.disturbed
+    )
+
+
+def _defaults(made: Mapping[int, Trial], replica: str) -> list[Trial]:
+    """A replica's usable trials of the default under the workload's own load, in order."""
+    return [
+        trial
+        for _, trial in sorted(made.items())
+        if trial.replica == replica
+        and trial.usable
+        and trial.configuration.is_default
+        and not (trial.planned.has_its_own_load or trial.planned.other_workload)
+    ]
+
+
+def _places(trials: Iterable[Trial]) -> tuple[int, ...]:
+    return tuple(t.planned.index for t in trials if t.usable)
+
+
+def _span(trial: Trial) -> Span:
+    begin = datetime.fromisoformat(trial.started_at).timestamp()
+    return begin, begin + trial.seconds
