@@ -7,7 +7,7 @@ from statistics import fmean
 
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
-INDEPENDENT = 130
+INDEPENDENT = 150
 """So many independent tests err as often as looking at a replica after each of 50 sentinels. Simulated
 with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring places, and
 of one sentinel more, have most of their data in common."""
