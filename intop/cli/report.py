@@ -9,8 +9,10 @@ from intop.cli.options import stage_options, study_of, subcommand
 from intop.cli.output import output_folder, print_result, say, write_page
 from intop.cli.running import stored_context
 from intop.errors import UsageError
+from intop.report.document.forks import meanwhile
 
 if TYPE_CHECKING:
+    from intop.domain.report import Report
     from intop.report.document.model import Document
 
 
@@ -70,8 +72,6 @@ def command(
     campaigns: which key helped, which hurt, where and how often, with links to the trials. Where
     the store has too little, it says so.
     """
-    from intop.report.machine import to_json
-
     found: object
     if advice:
         from intop.inspect.advice import gather_advice
@@ -80,13 +80,13 @@ def command(
         advised = gather_advice(stores or (study_of(config).store,), arch, workload)
         found, page = advised, advice_page(advised)
     else:
-        from intop.inspect.report import gather
-        from intop.report.page.sections import document as report_page
-
         if stores:
             raise UsageError("--store is for --advice; a report is of the study's store")
-        with stored_context(config, arch, workload) as context:
-            reported = gather(context)
+        # Each of the two takes most of a second to import what it needs.
+        reported = meanwhile(lambda: _gathered(config, arch, workload), _ready_to_draw)
+
+        from intop.report.page.sections import document as report_page
+
         found, page = reported, report_page(reported)
     if tables is not None:
         from intop.report.document.csv_tables import write_tables
@@ -94,9 +94,24 @@ def command(
         written = write_tables(output_folder(tables, "--csv"), page)
         say(f"written: {len(written)} tables in {tables}")
     if as_json:
+        from intop.report.machine import to_json
+
         print_result(to_json(found))
         return
     _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
+
+
+def _gathered(config: Path | None, arch: str | None, workload: str | None) -> "Report":
+    from intop.inspect.report import gather
+
+    with stored_context(config, arch, workload) as context:
+        return gather(context)
+
+
+def _ready_to_draw() -> None:
+    """Import what a page is made with."""
+    import intop.report.document.html  # noqa: F401
+    import intop.report.page.sections  # noqa: F401
 
 
 def _write(page: "Document", output: Path) -> None:

@@ -4,11 +4,13 @@ A worker of its own would have to import for longer than a page's figures take t
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from multiprocessing.process import BaseProcess
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -24,30 +26,62 @@ def spread(work: Callable[[int], T], count: int) -> list[T]:
 
     What a fork did not do, for any reason, is done here, and raises here what it raises.
     """
-    processes = min(len(os.sched_getaffinity(0)), max(1, count // FEWEST))
-    context = get_context("fork")
-    found: dict[int, T] = {}
-    answers = []
-    for first in range(1, processes):
-        answer, end = context.Pipe(duplex=False)
-        share = range(first, count, processes)
-        fork = context.Process(target=_send, args=(end, work, share), daemon=True)
-        fork.start()
-        end.close()
-        answers.append((answer, fork))
-    found |= {n: work(n) for n in range(0, count, processes)}
-    for answer, fork in answers:
-        with suppress(EOFError):  # it failed, or was killed
-            if answer.poll(LIMIT_S):
-                found |= answer.recv()
-        fork.kill()
-        fork.join()
+    processes = min(_processors(), max(1, count // FEWEST))
+    forks = [
+        _Fork.of(lambda share=range(first, count, processes): {n: work(n) for n in share})
+        for first in range(1, processes)
+    ]
+    found = {n: work(n) for n in range(0, count, processes)}
+    for fork in forks:
+        found |= fork.answer() or {}
     return [found[n] if n in found else work(n) for n in range(count)]
 
 
-def _send(end: Connection, work: Callable[[int], T], share: Iterable[int]) -> None:
+def meanwhile(work: Callable[[], T], here: Callable[[], object]) -> T:
+    """`work`, done by a fork while `here` is done in this process. Its result is never None.
+
+    What the fork did not do, for any reason, is done here, and raises here what it raises.
+    """
+    fork = _Fork.of(work) if _processors() > 1 else None
+    here()
+    answer = fork.answer() if fork else None
+    return work() if answer is None else answer
+
+
+@dataclass(frozen=True)
+class _Fork(Generic[T]):
+    """A fork at work, and where its answer comes from."""
+
+    process: BaseProcess
+    end: Connection
+
+    @classmethod
+    def of(cls, work: Callable[[], T]) -> "_Fork[T]":
+        context = get_context("fork")
+        end, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_send, args=(theirs, work), daemon=True)
+        process.start()
+        theirs.close()
+        return cls(process, end)
+
+    def answer(self) -> T | None:
+        """None where it failed, was killed, or takes too long."""
+        found: T | None = None
+        with suppress(EOFError):
+            if self.end.poll(LIMIT_S):
+                found = self.end.recv()
+        self.process.kill()
+        self.process.join()
+        return found
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _send(end: Connection, work: Callable[[], object]) -> None:
     """Without a word where it fails: who forked does it again, and says so."""
     try:
-        end.send({n: work(n) for n in share})
+        end.send(work())
     except BaseException:  # noqa: BLE001 (also Ctrl-C, which the terminal sends to both)
         os._exit(1)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from intop.report.document.columns import Link, worded
 from intop.report.document.forks import spread
 from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
+from intop.report.figures.drawing import our_look
 from intop.report.figures.inline import inline_svg
 from intop.report.plain import inert
 
@@ -49,6 +50,7 @@ def _drawings(document: Document) -> dict[str, Markup]:
     def drawn(number: int) -> str:
         return inline_svg(figures[number].draw(), label=figures[number].label)
 
-    made = spread(drawn, len(figures))
+    with our_look():
+        made = spread(drawn, len(figures))
     # Its texts are escaped.
     return {one.label: Markup(svg) for one, svg in zip(figures, made, strict=True)}  # noqa: S704

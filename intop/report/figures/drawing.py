@@ -7,12 +7,14 @@ it: dark on light, and light on dark where the reader's screen is.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.backends.backend_svg  # else the first figure that is written does it
 from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
@@ -51,6 +53,7 @@ _STYLE = {
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
     ),
 }
+_HAS_OUR_LOOK = ContextVar("has our look", default=False)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Drawing:
     def png(self) -> bytes:
         """PNG on white, since it can't know where it will stand."""
         written = BytesIO()
-        with _style():
+        with our_look():
             self.figure.savefig(
                 written,
                 format="png",
@@ -117,7 +120,7 @@ class Drawing:
             raise IntopError(f"the figure can't be written: {error}") from error
 
     def _painted(self, width: float, height: float, *, heading: bool) -> Figure:
-        with _style():
+        with our_look():
             figure = Figure(figsize=(width, height), layout="constrained")
             if heading:
                 figure.suptitle(self.title, fontsize=10)
@@ -153,13 +156,23 @@ def written_svg(figure: Figure, name: str, metadata: dict[str, str | None]) -> s
     """SVG as matplotlib writes it, in the colours that were drawn with."""
     written = BytesIO()
     # Ids that hang on the content only, and on the name: documents have several figures.
-    with _style(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
+    with our_look(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
         figure.savefig(written, format="svg", metadata=metadata)
     return written.getvalue().decode()
 
 
 @contextmanager
-def _style() -> Iterator[None]:
-    """Our own look, whatever a user's matplotlibrc says, and theirs again afterwards."""
-    with style.context(["default", _STYLE]):
+def our_look() -> Iterator[None]:
+    """Our own look, whatever a user's matplotlibrc says, and theirs again afterwards.
+
+    Setting hundreds of values takes ms, so whoever draws many figures does so within it.
+    """
+    if _HAS_OUR_LOOK.get():
         yield
+        return
+    outside = _HAS_OUR_LOOK.set(True)
+    try:
+        with style.context(["default", _STYLE]):
+            yield
+    finally:
+        _HAS_OUR_LOOK.reset(outside)

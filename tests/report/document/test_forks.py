@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from intop.report.document.forks import spread
+from intop.report.document.forks import meanwhile, spread
 
 HERE = os.getpid()
 
@@ -32,3 +32,24 @@ def test_an_error_is_raised_here() -> None:
 
     with pytest.raises(ValueError, match="seven"):
         spread(refuse, 9)
+
+
+def test_two_pieces_of_work_are_done_by_two_processes() -> None:
+    here: list[int] = []
+    assert meanwhile(os.getpid, lambda: here.append(os.getpid())) not in (HERE, None)
+    assert [HERE] == here
+
+
+def test_what_the_other_process_fails_to_do_is_done_here_after_all() -> None:
+    def only_here() -> int:
+        if os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 7
+
+    assert 7 == meanwhile(only_here, lambda: None)
+
+    def refuse() -> int:
+        raise ValueError("seven")
+
+    with pytest.raises(ValueError, match="seven"):
+        meanwhile(refuse, lambda: None)
