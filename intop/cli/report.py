@@ -110,7 +110,7 @@ def _gathered(config: Path | None, arch: str | None, workload: str | None) -> "R
 
 def _ready_to_draw() -> None:
     """Import what a page is made with."""
-    import intop.report.document.html  # noqa: F401
+    import intop.report.document.html
     import intop.report.page.sections  # noqa: F401
 
 

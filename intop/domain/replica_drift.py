@@ -5,15 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from intop.domain.stats import student_p_value
+
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
 INDEPENDENT = 150
-"""So many independent tests err as often as looking at a replica after each of 50 sentinels. Simulated
-with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring places, and
-of one sentinel more, have most of their data in common."""
+"""So many independent tests err as often as looking at a replica after each of 50 sentinels.
+Simulated with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring
+places, and of one sentinel more, have most of their data in common."""
 BEFORE, AFTER, LATEST = 4, 2, 8
 """So many sentinels, at least, are before a change and after it. A change that is older than the
 LATEST ones was looked for when it was new."""
+
+SLOWER_IS_LIKELIER = 2.0
+"""What all replicas have in common may move while one of them does. Few become faster by
+themselves, so this settles most doubts rightly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +44,14 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     moves all of them. A change is looked for before each of the latest rounds: Student's t of the
     two means, with the variance about them, is the generalised likelihood ratio of a shift at an
     unknown time (Hinkley, Biometrika 57, 1970). Its p-value is corrected (Bonferroni) for the
-    places, the replicas and the LOOKS, so that FALSE_ALARMS holds for a whole campaign in which one
-    looks after each round. It takes noise for independent from one sentinel to the next.
+    replicas and the looks, so that FALSE_ALARMS holds for a whole campaign in which one looks after
+    each round. It takes noise for independent from one sentinel to the next.
 
-    A slow-down by 20 % is 0.18 of the logarithm. That two replicas' sentinels show it within 8,
-    after 10 others, takes a standard deviation of a sentinel of 0.03 or less; with 0.05 every other
-    one is found in time (benchmarks/results/replica_drift.md). A median latency may have that, the
-    P99 of a short trial on a lossy link does not.
+    A slow-down by 20 % is 0.18 of the logarithm. How surely that is found within 8 sentinels hangs
+    on how much these scatter (benchmarks/results/replica_drift.md).
 
     Of two replicas, whose differences are each other's, it names the one whose own level moved
-    further.
+    further. One that became faster by itself must have moved SLOWER_IS_LIKELIER times as far.
     """
     names = list(sentinels)
     rounds = min((len(values) for values in sentinels.values()), default=0)
@@ -72,7 +76,8 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
             found.append(drift)
             own = logs[name]
             # Near the change, since all of them may wander together.
-            moved[drift] = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
+            far = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
+            moved[drift] = far * (SLOWER_IS_LIKELIER if drift.ratio > 1 else 1)
     best = min(found, key=lambda one: one.p_value)
     if best.p_value > FALSE_ALARMS:
         return None
@@ -84,8 +89,6 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
 
 def _p_value(values: Sequence[float], place: int) -> float:
     """Of no shift at a place, two-sided."""
-    from scipy import stats
-
     before, after = values[:place], values[place:]
     shift = fmean(after) - fmean(before)
     squares = sum(math.fsum((v - fmean(part)) ** 2 for v in part) for part in (before, after))
@@ -93,4 +96,4 @@ def _p_value(values: Sequence[float], place: int) -> float:
     spread = squares / freedom * (1 / len(before) + 1 / len(after))
     if spread == 0:
         return 0.0 if shift else 1.0
-    return float(2 * stats.t.sf(abs(shift) / math.sqrt(spread), freedom))
+    return student_p_value(shift / math.sqrt(spread), freedom)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
 
-from intop.domain.stats import centred
+from intop.domain.stats import centred, student_quantile
 
 BATCHES = 10
 """Of a series whose neighbours are alike: few enough that a batch is longer than what they share,
@@ -51,8 +51,6 @@ def fitted(points: Sequence[Point], level: float) -> Line | None:
 
     Each further group takes a degree of freedom. None for too few points, or all at one time.
     """
-    from scipy import stats
-
     groups = [group for _, _, group in points]
     freedom = len(points) - len(set(groups)) - 1
     times, values = [time for time, _, _ in points], [value for _, value, _ in points]
@@ -69,7 +67,7 @@ def fitted(points: Sequence[Point], level: float) -> Line | None:
         height=fmean(values),
         spread=spread,
         variance=left / freedom,
-        reach=float(stats.t.ppf((1 + level) / 2, freedom)),
+        reach=student_quantile(level, freedom),
         count=len(points),
         share=max(0.0, 1 - left / total) if total else 0.0,
     )

@@ -57,9 +57,7 @@ def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) ->
     )
 
 
-def _drifted(
-    defaults: Mapping[str, list[Trial]], made: Mapping[int, Trial]
-) -> Distrusted | None:
+def _drifted(defaults: Mapping[str, list[Trial]], made: Mapping[int, Trial]) -> Distrusted | None:
     latencies = {
         name: [t.percentile_ms(PERCENTILE) for t in trials] for name, trials in defaults.items()
     }

@@ -9,8 +9,8 @@ from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Task
-from intop.run.doctor import check_ready
 from intop.run.distrust import distrusted, set_aside
+from intop.run.doctor import check_ready
 from intop.run.measuring import is_settled, measure
 from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common

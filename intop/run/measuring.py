@@ -29,9 +29,9 @@ def measure(
 ) -> None:
     """Measure what is due, and add the last attempt at each trial to `made`, by its index.
 
-    It ends early once a replica can't be trusted (`run/distrust.py`). A disturbed trial is put off until
-    all else is measured, and then waits for quiet. A stage's first default is measured again at
-    once when it is overloaded. Raises BaselineError when the default can't be measured or is
+    It ends early once a replica can't be trusted (`run/distrust.py`). A disturbed trial is put off
+    until all else is measured, and then waits for quiet. A stage's first default is measured again
+    at once when it is overloaded. Raises BaselineError when the default can't be measured or is
     overloaded twice in a row, IntopError when too many of the trials in `made` have failed,
     UnreachableError when a host is lost.
     """

@@ -39,7 +39,7 @@ def named(
 
 @pytest.mark.parametrize("others", [(), ("lb2",)])
 def test_a_replica_that_makes_another_one_slower_by_a_fifth_is_named(others: tuple[str]) -> None:
-    loads = {"lb0": HALF, "lb1": ALL} | {name: SPANS[::2] for name in others}
+    loads = {"lb0": HALF, "lb1": ALL} | dict.fromkeys(others, SPANS[::2])
     for seed in range(20):
         found = named(seed, 1.2, loads)
         assert found is not None

@@ -17,6 +17,9 @@ T = TypeVar("T")
 FEWEST = 4
 """Pieces of work that are worth a fork."""
 
+PIECE = 4
+"""Bytes of a piece's number."""
+
 LIMIT_S = 60.0
 """So long a fork may take (s): it has our locks as they were, and one may be held for ever."""
 
@@ -24,14 +27,25 @@ LIMIT_S = 60.0
 def spread(work: Callable[[int], T], count: int) -> list[T]:
     """`work` of 0, 1, ... below `count`, in this order. It must not depend on what was done before.
 
-    What a fork did not do, for any reason, is done here, and raises here what it raises.
+    Who is free takes the next piece. What a fork did not do, for any reason, is done here, and
+    raises here what it raises.
     """
-    processes = min(_processors(), max(1, count // FEWEST))
-    forks = [
-        _Fork.of(lambda share=range(first, count, processes): {n: work(n) for n in share})
-        for first in range(1, processes)
-    ]
-    found = {n: work(n) for n in range(0, count, processes)}
+    begin, end = os.pipe()
+    os.set_blocking(end, False)  # a pipe has room for thousands of pieces; the rest is done here
+    with suppress(BlockingIOError):
+        for number in range(count):
+            os.write(end, number.to_bytes(PIECE))
+    os.close(end)
+
+    def share() -> dict[int, T]:
+        pieces = iter(lambda: os.read(begin, PIECE), b"")
+        return {n: work(n) for n in map(int.from_bytes, pieces)}
+
+    try:
+        forks = [_Fork.of(share) for _ in range(min(_processors(), count // FEWEST) - 1)]
+        found = share()
+    finally:
+        os.close(begin)
     for fork in forks:
         found |= fork.answer() or {}
     return [found[n] if n in found else work(n) for n in range(count)]

@@ -14,8 +14,8 @@ from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
-import matplotlib.backends.backend_svg  # else the first figure that is written does it
 from matplotlib import style
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
@@ -157,7 +157,9 @@ def written_svg(figure: Figure, name: str, metadata: dict[str, str | None]) -> s
     written = BytesIO()
     # Ids that hang on the content only, and on the name: documents have several figures.
     with our_look(), mpl.rc_context({"svg.id": name, "svg.hashsalt": name}):
-        figure.savefig(written, format="svg", metadata=metadata)
+        # Not savefig, which draws twice where there is a layout. Here a draw lays it out, too.
+        canvas = FigureCanvasSVG(figure)
+        canvas.print_svg(written, metadata=metadata)  # type: ignore[no-untyped-call]
     return written.getvalue().decode()
 
 
