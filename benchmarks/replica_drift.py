@@ -3,14 +3,14 @@
     python -m benchmarks.replica_drift
     python -m benchmarks.replica_drift --looks     how strict INDEPENDENT has to be
 
-Terms of the drift, as committed before the first run. 20 campaigns of 2 replicas with 20 sentinels each (seeds
-1 to 20), one of them slower by 20 % from the 11th on, and 20 campaigns without (seeds 101 to 120).
-The load is simulated: a sentinel's latency is log-normal around 100 ms, about a level that both
-replicas share and that wanders by 2 % from one sentinel to the next. `replica_drift` looks after
-each round, as a campaign would. Found means: the slower replica is named, after at most 8 of its
-sentinels since the change, and nobody before. False means: any replica is named at any time. Met
-means: 20 of 20 found, and at most 1 of 20 false. Standard deviations of a sentinel of 0.01 to 0.2
-say what noise that takes.
+Terms of the drift, as committed before the first run. 20 campaigns of 2 replicas with 20 sentinels
+each (seeds 1 to 20), one of them slower by 20 % from the 11th on, and 20 campaigns without (seeds
+101 to 120). The load is simulated: a sentinel's latency is log-normal around 100 ms, about a level
+that both replicas share and that wanders by 2 % from one sentinel to the next. `replica_drift`
+looks after each round, as a campaign would. Found means: the slower replica is named, after at most
+8 of its sentinels since the change, and nobody before. False means: any replica is named at any
+time. Met means: 20 of 20 found, and at most 1 of 20 false. Standard deviations of a sentinel of
+0.01 to 0.2 say what noise that takes.
 
 Terms of the disturbance. Two replicas with 20 sentinels of 10 s each, one a minute. The first
 replica has load all the time until its 10th sentinel, and none afterwards; the second one is slower

@@ -6,9 +6,10 @@ Each store is made: a file must not exist, and a database must be empty. It gets
 the recorded one of `tests/data/campaign`: its trials over and over, with made-up counters of the
 usual size, in all of its stages. The first campaign has a thousand trials and all others ten
 thousand, until the store has `--most` trials. After a thousand, ten thousand, and so on, trials of
-a new plan are added one by one, each in a transaction as campaigns do it, and the commands are run
-as they are typed, each `--repeats` times. Prints a table in Markdown for each store: the mean and
-the 99th percentile of a trial to add, the median of each command's wall time, the size on disk.
+a new plan are added one by one, as campaigns do it: a lease is taken on each in one transaction,
+and another one stores the trial and ends the lease. The commands are run as they are typed, each
+`--repeats` times. Prints a table in Markdown for each store: the mean and the 99th percentile of a
+trial to add, the median of each command's wall time, the size on disk.
 """
 
 import argparse
@@ -29,7 +30,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from intop.config.study import load_study
 from intop.domain.counters import HostCounters
+from intop.domain.job import Request
 from intop.domain.trial import Trial
 from intop.store import Store, Subject, opened
 from intop.store.packed_counters import packed
@@ -116,12 +119,17 @@ def added_s(store: Store, trials: Sequence[Trial]) -> list[float]:
     made = [trials[n % len(trials)] for n in range(ADDED)]
     plan = [replace(t.planned, index=n) for n, t in enumerate(made)]
     store.write_plan(subject, "collect", plan)
+    request = Request(workload=load_study(RECORDED / "intop.toml").workloads["slt"], tunes=())
     found = []
     for place, trial in zip(plan, made, strict=True):
         one = replace(trial, planned=place, stage="collect", attempt=0)
         started = time.perf_counter()
-        store.add(subject, one)
+        lease = store.jobs.take(
+            *(subject, "collect", place), attempt=0, request=request, worker="one", lease_s=60
+        )
+        is_counted = store.jobs.complete(lease, one)
         found.append(time.perf_counter() - started)
+        assert is_counted
     return found
 
 

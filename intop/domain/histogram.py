@@ -166,11 +166,15 @@ class Histogram:
     def to_bytes(self) -> bytes:
         """HdrHistogram's compressed V2 encoding, readable by other Hdr tools."""
         # Imported here: with ctypes it costs more than the rest of this module.
+        import numpy as np
         from hdrh.histogram import HdrHistogram
 
         encoded = HdrHistogram(1, MAX_US, _SIGNIFICANT_DIGITS)
-        for value, count in self.pairs():
-            encoded.record_value(value, count)
+        if self.counts:
+            # Recording hundreds of values one by one would take ten times as long.
+            counts = np.ctypeslib.as_array(encoded.counts)
+            counts[_places(np.array(self.values_us))] = self.counts
+            encoded.total_count, encoded.max_value = self.total, self.values_us[-1]
         return b64decode(encoded.encode())
 
     def to_text(self) -> str:
@@ -209,6 +213,17 @@ def _top_us(places: NDArray[np.int64]) -> NDArray[np.int64]:
     powers = (places // half - 1).clip(0)  # the first two halves are exact
     tops: NDArray[np.int64] = ((places - powers * half + 1) << powers) - 1
     return tops
+
+
+def _places(tops_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place among HdrHistogram's counts of each bucket, by its highest latency (us)."""
+    import numpy as np
+
+    half = 1 << (_EXACT_BITS - 1)
+    _, bits = np.frexp(tops_us)  # of a whole number, how many bits it has
+    powers = (bits - _EXACT_BITS).clip(0)
+    places: NDArray[np.int64] = powers * half + (tops_us >> powers)
+    return places
 
 
 def _middle_us(value_us: int) -> int:

@@ -67,7 +67,7 @@ class Jobs:
         insert = self._session.insert(job_table).values(
             **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
         )
-        again = {name: insert.excluded[name] for name in ("replica", "request", "state")}
+        again = _as_inserted("replica", "request", "state")
         offered = insert.on_conflict_do_update(
             index_elements=ATTEMPT,
             set_=again | {"answer": "", "problem": ""},
@@ -159,7 +159,7 @@ class Jobs:
             attempt=attempt,
             token=1,
         )
-        taken = {name: insert.excluded[name] for name in ("state", "worker", "lease_until")}
+        taken = _as_inserted("state", "worker", "lease_until")
         taking = insert.on_conflict_do_update(
             index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
         ).returning(job_table.c.id, job_table.c.token)
@@ -288,6 +288,14 @@ def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dic
         "request": json.dumps(_REQUEST.dump_python(request)),
         "state": "offered",
     }
+
+
+def _as_inserted(*names: str) -> dict[str, Any]:
+    """Columns of a row that is there already, which get what was to be inserted.
+
+    `Insert.excluded` makes anew, for each statement, an object for each column of the table.
+    """
+    return {name: sa.literal_column(f"excluded.{name}") for name in names}
 
 
 def _jobs() -> "sa.Select[Any]":

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -179,8 +179,9 @@ def values_of(trial: Trial) -> dict[str, Any]:
         "p99_ms": trial.p99_ms if trial.histogram is not None else None,
         "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
         "errors": json.dumps(dict(trial.errors)),
-        "metrics": json.dumps({name: asdict(m) for name, m in trial.metrics.items()}),
-        "conditions": json.dumps(asdict(trial.conditions)),
+        # Their fields are plain values, which `asdict` would copy one by one.
+        "metrics": json.dumps({name: vars(m) for name, m in trial.metrics.items()}),
+        "conditions": json.dumps(vars(trial.conditions)),
         "counters": packed(trial.counters),
     }
 
