@@ -266,7 +266,10 @@ def repeat(store: Store) -> int:
                 query = query.join(planned_table, planned_table.c.id == trial_table.c.planned_id)
             owner = planned_table if table is trial_table else table
             query = query.where(owner.c.campaign_id == first)
-            done = connection.execute(table.insert().from_select(names, query))
+            done = connection.execute(
+                table.insert().from_select(names, query),
+                execution_options={"preserve_rowcount": True},
+            )
             made = done.rowcount if table is trial_table else made
         _continue_ids(connection)
         return made
