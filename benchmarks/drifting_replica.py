@@ -131,6 +131,7 @@ def campaign(store: Store, study: Study, slow: int | None) -> Outcome:
     """A campaign in which the replica at the place `slow` changes."""
     made: tuple[list[float], list[float]] = ([], [])
     ((_, other),) = study.clusters.values()
+    assert isinstance(other, LabSpec)
 
     def drifting(ready: ClusterTestbed) -> Drifting:
         place = int(ready.name.startswith(other.name))

@@ -163,7 +163,8 @@ class Jobs:
         taking = insert.on_conflict_do_update(
             index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
         ).returning(job_table.c.id, job_table.c.token)
-        row = self._session.write(lambda connection: connection.execute(taking).one())
+        # Taken twice, the second lease counts, which is the one that is returned.
+        row = self._session.write(lambda connection: connection.execute(taking).one(), once=False)
         job = Job(
             id=row.id,
             kind="trial",
@@ -241,7 +242,7 @@ class Jobs:
             if planned_id is None:
                 connection.execute(late_trial_table.insert().values(_evidence(lease, values)))
                 return False
-            connection.execute(trial_table.insert().values(planned_id=planned_id, **values))
+            connection.execute(trial_table.insert(), {"planned_id": planned_id, **values})
             return True
 
         return self._session.write(work)

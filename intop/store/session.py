@@ -93,12 +93,13 @@ class Session:
                 waiting.end()
                 return found
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def write(self, work: Callable[[sa.Connection], T], *, once: bool = True) -> T:
         """What `work` returns, in one transaction that is committed once.
 
-        `work` may be called several times, and only the last of them counts. Raises SQLAlchemyError
-        for what does not pass, or lasts longer than PATIENCE_S: then nobody knows whether the
-        transaction was committed.
+        `work` may be called several times, and only the last of them counts. What does no harm if
+        it is committed twice need not be asked for after a lost answer (`once`), which saves a
+        round trip. Raises SQLAlchemyError for what does not pass, or lasts longer than PATIENCE_S:
+        then nobody knows whether the transaction was committed.
         """
         waiting = _Waiting(self._say)
         ticket: _Ticket | None = None
@@ -108,7 +109,7 @@ class Session:
                     ticket = None
                     with self._engine.begin() as connection:
                         found = work(connection)
-                        ticket = self._ticket(connection)
+                        ticket = self._ticket(connection) if once else None
             except (DBAPIError, _UnsettledError) as error:
                 waiting.wait(error)
             else:
