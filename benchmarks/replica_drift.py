@@ -31,6 +31,8 @@ from intop.domain.replica_drift import (
     FALSE_ALARMS,
     INDEPENDENT,
     LATEST,
+    NORMAL,
+    ODD,
     ReplicaDrift,
     replica_drift,
 )
@@ -38,7 +40,7 @@ from intop.domain.replica_drift import (
 CAMPAIGNS, ROUNDS, CHANGE, WITHIN = 20, 20, 10, 8
 SLOWER, WANDERS = 1.2, 0.02
 DEVIATIONS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.1, 0.2)
-SIMULATED, LOOKS = 4000, 50
+SIMULATED, LOOKS = 2000, 50
 
 
 def main() -> None:
@@ -113,19 +115,22 @@ def print_looks() -> None:
 
 def lowest_p(values: np.ndarray) -> np.ndarray:
     """Of each campaign (row): the lowest p-value of `replica_drift`, over all rounds and places."""
-    sums = np.pad(np.cumsum(values, 1), ((0, 0), (1, 0)))
-    squares = np.pad(np.cumsum(values**2, 1), ((0, 0), (1, 0)))
     lowest = np.ones(len(values))
     for rounds in range(BEFORE + AFTER, LOOKS + 1):
         for place in range(max(BEFORE, rounds - LATEST), rounds - AFTER + 1):
-            rest = rounds - place
-            before = sums[:, place] / place
-            after = (sums[:, rounds] - sums[:, place]) / rest
-            within = squares[:, rounds] - place * before**2 - rest * after**2
-            error = np.sqrt(within / (rounds - 2) * (1 / place + 1 / rest))
-            p_value = 2 * stats.t.sf(np.abs(after - before) / error, rounds - 2)
-            lowest = np.minimum(lowest, p_value)
+            before, after = drawn_in_rows(values[:, :place]), values[:, place:rounds]
+            within = before.var(1) * place + after.var(1) * (rounds - place)
+            error = np.sqrt(within / (rounds - 2) * (1 / place + 1 / (rounds - place)))
+            t = np.abs(after.mean(1) - before.mean(1)) / error
+            lowest = np.minimum(lowest, 2 * stats.t.sf(t, rounds - 2))
     return lowest
+
+
+def drawn_in_rows(values: np.ndarray) -> np.ndarray:
+    """`drawn_in` of each row."""
+    middle = np.median(values, axis=1, keepdims=True)
+    reach = ODD * NORMAL * np.median(np.abs(values - middle), axis=1, keepdims=True)
+    return np.clip(values, middle - reach, middle + reach)
 
 
 def campaign(seed: int, sd: float, slower: float) -> dict[str, list[float]]:

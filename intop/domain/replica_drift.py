@@ -3,19 +3,24 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from intop.domain.stats import student_p_value
 
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
-INDEPENDENT = 150
+INDEPENDENT = 140
 """So many independent tests err as often as looking at a replica after each of 50 sentinels.
 Simulated with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring
 places, and of one sentinel more, have most of their data in common."""
-BEFORE, AFTER, LATEST = 4, 2, 8
-"""So many sentinels, at least, are before a change and after it. A change that is older than the
-LATEST ones was looked for when it was new."""
+BEFORE, AFTER, LATEST = 4, 4, 8
+"""So many sentinels, at least, are before a change and after it: two or three in a row may have met
+the same short trouble. A change that is older than the LATEST ones was looked for when it was new.
+"""
+NORMAL = 1.4826
+"""The standard deviation of normal values / their median absolute deviation."""
+ODD = 3.0
+"""So many standard deviations from the median a sentinel counts as far away as it may."""
 
 SLOWER_IS_LIKELIER = 2.0
 """What all replicas have in common may move while one of them does. Few become faster by
@@ -43,9 +48,11 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     round a replica's log latency is compared with the mean of the others, which removes what
     moves all of them. A change is looked for before each of the latest rounds: Student's t of the
     two means, with the variance about them, is the generalised likelihood ratio of a shift at an
-    unknown time (Hinkley, Biometrika 57, 1970). Its p-value is corrected (Bonferroni) for the
-    replicas and the looks, so that FALSE_ALARMS holds for a whole campaign in which one looks after
-    each round. It takes noise for independent from one sentinel to the next.
+    unknown time (Hinkley, Biometrika 57, 1970). Of the
+    values before it, those far from their median are drawn in (see ODD), since some sentinels meet
+    a trouble of their own; those after it have to agree as they are. The p-value is corrected
+    (Bonferroni) for the replicas and the looks, so that FALSE_ALARMS holds for a whole campaign in
+    which one looks after each round. It takes noise for independent from one sentinel to the next.
 
     A slow-down by 20 % is 0.18 of the logarithm. How surely that is found within 8 sentinels hangs
     on how much these scatter (benchmarks/results/replica_drift.md).
@@ -87,9 +94,19 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     return max(likely, key=lambda one: moved[one])
 
 
+def drawn_in(values: Sequence[float]) -> list[float]:
+    """The values, of which none is further from their median than ODD standard deviations.
+
+    The standard deviation is that of normal values with the same median absolute deviation.
+    """
+    middle = median(values)
+    reach = ODD * NORMAL * median(abs(value - middle) for value in values)
+    return [min(max(value, middle - reach), middle + reach) for value in values]
+
+
 def _p_value(values: Sequence[float], place: int) -> float:
     """Of no shift at a place, two-sided."""
-    before, after = values[:place], values[place:]
+    before, after = drawn_in(values[:place]), values[place:]
     shift = fmean(after) - fmean(before)
     squares = sum(math.fsum((v - fmean(part)) ** 2 for v in part) for part in (before, after))
     freedom = len(values) - 2

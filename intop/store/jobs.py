@@ -25,7 +25,7 @@ from intop.store.schema import (
     planned_table,
     trial_table,
 )
-from intop.store.session import Session
+from intop.store.session import Session, as_inserted
 
 _REQUEST = TypeAdapter(Request)
 _ANSWERS: dict[str, TypeAdapter[Any]] = {
@@ -67,7 +67,7 @@ class Jobs:
         insert = self._session.insert(job_table).values(
             **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
         )
-        again = _as_inserted("replica", "request", "state")
+        again = as_inserted("replica", "request", "state")
         offered = insert.on_conflict_do_update(
             index_elements=ATTEMPT,
             set_=again | {"answer": "", "problem": ""},
@@ -159,7 +159,7 @@ class Jobs:
             attempt=attempt,
             token=1,
         )
-        taken = _as_inserted("state", "worker", "lease_until")
+        taken = as_inserted("state", "worker", "lease_until")
         taking = insert.on_conflict_do_update(
             index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
         ).returning(job_table.c.id, job_table.c.token)
@@ -289,14 +289,6 @@ def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dic
         "request": json.dumps(_REQUEST.dump_python(request)),
         "state": "offered",
     }
-
-
-def _as_inserted(*names: str) -> dict[str, Any]:
-    """Columns of a row that is there already, which get what was to be inserted.
-
-    `Insert.excluded` makes anew, for each statement, an object for each column of the table.
-    """
-    return {name: sa.literal_column(f"excluded.{name}") for name in names}
 
 
 def _jobs() -> "sa.Select[Any]":

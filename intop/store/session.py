@@ -143,6 +143,14 @@ _END = sa.text(
 )
 
 
+def as_inserted(*names: str) -> dict[str, Any]:
+    """Columns of a row that is there already, which get what was to be inserted (ON CONFLICT).
+
+    `Insert.excluded` makes an object for each column of the table, for each statement anew.
+    """
+    return {name: sa.literal_column(f"excluded.{name}") for name in names}
+
+
 class _Waiting:
     """Waits between the attempts at one transaction, longer each time."""
 

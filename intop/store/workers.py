@@ -10,7 +10,7 @@ from intop.domain.job import Spot, WorkerStatus
 from intop.store.clock import StoreClock
 from intop.store.rows import as_written
 from intop.store.schema import worker_table
-from intop.store.session import Session
+from intop.store.session import Session, as_inserted
 
 _SPOTS = TypeAdapter(tuple[Spot, ...])
 
@@ -33,7 +33,7 @@ class Workers:
             "failures": worker.failures,
         }
         insert = self._session.insert(worker_table).values(values)
-        changed = {name: insert.excluded[name] for name in values if name != "name"}
+        changed = as_inserted(*(name for name in values if name != "name"))
         self._session.change(insert.on_conflict_do_update(index_elements=["name"], set_=changed))
 
     def all(self) -> list[WorkerStatus]:

@@ -2,6 +2,7 @@ import math
 import random
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Callable
 
 import pytest
@@ -149,6 +150,15 @@ def test_text_is_readable_by_other_hdr_tools() -> None:
     expected = [histogram.total, *(round(histogram.percentile_ms(q) * 1000) for q in (50, 99, 100))]
     actual = [decoded.get_total_count(), *map(decoded.get_value_at_percentile, (50, 99, 100))]
     assert expected == actual
+
+
+def test_bytes_are_those_of_values_that_hdrhistogram_recorded_one_by_one() -> None:
+    recorded = HdrHistogram(1, MAX_US, 3)
+    pairs = [(0, 3), (1, 1), (2047, 2), (2048, 1), (4095, 7), (4096, 1), (MAX_US, 1)]
+    pairs += random_pairs(seed=1, count=900)
+    for value, count in pairs:
+        recorded.record_value(value, count)
+    assert b64decode(recorded.encode()) == Histogram.from_pairs(pairs).to_bytes()
 
 
 @pytest.mark.parametrize("text", ["", "no histogram", "HISTFAAA", "[[1,2]]"])

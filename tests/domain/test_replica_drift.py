@@ -61,7 +61,21 @@ def test_too_few_sentinels_or_replicas_tell_nothing() -> None:
 
 
 def test_exact_values_have_no_doubt() -> None:
-    found = replica_drift({"lb0": [10.0] * 8, "lb1": [10.0] * 5 + [12.0] * 3})
+    found = replica_drift({"lb0": [10.0] * 8, "lb1": [10.0] * 4 + [12.0] * 4})
     assert found is not None
-    assert ("lb1", 5) == (found.replica, found.first)
+    assert ("lb1", 4) == (found.replica, found.first)
     assert found.ratio == pytest.approx(1.2)
+
+
+def test_a_few_sentinels_that_met_the_same_trouble_are_no_drift() -> None:
+    made = latencies(2, 20, 0.01, 1)
+    made["lb1"][8:11] = [1.5 * value for value in made["lb1"][8:11]]
+    assert first_alarm(made) is None
+
+
+def test_an_odd_sentinel_before_it_hides_no_drift() -> None:
+    for seed in range(20):
+        made = latencies(2, 18, 0.02, seed, slower=1)
+        made["lb0"][seed % 10] *= 1.5
+        made["lb1"][(seed + 3) % 10] *= 1.5
+        assert first_alarm(made) is not None
