@@ -110,7 +110,7 @@ def planned_of(row: Any) -> PlannedTrial:
         {
             "index": row.position,
             "role": row.role,
-            "configuration": Configuration.from_json(row.configuration),
+            "configuration": configuration_of(row.configuration),
             **{name: getattr(row, name) for name in COORDINATES},
         }
     )
@@ -124,7 +124,7 @@ def place_of(attempts: Sequence[Any]) -> Place:
         "stage": row.stage,
         "index": row.position,
         "role": row.role,
-        "configuration": Configuration.from_json(row.configuration),
+        "configuration": configuration_of(row.configuration),
         "attempts": len(made),
         "disturbed": sum(attempt.status == "disturbed" for attempt in made),
     }
@@ -141,6 +141,15 @@ def check_instant(text: str) -> None:
     """Raises ValueError for what is no time with its zone."""
     if datetime.fromisoformat(text).tzinfo is None:
         raise ValueError(f"{text} has no time zone")
+
+
+@lru_cache(maxsize=1024)
+def configuration_of(text: str) -> Configuration:
+    """A configuration by its column: the default, replicates and arms of rounds come often.
+
+    Raises ValueError or TypeError for what no intop writes.
+    """
+    return Configuration.from_json(text)
 
 
 @lru_cache(maxsize=64)
