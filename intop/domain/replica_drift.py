@@ -20,7 +20,7 @@ the same short trouble. A change that is older than the LATEST ones was looked f
 NORMAL = 1.4826
 """The standard deviation of normal values / their median absolute deviation."""
 ODD = 3.0
-"""So many standard deviations from the median a sentinel counts as far away as it may."""
+"""A value further from the median than so many standard deviations is taken to be just that far."""
 
 SLOWER_IS_LIKELIER = 2.0
 """What all replicas have in common may move while one of them does. Few become faster by
@@ -48,11 +48,11 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     round a replica's log latency is compared with the mean of the others, which removes what
     moves all of them. A change is looked for before each of the latest rounds: Student's t of the
     two means, with the variance about them, is the generalised likelihood ratio of a shift at an
-    unknown time (Hinkley, Biometrika 57, 1970). Of the
-    values before it, those far from their median are drawn in (see ODD), since some sentinels meet
-    a trouble of their own; those after it have to agree as they are. The p-value is corrected
-    (Bonferroni) for the replicas and the looks, so that FALSE_ALARMS holds for a whole campaign in
-    which one looks after each round. It takes noise for independent from one sentinel to the next.
+    unknown time (Hinkley, Biometrika 57, 1970). Before the change, values far from their median are
+    drawn in (see ODD), since some sentinels meet a trouble of their own; those after it have to
+    agree as they are. The p-value is corrected (Bonferroni) for the replicas and the looks, so that
+    FALSE_ALARMS holds for a whole campaign in which one looks after each round. It takes noise for
+    independent from one sentinel to the next.
 
     A slow-down by 20 % is 0.18 of the logarithm. How surely that is found within 8 sentinels hangs
     on how much these scatter (benchmarks/results/replica_drift.md).
