@@ -1,5 +1,6 @@
 """What a report gathers from a store, without any host."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     assert "no significant gain" == arm.verdict.outcome
     assert arm.deployment is None
     assert () == (*x86.missing, *arm.missing)
+
+
+def test_another_process_can_hand_it_over(tmp_path: Path) -> None:
+    found = gathered(campaign(tmp_path))
+    assert found == pickle.loads(pickle.dumps(found))
 
 
 def test_sweeps_are_those_with_the_winner(tmp_path: Path) -> None:
