@@ -28,13 +28,23 @@ PASSING = ("08", "25P03", "40001", "40P01", "53300", "57P")
 two transactions, too many connections, a server that stops or starts.
 """
 
+NEVER_WRITTEN = "22023"
+"""The SQLSTATE where a transaction is asked for whose id is still to be given: the server crashed
+before anything of the transaction was on disk."""
+
 
 @dataclass(frozen=True)
 class _Ticket:
-    """By which a transaction is found again: its id, and the process that served it."""
+    """By which a transaction is found again: its id, and the process that served it.
+
+    A server that crashed may give an id once more, if nothing of its transaction was on disk. So
+    there is also when the server `started`, and how far its log was (`lsn`).
+    """
 
     transaction: str
     process: int
+    started: str
+    lsn: str
 
 
 class _UnsettledError(SQLAlchemyError):
@@ -120,15 +130,21 @@ class Session:
         """None for what has written nothing, and for SQLite, whose commit can't get lost."""
         if self.dialect != "postgresql":
             return None
-        asked = "select cast(pg_current_xact_id_if_assigned() as text), pg_backend_pid()"
-        transaction, process = connection.exec_driver_sql(asked).one()
-        return None if transaction is None else _Ticket(transaction, process)
+        transaction, process, started, lsn = connection.exec_driver_sql(_ASKED).one()
+        return None if transaction is None else _Ticket(transaction, process, started, lsn)
 
     def _is_committed(self, ticket: _Ticket) -> bool:
         """Raises _UnsettledError where the other end is still at it, having been told to stop."""
         known = {"transaction": ticket.transaction, "process": ticket.process}
         with self._engine.connect() as connection:
-            status = connection.scalar(_STATUS, known)
+            if connection.scalar(_IS_LOST, {"started": ticket.started, "lsn": ticket.lsn}):
+                return False
+            try:
+                status = connection.scalar(_STATUS, known)
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", "") != NEVER_WRITTEN:
+                    raise
+                return False
             if status == "in progress":
                 # It waits for a commit that is lost on its way, and what it has locked waits, too.
                 connection.execute(_END, known)
@@ -136,6 +152,15 @@ class Session:
         return bool(status == "committed")
 
 
+_ASKED = """
+select cast(pg_current_xact_id_if_assigned() as text), pg_backend_pid(),
+cast(pg_postmaster_start_time() as text), cast(pg_current_wal_insert_lsn() as text)
+"""
+_IS_LOST = sa.text(
+    # A server that starts writes a checkpoint where the log ends that it could recover.
+    "select cast(pg_postmaster_start_time() as text) <> :started "
+    "and cast(:lsn as pg_lsn) > (select checkpoint_lsn from pg_control_checkpoint())"
+)
 _STATUS = sa.text("select pg_xact_status(cast(:transaction as xid8))")
 _END = sa.text(
     "select pg_terminate_backend(pid) from pg_stat_activity "

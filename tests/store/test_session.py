@@ -91,6 +91,13 @@ def test_trials_are_added_once_while_the_server_is_restarted(own_server: Server,
         assert list(range(120)) == sorted(t.attempt for t in store.trials(subject))
 
 
+def test_a_transaction_whose_id_a_crash_took_back_was_not_committed(own_server: Server) -> None:
+    with opened(own_server.database()) as store:
+        started = own_server.sql("select cast(pg_postmaster_start_time() as text)")[0][0]
+        to_come = session._Ticket("4000000000", process=1, started=str(started), lsn="0/0")
+        assert not store.session._is_committed(to_come)
+
+
 def test_who_waits_for_a_server_says_so_and_when_it_is_back(own_server: Server) -> None:
     told: list[str] = []
 
