@@ -97,9 +97,8 @@ def main() -> int:
     parser.add_argument("--same", action="store_true", help="no replica changes")
     parser.add_argument("--campaigns", type=int, default=CAMPAIGNS, help=f"({CAMPAIGNS})")
     arguments = parser.parse_args()
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # the labs are taken down all the same
+    # The labs are taken down all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     study = study_of()
     first = FIRST_SAME if arguments.same else FIRST
     good = 0

@@ -95,9 +95,9 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
 
 
 def drawn_in(values: Sequence[float]) -> list[float]:
-    """The values, of which none is further from their median than ODD standard deviations.
+    """The values, limited to ODD standard deviations from their median.
 
-    The standard deviation is that of normal values with the same median absolute deviation.
+    The standard deviation is estimated from the median absolute deviation, for normal values.
     """
     middle = median(values)
     reach = ODD * NORMAL * median(abs(value - middle) for value in values)

@@ -171,7 +171,7 @@ def _end_by_distrust(
     made: Mapping[int, Trial],
     queues: Mapping[str, deque[PlannedTrial]],
 ) -> None:
-    """Begin no further trial once a replica can't be trusted: what is due has to be told anew."""
+    """Start no further trial once a replica can't be trusted, so that the executor asks again."""
     if len(queues) > 1 and trial.configuration.is_default and distrusted(stage, made):
         for queue in queues.values():
             queue.clear()

@@ -169,9 +169,9 @@ _END = sa.text(
 
 
 def as_inserted(*names: str) -> dict[str, Any]:
-    """Columns of a row that is there already, which get what was to be inserted (ON CONFLICT).
+    """For ON CONFLICT: overwrite these columns of the existing row with the inserted values.
 
-    `Insert.excluded` makes an object for each column of the table, for each statement anew.
+    Cheaper than `Insert.excluded`, which builds all columns of the table for every statement.
     """
     return {name: sa.literal_column(f"excluded.{name}") for name in names}
 
