@@ -315,11 +315,13 @@ def test_every_kind_of_answer_is_understood(
 def test_what_failed_counts_as_the_timeout_at_least(
     path: str, kind: str, server: CrookedServer, directory: Path
 ) -> None:
-    its_load = load(server, path, rate_rps=50, connections=50, timeout_s=0.8)
+    # Where a time-out is not what is looked for, a busy machine must not make one.
+    timeout_s = 0.8 if kind == "timeout" else 10
+    its_load = load(server, path, rate_rps=50, connections=50, timeout_s=timeout_s)
     result = run(its_load, directory)
     assert {kind: 50} == result.errors
     assert 50 == result.requests
-    assert 800 <= result.histogram.percentile_ms(1)
+    assert 1000 * timeout_s <= result.histogram.percentile_ms(1)
     assert 0 == result.achieved_rps
 
 

@@ -210,9 +210,11 @@ def test_an_answer_may_be_cut_anywhere(server: CrookedHttp2, directory: Path) ->
 def test_what_failed_counts_as_the_timeout_at_least(
     path: str, kind: str, server: CrookedHttp2, directory: Path
 ) -> None:
-    result = run(load(server.url, path, each=25, timeout_s=0.6), directory)
+    # Where a time-out is not what is looked for, a busy machine must not make one.
+    timeout_s = 0.6 if kind == "timeout" else 10
+    result = run(load(server.url, path, each=25, timeout_s=timeout_s), directory)
     assert (50, {kind: 50}) == (result.requests, result.errors)
-    assert 600 <= result.histogram.percentile_ms(1)
+    assert 1000 * timeout_s <= result.histogram.percentile_ms(1)
     assert 0 == result.achieved_rps
 
 
