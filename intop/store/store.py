@@ -39,6 +39,16 @@ from intop.store.workers import Workers
 T = TypeVar("T")
 
 
+class _Adapters(dict[type, TypeAdapter[Any]]):
+    """To make one takes longer than to read a result with it."""
+
+    def __missing__(self, kind: type) -> TypeAdapter[Any]:
+        return self.setdefault(kind, TypeAdapter(kind))
+
+
+_ADAPTERS = _Adapters()
+
+
 def trial_rows(
     subject: Subject, stages: Collection[str] = (), names: Collection[str] = ()
 ) -> "sa.Select[tuple[Any, ...]]":
@@ -315,7 +325,7 @@ class Store:
             "kind": kind,
             "created_at": now(),
             # pydantic's own JSON turns an infinite error of a model into null.
-            "document": json.dumps(TypeAdapter(type(result)).dump_python(result)),
+            "document": json.dumps(_ADAPTERS[type(result)].dump_python(result)),
         }
         self.session.change(
             insert(result_table)
@@ -335,7 +345,8 @@ class Store:
         if text is None:
             return None
         with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
-            return TypeAdapter(kind).validate_json(text)
+            found: T = _ADAPTERS[kind].validate_json(text)
+            return found
 
     def searches(self, subject: Subject) -> StoredSearches:
         """The searches for hyper-parameters of a subject's latest training."""
