@@ -465,7 +465,7 @@ def disturb(server: Server, workers: Processes, counted: Counter[str], done: Eve
                 cut()
                 counted["network cut"] += 1
             else:
-                server.restart("immediate" if left % 4 else "fast")
+                server.crash() if left % 4 else server.restart()
                 counted["restarted"] += 1
             left -= 1
 

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -50,9 +51,20 @@ class Server:
         """`fast` ends sessions, `immediate` is as a crash."""
         self._run("pg_ctl", "--wait", "--mode", mode, "stop")
 
-    def restart(self, mode: str = "fast") -> None:
-        self.stop(mode)
+    def restart(self) -> None:
+        self.stop()
         self.start()
+
+    def crash(self) -> None:
+        """All of it at once, and it is started again."""
+        self.stop("immediate")
+        self.start()
+
+    def kill_a_session(self) -> None:
+        """After which the server ends all others, too, and recovers from its log."""
+        others = "backend_type = 'client backend' and pid <> pg_backend_pid()"
+        ((process,), *_) = self.sql(f"select pid from pg_stat_activity where {others}")
+        os.kill(int(str(process)), signal.SIGKILL)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql+psycopg://intop@/{database}?host={self.folder}"

@@ -38,12 +38,13 @@ class _Ticket:
     """By which a transaction is found again: its id, and the process that served it.
 
     A server that crashed may give an id once more, if nothing of its transaction was on disk. So
-    there is also when the server `started`, and how far its log was (`lsn`).
+    there is also since when the server has its `statistics`, which it begins anew after a crash of
+    itself or of one of its processes, and how far its log was (`lsn`).
     """
 
     transaction: str
     process: int
-    started: str
+    statistics: str
     lsn: str
 
 
@@ -130,14 +131,14 @@ class Session:
         """None for what has written nothing, and for SQLite, whose commit can't get lost."""
         if self.dialect != "postgresql":
             return None
-        transaction, process, started, lsn = connection.exec_driver_sql(_ASKED).one()
-        return None if transaction is None else _Ticket(transaction, process, started, lsn)
+        transaction, process, statistics, lsn = connection.exec_driver_sql(_ASKED).one()
+        return None if transaction is None else _Ticket(transaction, process, statistics, lsn)
 
     def _is_committed(self, ticket: _Ticket) -> bool:
         """Raises _UnsettledError where the other end is still at it, having been told to stop."""
         known = {"transaction": ticket.transaction, "process": ticket.process}
         with self._engine.connect() as connection:
-            if connection.scalar(_IS_LOST, {"started": ticket.started, "lsn": ticket.lsn}):
+            if connection.scalar(_IS_LOST, {"since": ticket.statistics, "lsn": ticket.lsn}):
                 return False
             try:
                 status = connection.scalar(_STATUS, known)
@@ -154,11 +155,11 @@ class Session:
 
 _ASKED = """
 select cast(pg_current_xact_id_if_assigned() as text), pg_backend_pid(),
-cast(pg_postmaster_start_time() as text), cast(pg_current_wal_insert_lsn() as text)
+cast(pg_stat_get_bgwriter_stat_reset_time() as text), cast(pg_current_wal_insert_lsn() as text)
 """
 _IS_LOST = sa.text(
-    # A server that starts writes a checkpoint where the log ends that it could recover.
-    "select cast(pg_postmaster_start_time() as text) <> :started "
+    # After a crash the server writes a checkpoint where the log ends that it could recover.
+    "select cast(pg_stat_get_bgwriter_stat_reset_time() as text) <> :since "
     "and cast(:lsn as pg_lsn) > (select checkpoint_lsn from pg_control_checkpoint())"
 )
 _STATUS = sa.text("select pg_xact_status(cast(:transaction as xid8))")
