@@ -37,9 +37,9 @@ before anything of the transaction was on disk."""
 class _Ticket:
     """By which a transaction is found again: its id, and the process that served it.
 
-    A server that crashed may give an id once more, if nothing of its transaction was on disk. So
-    there is also since when the server has its `statistics`, which it begins anew after a crash of
-    itself or of one of its processes, and how far its log was (`lsn`).
+    A server that crashed may give an id once more, if nothing of its transaction was on disk. So a
+    ticket also holds the time from which the server's `statistics` count, which it resets after a
+    crash of itself or of one of its processes, and how far the log was (`lsn`).
     """
 
     transaction: str
