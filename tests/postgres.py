@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -61,10 +62,22 @@ class Server:
         self.start()
 
     def kill_a_session(self) -> None:
-        """After which the server ends all others, too, and recovers from its log."""
+        """The server then ends all others, too, and recovers from its log. Waits for that."""
         others = "backend_type = 'client backend' and pid <> pg_backend_pid()"
         ((process,), *_) = self.sql(f"select pid from pg_stat_activity where {others}")
-        os.kill(int(str(process)), signal.SIGKILL)
+        with psycopg.connect(host=str(self.folder), user="intop", dbname="postgres") as witness:
+            os.kill(int(str(process)), signal.SIGKILL)
+            with pytest.raises(psycopg.OperationalError):
+                witness.execute("select pg_sleep(60)")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.sql("select 1")
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, "the server does not recover"
+                time.sleep(0.05)
+            else:
+                return
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql+psycopg://intop@/{database}?host={self.folder}"
