@@ -58,6 +58,12 @@ CASES = (
     Case("slow-start-after-idle", "idle-wan", {"net.ipv4.tcp_slow_start_after_idle": "0"}),
     Case("congestion", "static-wan", {"net.ipv4.tcp_congestion_control": "bbr"}),
     Case("rto", "small-objects", {"net.ipv4.tcp_rto_min_us": "20000"}),
+    Case(
+        "spurious-retransmission",
+        "static-wan",
+        {"net.ipv4.tcp_rto_min_us": "200000"},
+        {"net.ipv4.tcp_rto_min_us": "1000"},
+    ),
 )
 
 
