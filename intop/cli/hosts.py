@@ -65,7 +65,7 @@ def chosen_hosts(
 
 def named_hosts(words: Sequence[str], **options: Any) -> list["HostAddress"]:
     """The hosts of --host. Raises UsageError for options that belong to it and stand alone."""
-    from intop.config.study import host_address
+    from intop.config.cluster import host_address
 
     given = {name: value for name, value in options.items() if value is not None}
     if given and not words:

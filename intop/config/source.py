@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from intop.errors import ConfigurationError
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
 """In characters. The catalogue has some 100,000."""
@@ -21,6 +24,20 @@ DEEPEST = 20
 """Tables in tables; ours have five."""
 MOST_PROBLEMS = 50
 """Nobody reads more of one file."""
+
+
+def _local_path(text: str) -> str:
+    """Raises ValueError for a home folder that nobody has, and for several lines."""
+    if "\n" in text:
+        raise ValueError("a path has one line")
+    try:
+        Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"there is no user of that home folder: {text}") from error
+    return text
+
+
+LocalPath = Annotated[str, AfterValidator(_local_path)]
 
 
 class Model(BaseModel):

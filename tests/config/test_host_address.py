@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.config.study import host_address
+from intop.config.cluster import host_address
 from intop.domain.cluster import (
     HostAddress,
 )

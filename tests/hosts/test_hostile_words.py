@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from intop.config.catalogue import Key
-from intop.config.study import UrlPath
+from intop.config.workload import UrlPath
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.workload import Clients
