@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 
 from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.clock import StoreClock
+from intop.store.documents import document_of, read_document
 from intop.store.rows import Subject, about, as_written, key_of, now, planned_of, values_of
 from intop.store.schema import (
     campaign_table,
@@ -27,11 +27,8 @@ from intop.store.schema import (
 )
 from intop.store.session import Session, as_inserted
 
-_REQUEST = TypeAdapter(Request)
-_ANSWERS: dict[str, TypeAdapter[Any]] = {
-    "open": TypeAdapter(Opened),
-    "refusal": TypeAdapter(Refusal),
-}
+_ANSWERS: dict[str, type[Opened | Refusal]] = {"open": Opened, "refusal": Refusal}
+"""What each kind of question is answered with."""
 
 _HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
 _IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
@@ -101,7 +98,7 @@ class Jobs:
             return None
         is_done = row.state == "done"
         with as_written(f"job {job}"):
-            answer = _ANSWERS[row.kind].validate_json(row.answer) if is_done else None
+            answer = read_document(_ANSWERS[row.kind], row.answer) if is_done else None
         return JobStatus(
             state=row.state,
             answer=answer,
@@ -249,7 +246,7 @@ class Jobs:
 
     def answer(self, lease: Lease, answer: Opened | Refusal) -> None:
         """End a job that is a question. Nothing happens where somebody else has it by now."""
-        self._end(lease, "done", _ANSWERS[lease.job.kind].dump_json(answer).decode())
+        self._end(lease, "done", document_of(answer))
 
     def fail(self, lease: Lease, why: str) -> None:
         """End a job that nobody can do as it stands."""
@@ -286,7 +283,7 @@ def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dic
         **key_of(subject),
         "replica": replica,
         "kind": kind,
-        "request": json.dumps(_REQUEST.dump_python(request)),
+        "request": document_of(request),
         "state": "offered",
     }
 
@@ -358,7 +355,7 @@ def _job_of(row: Any) -> Job:
             campaign_id=row.campaign_id,
             spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
             workload=row.workload,
-            request=_REQUEST.validate_json(row.request),
+            request=read_document(Request, row.request),
             stage=row.stage or "",
             planned=None if row.planned_id is None else planned_of(row),
             attempt=row.attempt,

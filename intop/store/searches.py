@@ -1,12 +1,11 @@
 """The searches of trainings: their tries and how they ended, a row each."""
 
-import json
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 
 from intop.domain.training import FinishedSearch, SearchRecord, Try
+from intop.store.documents import document_of, read_document
 from intop.store.rows import Subject, about, as_written, key_of
 from intop.store.schema import search_table
 from intop.store.session import Session
@@ -56,19 +55,17 @@ class StoredSearches:
 
 
 def _values(fingerprint: str, record: SearchRecord) -> dict[str, object]:
-    kind = type(record.known)
     return {
         "fingerprint": fingerprint,
         "family": record.family,
         "fold": record.fold,
         "number": record.known.number if isinstance(record.known, Try) else END,
-        # pydantic's own JSON turns the infinite error of a network that ran away into null.
-        "document": json.dumps(TypeAdapter(kind).dump_python(record.known)),
+        "document": document_of(record.known),
     }
 
 
 def _record_of(row: sa.Row[tuple[object, ...]]) -> SearchRecord:
-    kind = FinishedSearch if row.number == END else Try
+    kind: type[FinishedSearch | Try] = FinishedSearch if row.number == END else Try
     with as_written(f"search {row.id}"):
-        known = TypeAdapter[FinishedSearch | Try](kind).validate_json(row.document)
+        known = read_document(kind, row.document)
         return SearchRecord(family=row.family, fold=row.fold, known=known)

@@ -1,16 +1,15 @@
 """The store of campaigns, plans, trials and results."""
 
-import json
 from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 
 from intop.domain.campaign_status import Place
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
+from intop.store.documents import document_of, read_document
 from intop.store.jobs import Jobs
 from intop.store.kinds import KINDS
 from intop.store.rows import (
@@ -37,16 +36,6 @@ from intop.store.session import Session
 from intop.store.workers import Workers
 
 T = TypeVar("T")
-
-
-class _Adapters(dict[type, TypeAdapter[Any]]):
-    """To make one takes longer than to read a result with it."""
-
-    def __missing__(self, kind: type) -> TypeAdapter[Any]:
-        return self.setdefault(kind, TypeAdapter(kind))
-
-
-_ADAPTERS = _Adapters()
 
 
 def trial_rows(
@@ -324,8 +313,7 @@ class Store:
             **key_of(subject),
             "kind": kind,
             "created_at": now(),
-            # pydantic's own JSON turns an infinite error of a model into null.
-            "document": json.dumps(_ADAPTERS[type(result)].dump_python(result)),
+            "document": document_of(result),
         }
         self.session.change(
             insert(result_table)
@@ -345,8 +333,7 @@ class Store:
         if text is None:
             return None
         with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
-            found: T = _ADAPTERS[kind].validate_json(text)
-            return found
+            return read_document(kind, text)
 
     def searches(self, subject: Subject) -> StoredSearches:
         """The searches for hyper-parameters of a subject's latest training."""
