@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import findings
 import samples
+from findings import MEASURED, PROVENANCE
 from intop.domain.comparison import (
     Compared,
     ComparedParameter,
@@ -19,10 +21,10 @@ from intop.domain.ranking import Importance
 from intop.domain.ranks import RankAgreement, RankPair
 from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
 from intop.domain.training import Training
-from samples import CONDITIONS, MEASURED, PROVENANCE
+from samples import CONDITIONS
 
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
-VERDICT = replace(samples.VERDICT, configuration=Configuration({"net.core.somaxconn": "64"}))
+VERDICT = replace(findings.VERDICT, configuration=Configuration({"net.core.somaxconn": "64"}))
 
 
 def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:

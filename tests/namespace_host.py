@@ -17,7 +17,7 @@ from pathlib import Path
 from intop.domain.cluster import HostAddress
 from intop.hosts import guard_script
 from intop.hosts.host import Completed, Conversation, output
-from samples import LocalConversation
+from local_host import LocalConversation
 
 SOMAXCONN = "net.core.somaxconn"
 FIN = "net.ipv4.tcp_fin_timeout"

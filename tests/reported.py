@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fakes import probe_of
+from findings import MODELS
 from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import (
@@ -24,7 +25,7 @@ from intop.domain.training import Ceiling, HeldOut, Training
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, MODELS, judged_trials, model_error, run, screening, trial
+from samples import CONDITIONS, judged_trials, model_error, run, screening, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (

@@ -8,12 +8,13 @@ import sqlalchemy as sa
 
 import samples
 from campaigns import sql
+from findings import MODELS, VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.search import Candidate
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store import Store, Subject
-from samples import METRICS, MODELS, VERDICT
+from samples import METRICS
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import samples
+import findings
 from intop import artefacts
 from intop.domain.encoding import Variable
 from intop.domain.training import FittedFamily, ModelError
@@ -61,7 +61,7 @@ def saved(name: str) -> Saved:
 
 
 DEFAULTS = {"size": "64", "share": "1", "kind": "cubic", "switch": "0"}
-ORIGIN = replace(samples.ORIGIN, variables=VARIABLES, defaults=DEFAULTS)
+ORIGIN = replace(findings.ORIGIN, variables=VARIABLES, defaults=DEFAULTS)
 
 
 @pytest.fixture(scope="module", name="svr")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.atomic import beside, write_atomically
 from intop.cli.output import write_page
 from intop.config.plan_file import write_plan
@@ -16,7 +17,6 @@ from intop.report.document.columns import Column
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.model import Document, Section, Table
 from intop.report.figures.drawing import drawn
-from samples import DEPLOYMENT
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import directives
 from benchmarks.directives import BEDS, FOLDER, Known, counted, told
+from findings import VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec, native_arch
@@ -17,7 +18,6 @@ from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.stats import RatioInterval
 from intop.resources import shipped
 from nginx_files import catalogue
-from samples import VERDICT
 
 PAIR, KEEPALIVE = BEDS[0], BEDS[1]
 UP, NOTHING = RatioInterval(2.0, 1.8, 2.2), RatioInterval(1.0, 0.9, 1.1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-import samples
+import findings
 from intop import artefacts
 from intop.cli import cli
 from intop.config.catalogue import load_catalogue
@@ -138,7 +138,7 @@ TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,p99_ms"] + [
 """A table for every `intop train --data` that is shown: p95_ms is its 13th column."""
 
 
-ORIGIN = replace(samples.ORIGIN, conditions=MEASURED_UNDER)
+ORIGIN = replace(findings.ORIGIN, conditions=MEASURED_UNDER)
 """Of models that were saved, for `intop models`."""
 
 

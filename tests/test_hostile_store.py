@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from campaigns import sql, with_labels
+from findings import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, is_begun, opened, opened_to_read
 from intop.store.schema import VERSION_TABLE, metadata
-from samples import CONDITIONS, METRICS, VERDICT, trial
+from samples import CONDITIONS, METRICS, trial
 
 COUNTED = '{"lb": {"at": [1.0], "growth": {"Tcp.x": [2]}, "levels": {}, "unread": []}}'
 

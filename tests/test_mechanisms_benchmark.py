@@ -6,12 +6,12 @@ import pytest
 
 from benchmarks import mechanisms
 from benchmarks.mechanisms import CASES, Case, row, told
+from findings import CAUSES, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.resources import shipped
-from samples import CAUSES, VERDICT
 
 CONFIGS = shipped("configs")
 

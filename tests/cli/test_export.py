@@ -10,12 +10,12 @@ import pytest
 
 from campaigns import LOAD
 from fakes import probe_of
+from findings import CAUSES, COSTLY, DOUBTED, VERDICT
 from intop import __version__
 from intop.cli import cli
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.store import Subject, opened
-from samples import CAUSES, COSTLY, DOUBTED, VERDICT
 
 STUDY = (
     LOAD

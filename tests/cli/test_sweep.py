@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import VERDICT
 from intop.cli import running
 from intop.errors import UsageError
-from samples import VERDICT
 
 Call = Callable[..., tuple[int, str, str]]
 

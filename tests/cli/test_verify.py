@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from findings import COSTLY, DOUBTED, VERDICT
 from intop.cli import running
 from intop.cli.running import exit_by
 from intop.domain.configuration import Configuration
@@ -17,7 +18,7 @@ from intop.domain.search import Candidate
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.stages.sentinels import with_sentinels
-from samples import COSTLY, DOUBTED, VERDICT, search
+from samples import search
 
 Call = Callable[..., tuple[int, str, str]]
 QUICK = Configuration({"net.core.somaxconn": "64"})

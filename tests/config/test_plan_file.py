@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.config.plan_file import read_plan, write_plan
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.persistent import Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.errors import UsageError
-from samples import DEPLOYMENT
 
 FILE = our_file("/")
 RIVALS = Persistent(settings=tuple(Setting(c.key, "9", "/a.conf:1") for c in DEPLOYMENT.changes))

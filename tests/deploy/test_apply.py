@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed
+from findings import DEPLOYMENT, VERDICT
 from intop.cli import apply as apply_command
 from intop.cli import planned
 from intop.deploy import apply
@@ -22,7 +23,7 @@ from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed
-from samples import DEPLOYMENT, HOSTS, METRICS, VERDICT
+from samples import HOSTS, METRICS
 
 NAMES = ("one", "two", "three")
 FILE = "/etc/sysctl.d/99-zz-intop.conf"

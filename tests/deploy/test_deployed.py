@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from findings import VERDICT
 from finished import STUDY, finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
-from samples import VERDICT
 from studies import RUN, Study
 
 NAME = f"dep{RUN}"

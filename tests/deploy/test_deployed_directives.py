@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from findings import VERDICT
 from finished import STUDY, finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
 from intop.lab.state import STATE_FOLDER
-from samples import VERDICT
 from studies import RUN, Study
 
 NAME = f"dir{RUN}"

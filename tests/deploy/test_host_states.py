@@ -14,7 +14,7 @@ from intop.hosts import guard
 from intop.hosts.host import Host
 from intop.lab import cluster as lab
 from intop.resources import shipped
-from samples import LocalHost
+from local_host import LocalHost
 
 ADDRESSES = [
     HostAddress(name=name, role="load-balancer", hostname=f"{name}.example") for name in "abc"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.deploy.deployable import deployments
 from intop.deploy.host_plans import (
@@ -40,7 +41,7 @@ from intop.resources import shipped
 from intop.run.comparability import conditions_of
 from intop.run.context import Context
 from namespace_host import LONG, NamespaceHost, namespace_host
-from samples import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT, trial
+from samples import trial
 
 CATALOGUE = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
 RMEM, SOMAXCONN = (change.key for change in DEPLOYMENT.changes)

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.deploy.plan_changes import changes
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.persistent import FILES, Persistent, Setting, our_file
 from intop.domain.plan import FileEdit, HostPlan, Plan, planned_key
-from samples import DEPLOYMENT
 
 FILE = our_file("/")
 RMEM, SOMAXCONN = DEPLOYMENT.changes

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from findings import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
 from intop.domain.across import about, under_workload
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrails
 from intop.domain.trial import Trial
-from samples import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT, trial
+from samples import trial
 
 TUNED = Configuration({"net.core.somaxconn": "64"})
 

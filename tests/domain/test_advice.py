@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from findings import BROKEN_CPU, VERDICT
 from intop.domain.advice import Change, Tally, advice
 from intop.domain.configuration import Configuration
 from intop.domain.evidence import Case, Source, direction, effect
@@ -11,7 +12,7 @@ from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import RatioInterval
 from intop.domain.verdict import Verdict
 from reported import explanation
-from samples import BROKEN_CPU, CONDITIONS, VERDICT
+from samples import CONDITIONS
 
 GOOD, BAD, UNCLEAR = (
     RatioInterval(2, 1.5, 3),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import samples
+import findings
 from intop.domain.artefact import FORMAT, Manifest, Origin, fingerprint, obstacles, probes, remarks
 from intop.domain.comparison import MUST_BE_EQUAL
 from intop.domain.encoding import Variable
@@ -19,7 +19,7 @@ SWITCH = Variable(name="a.switch", key="a.switch", choices=("0", "1"))
 ALL = (SIZE, SHARE, KIND, SWITCH)
 
 ORIGIN = replace(
-    samples.ORIGIN,
+    findings.ORIGIN,
     variables=ALL,
     defaults={v.key: "1" for v in ALL},
     replicas=("lb-a", "lb-b"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import samples
+from findings import VERDICT
 from intop.domain.comparison import (
     EXPECTED_DIFFERENCES,
     LOAD,
@@ -24,7 +25,7 @@ from intop.domain.space import Space
 from intop.domain.stats import DifferenceInterval, RatioInterval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
-from samples import CONDITIONS, VERDICT, trial
+from samples import CONDITIONS, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")
 TUNED = Configuration({"net.core.somaxconn": "64"})

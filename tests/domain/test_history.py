@@ -1,9 +1,10 @@
 from dataclasses import replace
 from typing import Any
 
+from findings import VERDICT
 from intop.domain.comparison import latency
 from intop.domain.history import Moment, history
-from samples import CONDITIONS, VERDICT
+from samples import CONDITIONS
 
 
 def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.domain.answer import Answer
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import HostState
@@ -17,7 +18,6 @@ from intop.domain.plan import (
     planned_key,
     problems_of,
 )
-from samples import DEPLOYMENT
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 KEY, VALUE, DEFAULT = SOMAXCONN.key, SOMAXCONN.value, SOMAXCONN.default

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from findings import SOAK, SOAK_BLOCK
 from intop.domain.counters import HostCounters
 from intop.domain.soak import (
     Leak,
@@ -19,7 +20,7 @@ from intop.domain.soak import (
     restarts_of,
     trends_of,
 )
-from samples import HOSTS, SOAK, SOAK_BLOCK, trial
+from samples import HOSTS, trial
 
 
 def blocks(change: Callable[[int], dict[str, Any]], count: int = 60) -> list[SoakBlock]:

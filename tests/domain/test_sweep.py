@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from findings import SWEEP, VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.stats import RatioInterval
 from intop.domain.sweep import (
@@ -22,7 +23,7 @@ from intop.domain.sweep import (
     winners_sweeps,
 )
 from intop.domain.trial import Status, Trial
-from samples import SWEEP, VERDICT, trial
+from samples import trial
 
 
 def at(rate: float, p99_ms: float, status: Status = "ok", reached: float | None = None) -> Trial:

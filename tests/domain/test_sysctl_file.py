@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from findings import DEPLOYMENT
 from intop.domain.explanation import Kept
 from intop.domain.stats import RatioInterval
 from intop.domain.sysctl_file import WIDTH, comment, is_ours, sysctl_file
 from intop.errors import UsageError
-from samples import DEPLOYMENT
 
 AT = "2026-11-22T02:00:00+00:00"
 

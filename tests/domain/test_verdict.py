@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from findings import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
 from intop.domain.verdict import PairwiseLatency
-from samples import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
 
 SLOW_P50 = replace(P50, effect=1.5, low=1.4, high=1.6)
 LOSS = {"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}

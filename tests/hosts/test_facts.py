@@ -7,7 +7,8 @@ import pytest
 
 from intop.errors import CommandError
 from intop.hosts.facts import facts, parse_facts
-from samples import FACTS, LocalHost
+from local_host import LocalHost
+from samples import FACTS
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "facts-x86-namespace.txt").read_text()

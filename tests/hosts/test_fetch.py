@@ -20,7 +20,7 @@ from intop.hosts.host import output
 from intop.hosts.rig import Rig, connected
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
-from samples import LocalHost
+from local_host import LocalHost
 
 ROOT = Path(__file__).parents[2]
 PRINTED = (ROOT / "tests" / "data" / "load" / "engine-fetch.txt").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from intop.hosts.footprint import Footprint, parse_footprint
 from intop.hosts.reader import Reader, Wanted
-from samples import LocalHost
+from local_host import LocalHost
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from intop.hosts.guard_answers import parse_rollback, parse_status
 from intop.hosts.host import Completed, output
 from intop.hosts.readiness import parse_readiness
 from intop.hosts.sysctl import parse_refusals
-from samples import LocalHost
+from local_host import LocalHost
 
 STATUS = (
     "holder\tme@here (process 7)\nsince\t2026-11-21T15:00:00Z\nlease_s\t30\nsilent_s\t3\n"

@@ -30,7 +30,8 @@ from intop.hosts.processes import foreign_ticks, parse_process, parse_processes
 from intop.hosts.rig import Rig, clock_offsets
 from intop.hosts.sysctl import parse_probe, parse_values, probe
 from intop.resources import shipped
-from samples import LocalHost, Told, cluster, read_counters
+from local_host import LocalHost, Told, read_counters
+from samples import cluster
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 COUNTERS = (DATA / "counters-x86-namespace.txt").read_text()

@@ -17,7 +17,8 @@ from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import START_IN_S, measure
 from intop.hosts.rig import Rig
 from loads import ENGINE, WRK2, captured, edited
-from samples import LocalHost, Told, cluster
+from local_host import LocalHost, Told
+from samples import cluster
 
 HOSTS = Path(__file__).parents[1] / "data" / "hosts"
 BEFORE = (HOSTS / "counters-x86-namespace.txt").read_text()

@@ -8,9 +8,9 @@ import pytest
 
 from intop.errors import CommandError
 from intop.hosts.nginx import UNLIMITED, RunningNginx, parse_running, running
+from local_host import LocalHost
 from namespace_host import NamespaceHost
 from nginx_host import nginx_host
-from samples import LocalHost
 
 SAYS = """\
 master 811

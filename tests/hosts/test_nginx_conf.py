@@ -13,8 +13,9 @@ from intop.domain.trial import UNKNOWN
 from intop.hosts.facts import facts, facts_and_conf, server_conf
 from intop.hosts.nginx_conf import MARK, fingerprint, is_known, parse_shown
 from intop.hosts.rig import ClusterFacts, Rig, cluster_facts, with_server_started
+from local_host import LocalHost
 from namespace_host import NamespaceHost, end_processes, wait_until
-from samples import FACTS, LocalHost, cluster
+from samples import FACTS, cluster
 
 SHOWN = """\
 # configuration file /etc/nginx/nginx.conf:

@@ -5,7 +5,7 @@ import pytest
 from intop.domain.server import SERVERS, ServerName
 from intop.hosts.facts import FACTS, NGINX_VERSION, facts
 from intop.hosts.other_servers import VERSIONS, refusals, shown
-from samples import LocalHost
+from local_host import LocalHost
 
 SAID: dict[ServerName, tuple[str, str, str]] = {
     "apache": (

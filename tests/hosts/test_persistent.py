@@ -14,7 +14,7 @@ from intop.domain.persistent import Persistent
 from intop.errors import CommandError
 from intop.hosts.host import Completed
 from intop.hosts.persistent import LONGEST_LINE, MOST_LINES, parse_persistent, read_persistent
-from samples import LocalHost
+from local_host import LocalHost
 
 KEY = "net.core.somaxconn"
 OURS = "/etc/sysctl.d/99-zz-intop.conf"

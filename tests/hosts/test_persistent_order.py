@@ -12,7 +12,7 @@ import pytest
 from commands import ran
 from intop.domain.persistent import Persistent
 from intop.hosts.persistent import read_persistent
-from samples import LocalHost
+from local_host import LocalHost
 
 KEYS = ["tcp_fin_timeout", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes"]
 KEYS += ["tcp_syn_retries", "tcp_reordering", "tcp_orphan_retries", "tcp_retries2", "tcp_retries1"]

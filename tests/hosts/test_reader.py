@@ -25,8 +25,8 @@ from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
 from intop.hosts.metrics import Energy
 from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, script, series
+from local_host import LocalConversation, LocalHost, Told, read_counters
 from namespace_host import NamespaceHost
-from samples import LocalConversation, LocalHost, Told, read_counters
 from studies import wait_for
 
 MARK = "0123456789abcdef" * 2

@@ -12,7 +12,7 @@ from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
 from intop.hosts.readiness import NEEDED, TUNERS, packages_of, parse_readiness, readiness
-from samples import LocalHost
+from local_host import LocalHost
 
 SAYS = """can_store
 free 71582432

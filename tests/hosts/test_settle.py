@@ -16,7 +16,8 @@ from intop.hosts.settle import LOOK, SOCKETS, settle
 from intop.hosts.sockets import Sock, parse_sockets, port_of
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
-from samples import LocalHost, cluster
+from local_host import LocalHost
+from samples import cluster
 
 RESTART = "systemctl restart nginx"
 TARGET = "198.18.0.20:80"

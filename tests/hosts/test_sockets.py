@@ -17,8 +17,9 @@ from intop.hosts.sockets import (
     parse_sockets,
     port_of,
 )
+from local_host import LocalHost
 from namespace_host import NamespaceHost
-from samples import LocalHost, cluster
+from samples import cluster
 
 NGINX = (
     "LISTEN 0      511          0.0.0.0:80        0.0.0.0:*"

@@ -17,7 +17,7 @@ from intop.hosts.sysctl import (
     probe,
     write_back,
 )
-from samples import LocalHost
+from local_host import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import findings
 import samples
 from fakes import probe_of
 from intop.domain.configuration import DEFAULT, Configuration
@@ -69,7 +70,7 @@ class Campaign:
         self.context.store.put(subject, VERDICT)
 
 
-VERDICT = replace(samples.VERDICT, configuration=TUNED, origin="candidate 1")
+VERDICT = replace(findings.VERDICT, configuration=TUNED, origin="candidate 1")
 
 
 def probe(arch: str) -> Probe:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import COSTLY, VERDICT
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.inspect.export import sole_deployment
 from intop.run.context import Context
 from intop.store import Subject
-from samples import COSTLY, VERDICT
 
 DEFAULTS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
 NO_GAIN = replace(VERDICT, ratio_low=0.9)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from findings import BROKEN_CPU, SWEEP
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
@@ -16,7 +17,6 @@ from intop.errors import ResultMissingError
 from intop.inspect.report import gather
 from intop.store import Subject, opened
 from reported import ONE, OTHER, TUNED, campaign
-from samples import BROKEN_CPU, SWEEP
 
 
 def gathered(path: Path, arch: str | None = None) -> Report:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 import samples
 from campaigns import STUDY, begun, place
+from findings import SWEEP, VERDICT
 from intop.config.study import Study, load_study
 from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
@@ -24,7 +25,6 @@ from intop.report.document.model import Verbatim
 from intop.run import effort
 from intop.store import opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
-from samples import SWEEP, VERDICT
 
 ROOT = Path(__file__).parents[2]
 TRIALS = 60

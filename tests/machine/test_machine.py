@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from findings import VERDICT
 from finished import finish_campaign
 from intop.deploy.host_states import state_of
 from intop.domain.configuration import Configuration
@@ -19,7 +20,6 @@ from intop.hosts.host import output
 from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
 from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
-from samples import VERDICT
 from studies import Study
 
 pytestmark = pytest.mark.machine

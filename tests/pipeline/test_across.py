@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import samples
+import findings
 from intop.domain.configuration import Configuration
 from intop.lab.servers import DISKS_FOLDER
 from intop.store import Subject, opened
@@ -104,7 +104,7 @@ def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
     with opened(str(study.folder / "small.db")) as store:
         campaign = store.begin("small", seed=1, tool_version="0")
         subject = Subject(campaign=campaign, arch="x86", workload="slt")
-        store.put(subject, replace(samples.VERDICT, configuration=WINNER))
+        store.put(subject, replace(findings.VERDICT, configuration=WINNER))
 
     # Interrupted, it gives the host back and goes on.
     interrupted = study.start(*COMMAND)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from findings import VERDICT
 from finished import finish_campaign
 from intop.domain.configuration import Configuration
 from intop.learn.families import FAMILIES
-from samples import VERDICT
 
 Make = Callable[..., Any]
 Wait = Callable[[Callable[[], bool], str], None]

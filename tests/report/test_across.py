@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from findings import ACROSS, BETTER, UNMEASURED
 from intop.report.across import across, sentence, worse_here
 from intop.report.document.markdown import as_markdown
 from intop.report.figures.files import figures_of
 from intop.report.machine import to_json
 from printed import shown
-from samples import ACROSS, BETTER, UNMEASURED
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

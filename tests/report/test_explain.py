@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from findings import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import (
     Contribution,
@@ -20,7 +21,6 @@ from intop.report.document.text import show
 from intop.report.explain import explanation, kept_sentence, sentence, smallest
 from intop.report.figures.files import write_figures
 from intop.report.figures.partial_dependence import dependence
-from samples import VERDICT
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"
 RATIO = RatioInterval(3.1, 2.2, 4.4)

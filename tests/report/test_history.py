@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+from findings import VERDICT
 from intop.domain.comparison import latency
 from intop.domain.history import History, Moment, history
 from intop.report.document.columns import worded
 from intop.report.document.model import Notes, Table
 from intop.report.figures.files import figures_of
 from intop.report.history import sections
-from samples import CONDITIONS, VERDICT
+from samples import CONDITIONS
 
 
 def made() -> History:

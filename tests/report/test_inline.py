@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
+from findings import COSTLY, DOUBTED, MEASURED, MODELS, PROVENANCE, VERDICT
 from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
@@ -27,18 +28,7 @@ from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
 from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
-from samples import (
-    CONDITIONS,
-    COSTLY,
-    DOUBTED,
-    MEASURED,
-    MODELS,
-    PROVENANCE,
-    VERDICT,
-    model_error,
-    training,
-    trial,
-)
+from samples import CONDITIONS, model_error, training, trial
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import samples
+import findings
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.ranks import rank_agreement
@@ -16,7 +16,7 @@ from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS, model_error, ranking, training
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
-VERDICT = replace(samples.VERDICT, configuration=CONFIGURATION)
+VERDICT = replace(findings.VERDICT, configuration=CONFIGURATION)
 
 
 def trial(histogram: Histogram | None) -> Trial:
@@ -80,7 +80,7 @@ def test_a_verdict_has_its_sides_by_name() -> None:
 
 
 def test_a_verdict_has_its_guardrails_with_their_states() -> None:
-    found = strict(to_json(samples.DOUBTED))
+    found = strict(to_json(findings.DOUBTED))
     assert "gain, but" == found["outcome"]
     p50, cpu = found["guardrails"]
     assert ("P50", "kept", "CPU", "unclear") == (
@@ -92,11 +92,11 @@ def test_a_verdict_has_its_guardrails_with_their_states() -> None:
     assert (4.0, 0.5, 8.0, 5.0, "points") == tuple(
         cpu[name] for name in ("effect", "low", "high", "margin", "unit")
     )
-    assert "no gain: it costs" == strict(to_json(samples.COSTLY))["outcome"]
+    assert "no gain: it costs" == strict(to_json(findings.COSTLY))["outcome"]
 
 
 def test_a_sweep_has_the_outcome_of_each_arm_at_each_point() -> None:
-    found = strict(to_json({"x86 slt": samples.SWEEP}))["x86 slt"]
+    found = strict(to_json({"x86 slt": findings.SWEEP}))["x86 slt"]
     assert "default" == found["reference"]
     told = [(p["times"], one["arm"], one["outcome"]) for p in found["points"] for one in p["arms"]]
     assert [(0.5, "tuned", "gain"), (1.0, "tuned", "gain"), (1.5, "tuned", "worse")] == told[1::2]

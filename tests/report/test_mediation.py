@@ -2,12 +2,12 @@
 
 import pytest
 
+from findings import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import Block, Mediated, Mediation, Share
 from intop.domain.stats import RatioInterval
 from intop.report.mediation import mediation, sentence
 from printed import shown
-from samples import VERDICT
 
 BLOCK = Block(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
 TOLD = Mediated(

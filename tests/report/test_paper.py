@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import samples
+import findings
 from comparisons import ARM, X86, compared, comparison, training
 from intop.domain import paper as figures
 from intop.domain.comparison import Compared, Contrast, Converged
@@ -12,7 +12,7 @@ from intop.domain.stats import DifferenceInterval, RatioInterval
 from intop.domain.training import TREE_MODELS, Ceiling
 from intop.report import paper
 
-JUDGED = replace(samples.VERDICT, models=samples.MODELS)
+JUDGED = replace(findings.VERDICT, models=findings.MODELS)
 MEASURED = replace(
     X86,
     verdict=JUDGED,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from findings import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 from intop.domain.answer import Answer
 from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
@@ -16,7 +17,6 @@ from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
 from intop.report.plan import sections, worth
 from printed import shown
-from samples import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"

@@ -2,10 +2,10 @@
 
 import pytest
 
+from findings import COSTLY, VERDICT
 from intop.domain.rollout import HostRollout, Rollout
 from intop.report.rollout import done
 from printed import shown
-from samples import COSTLY, VERDICT
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
 

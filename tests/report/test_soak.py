@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from findings import SOAK, SOAK_BLOCK
 from intop.domain.soak import Limits
 from intop.domain.stats import DifferenceInterval
 from intop.report.figures.files import figures_of
 from intop.report.soak import sentence, soak
 from printed import shown
-from samples import SOAK, SOAK_BLOCK
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 from intop.domain.stats import MeanInterval, RatioInterval
 from intop.domain.sweep import Capacity, Knee
 from intop.report.figures.files import figures_of
 from intop.report.sweep import sentence, sweep
 from printed import shown
-from samples import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

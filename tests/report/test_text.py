@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from findings import VERDICT
 from intop.domain.agreement import agreement
 from intop.domain.collection import Collected
 from intop.domain.configuration import DEFAULT, Configuration
@@ -19,17 +20,7 @@ from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
 from intop.report import text
 from printed import cells, shown
-from samples import (
-    CONDITIONS,
-    VERDICT,
-    importance,
-    model_error,
-    ranking,
-    run,
-    screening,
-    search,
-    training,
-)
+from samples import CONDITIONS, importance, model_error, ranking, run, screening, search, training
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",

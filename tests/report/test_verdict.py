@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from findings import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 from intop.domain.stats import RatioInterval
 from intop.domain.verdict import Pairwise, PairwiseLatency
 from intop.report import verdict
 from intop.report.numbers import number
 from printed import cells, shown
-from samples import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import samples
+import findings
 from fakes import FakeTestbed, probe_of
 from intop.domain.across import Across
 from intop.domain.configuration import Configuration
@@ -20,7 +20,7 @@ from intop.stages.sweep import Request, sweep
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
-VERDICT = replace(samples.VERDICT, configuration=QUICK)
+VERDICT = replace(findings.VERDICT, configuration=QUICK)
 HOST_HAS = {"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"}
 
 

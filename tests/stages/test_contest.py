@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import samples
+import findings
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
@@ -21,7 +21,7 @@ ON_HOST = {
     "tuned": Configuration({"net.core.somaxconn": "64"}),
 }
 P99_US = {BLOG: 10_000, UBUNTU: 5_000, "tuned": 1_000, "default": 5_000}
-VERDICT = replace(samples.VERDICT, configuration=ON_HOST["tuned"])
+VERDICT = replace(findings.VERDICT, configuration=ON_HOST["tuned"])
 
 
 @pytest.fixture

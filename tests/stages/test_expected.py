@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from findings import VERDICT
 from intop.domain.ablation import ablate
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
@@ -16,7 +17,6 @@ from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
 from intop.stages.explain import REST_AT_MOST, explained
-from samples import VERDICT
 from shipped_studies import lab_study
 
 STUDY = lab_study()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation
 from intop.domain.trial import PlannedTrial
@@ -18,7 +19,6 @@ from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
 from intop.run.campaigns import new
 from intop.stages.explain import Explain, explain
-from samples import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
 
 DEFAULTS = {
     "net.core.somaxconn": "4096",

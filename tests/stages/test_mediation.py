@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import samples
+import findings
 from fakes import FakeTestbed, probe_of
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
@@ -25,10 +25,10 @@ ROUNDS = 5
 
 def verdict_of(*mechanisms: str, winner: dict[str, str] = WINNER) -> Verdict:
     """A gain that names these mechanisms."""
-    (cause, *_) = samples.CAUSES.found
+    (cause, *_) = findings.CAUSES.found
     found = tuple(replace(cause, mechanism=name, eased=True) for name in mechanisms)
-    causes: Causes = replace(samples.CAUSES, found=found)
-    return replace(samples.VERDICT, configuration=Configuration(winner), causes=causes)
+    causes: Causes = replace(findings.CAUSES, found=found)
+    return replace(findings.VERDICT, configuration=Configuration(winner), causes=causes)
 
 
 @pytest.fixture(name="ready")

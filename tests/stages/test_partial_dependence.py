@@ -8,13 +8,14 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from findings import VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.stats import RatioInterval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.stages import partial_dependence
-from samples import VERDICT, training, trial
+from samples import training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 WINNER = Configuration({KEY: "30", OTHER: "64"})

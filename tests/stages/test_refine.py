@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
@@ -33,7 +34,7 @@ from intop.stages.sentinels import with_sentinels
 from intop.stages.train import Train
 from intop.stages.tune import tune
 from intop.store import Store, opened
-from samples import VERDICT, ranking, screening, search, training
+from samples import ranking, screening, search, training
 
 COUNT = 8
 EVERY = 4

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import findings
 import samples
 from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
@@ -18,7 +19,7 @@ from intop.stages.sweep import Request, SweepAlong, sweep
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
-VERDICT = replace(samples.VERDICT, configuration=QUICK)
+VERDICT = replace(findings.VERDICT, configuration=QUICK)
 RATE = 150  # of the lab's study
 FILE_MAX = {"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"}
 

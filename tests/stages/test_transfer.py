@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import FittedFamily
 from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
@@ -24,7 +25,7 @@ from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.stages import transfer
 from intop.store import Subject, opened
-from samples import VERDICT, training, trial
+from samples import training, trial
 from shipped_studies import lab_study
 
 WAIT, QUEUE, SLOW = (

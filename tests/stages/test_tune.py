@@ -9,12 +9,13 @@ from typing import cast
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from findings import VERDICT
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
 from intop.stages import tune
 from intop.stages.explain import Explain
-from samples import VERDICT, ranking, search, training
+from samples import ranking, search, training
 
 
 @pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])

@@ -12,6 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from campaigns import as_before_migrations, before, sql, with_labels
+from findings import VERDICT
 from intop.domain.histogram import Histogram
 from intop.domain.search import Search
 from intop.domain.trial import PlannedTrial, Trial
@@ -21,7 +22,6 @@ from intop.store import Subject, opened, opened_to_read, opening
 from intop.store.engine import engine_of
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from samples import VERDICT
 from stored import FAILED, JUDGED, MADE, PLAN, SEARCH, TUNED, begun, kept, tables, trial
 
 

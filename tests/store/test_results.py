@@ -8,6 +8,7 @@ import pytest
 
 import samples
 from campaigns import sql
+from findings import COSTLY, SIDES, SWEEP, VERDICT
 from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
@@ -18,7 +19,7 @@ from intop.domain.training import Ceiling, FittedFamily, HeldOut, Training
 from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.errors import IntopError
 from intop.store import Store
-from samples import COSTLY, FACTS, SIDES, SWEEP, VERDICT
+from samples import FACTS
 from stored import JUDGED, SEARCH, begun
 
 RANKING = samples.ranking(

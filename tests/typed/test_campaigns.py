@@ -8,8 +8,8 @@ import pytest
 from campaigns import just_begun
 from commands import intop
 from fakes import probe_of
+from findings import VERDICT
 from intop.store import Subject, opened
-from samples import VERDICT
 
 SOMAXCONN, RMEM = VERDICT.configuration.values
 

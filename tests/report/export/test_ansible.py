@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from findings import DEPLOYMENT
 from intop.domain.sysctl_file import is_ours, sysctl_file
 from intop.report.export.ansible import UNNAMED, playbook
-from samples import DEPLOYMENT
 
 
 class Loader(yaml.SafeLoader):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.domain.cluster import native_arch, other_arch
 from intop.domain.sysctl_file import NAME, sysctl_file
 from intop.report.export.ansible import playbook
@@ -14,7 +15,6 @@ from intop.report.export.tuned import FILE, profile
 from namespace_host import FIN
 from own_machine import OwnMachine, own_machine
 from playing import Playing
-from samples import DEPLOYMENT
 
 AT = "2026-11-22T02:00:00+00:00"
 HERE = replace(DEPLOYMENT, arch=native_arch(), study="a\nb {{ c }} ${d} 'ü'")

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop import __version__
 from intop.errors import UsageError
 from intop.report.export.document import SCHEMA, document
-from samples import DEPLOYMENT
 
 
 def test_it_has_all_that_is_known() -> None:

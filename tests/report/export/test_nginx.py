@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.domain.cluster import native_arch
 from intop.domain.deployment import Change
 from intop.domain.nginx.directive import NginxFacts
@@ -15,7 +16,6 @@ from intop.report.export.nginx import nginx_conf, nginx_text
 from nginx_files import catalogue
 from own_machine import own_machine
 from playing import Playing
-from samples import DEPLOYMENT
 
 AT = "2026-11-23T20:00:00+00:00"
 HERE = replace(DEPLOYMENT, arch=native_arch())

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from findings import DEPLOYMENT
 from intop.domain.sysctl_file import is_ours
 from intop.errors import UsageError
 from intop.report.export.tuned import checked_name, profile
-from samples import DEPLOYMENT
 
 
 def read(text: str) -> ConfigParser:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from browser import Browser, chromium
+from findings import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.domain.report import Report
@@ -20,7 +21,6 @@ from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.page.sections import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
-from samples import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""
