@@ -107,7 +107,6 @@ class JobStatus:
     answer: Opened | Refusal | None
     why: str
     problem: str
-    worker: str
     is_free: bool
 
 

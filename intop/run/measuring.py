@@ -130,17 +130,19 @@ def _attempt(
 
 def _abandon(task: Task, running: "Mapping[Future[Trial], tuple[Testbed, Lease | None]]") -> None:
     """Keep the trials that just ended; nobody waits for the end of the others' loads."""
-    for future, (testbed, lease) in running.items():
+    for testbed, _ in running.values():  # first, since the store may be what went wrong
+        testbed.abort()
+    for future, (_, lease) in running.items():
         if lease is not None and future.done() and future.exception() is None:
             task.store.jobs.complete(lease, future.result())
         else:
-            _release(task, lease)
-        testbed.abort()
+            _drop(task, lease)
 
 
-def _release(task: Task, lease: Lease | None) -> None:
+def _drop(task: Task, lease: Lease | None) -> None:
+    """End the job of a trial that this process does not measure now."""
     if lease is not None:
-        task.store.jobs.release(lease)
+        task.store.jobs.drop(lease)
 
 
 def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
@@ -151,11 +153,11 @@ def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
     try:
         trial = future.result()
     except BaseException:
-        _release(task, lease)
+        _drop(task, lease)
         raise
     if lease is not None and not task.store.jobs.complete(lease, trial):
         raise IntopError(
-            f"{task.title}: another process measures this campaign, too, and has taken over trial "
+            f"{task.title}: another process measures this campaign, too, and has trial "
             f"{trial.planned.index} of {trial.stage}. End one of them; this command goes on then"
         )
     if trial.status in ("disturbed", "failed"):

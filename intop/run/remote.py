@@ -197,7 +197,7 @@ def _wait(
 
 @dataclass
 class _Search:
-    """Who could do a job that nobody holds."""
+    """Who could do a job that nobody holds. `at` is the replica that it was given to last."""
 
     task: Task
     spot: Spot
@@ -206,6 +206,10 @@ class _Search:
     problem: str = ""
     looked_at: float = 0.0
     said_at: float = field(default_factory=time.monotonic)
+    at: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.at = self.spot.replica
 
     def look(self, job: int, problem: str) -> None:
         """Say what keeps workers from it, and give it to another replica where that helps."""
@@ -219,10 +223,12 @@ class _Search:
         reach = sorted(_reached(self.task, self.spot))
         if self.spot.replica in reach:
             self.absence.since = None
+            self._move(job, self.spot.replica, "has a worker again: this trial comes back")
         elif self.absence.since is None:
             self.absence.since = at
-        elif reach and at - self.absence.since >= PATIENCE_S:
-            self._move(job, reach)
+        elif reach and self.turn is not None and at - self.absence.since >= PATIENCE_S:
+            other = reach[self.turn % len(reach)]
+            self._move(job, other, f"has no worker: this trial goes to replica {other + 1}")
         if not reach and at - self.said_at >= SAY_EVERY_S:
             self.said_at = at
             self._say(
@@ -230,15 +236,11 @@ class _Search:
                 f"--config STUDY --arch {self.spot.arch}"
             )
 
-    def _move(self, job: int, reach: Sequence[int]) -> None:
-        if self.turn is None:
-            return
-        other = reach[self.turn % len(reach)]
-        if self.task.store.jobs.move(job, other):
-            self._say(
-                f"replica {self.spot.replica + 1} has no worker: its trials go to others, this one "
-                f"to replica {other + 1}"
-            )
+    def _move(self, job: int, replica: int, why: str) -> None:
+        """Give it to a replica, unless it is there."""
+        if replica != self.at and self.task.store.jobs.move(job, replica):
+            self.at = replica
+            self._say(f"replica {self.spot.replica + 1} {why}")
 
     def _say(self, text: str) -> None:
         self.task.context.progress.say(f"{self.task.title}: {text}")

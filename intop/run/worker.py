@@ -143,7 +143,7 @@ class Worker:
         replica opened otherwise.
         """
         jobs, spot, linger_until = self.store.jobs, first.spot, time.monotonic() + LINGER_S
-        while time.monotonic() < linger_until:
+        while time.monotonic() < linger_until and self._broken is None:
             lease = jobs.claim(
                 spot,
                 first.campaign_id,

@@ -1,6 +1,6 @@
 """Is a store sound? Its database, the references between its tables, and every row in them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -61,10 +61,6 @@ def check(
     )
 
 
-def _rows(store: Store, query: sa.Executable) -> Sequence[sa.Row[Any]]:
-    return store.session.read(lambda connection: connection.execute(query).all())
-
-
 def _count(store: Store, table: sa.Table) -> int:
     query = sa.select(sa.func.count()).select_from(table)
     return int(store.session.read(lambda connection: connection.scalar(query)) or 0)
@@ -75,7 +71,7 @@ def _of_database(store: Store) -> Iterator[str]:
     if store.session.dialect != "sqlite":
         return
     asked = "PRAGMA integrity_check"
-    for (said,) in _rows(store, sa.text(asked)):
+    for (said,) in store.session.rows(sa.text(asked)):
         if said != "ok":
             yield f"SQLite: {said}"
 
@@ -89,7 +85,7 @@ def _orphans(store: Store) -> Iterator[str]:
             .where(parent.c.id.is_(None))
             .order_by(table.c.id)
         )
-        for (number,) in _rows(store, query):
+        for (number,) in store.session.rows(query):
             yield f"{table.name} {number} belongs to no {parent.name}"
 
 
@@ -104,7 +100,7 @@ def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Ite
     where = f"campaign {subject.campaign.id}, {subject.arch} {subject.workload}"
     for stage in store.planned(subject):
         # A stage at a time: all histograms of a campaign need not be in memory at once.
-        for row in _rows(store, trial_rows(subject, [stage])):
+        for row in store.session.rows(trial_rows(subject, [stage])):
             step()
             if problem := _of_trial(row):
                 yield f"{where}: {problem}"
@@ -113,8 +109,12 @@ def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Ite
     for kind in KINDS:
         if problem := _said(partial(store.get, subject, kind)):
             yield f"{where}: {problem}"
-    unknown = sorted(set(store.results(subject)) - set(KINDS.values()))
-    yield from (f"{where}: {name} is no result of this intop" for name in unknown)
+    try:
+        unknown = sorted(set(store.results(subject)) - set(KINDS.values()))
+    except IntopError as error:
+        yield f"{where}: {error}"
+    else:
+        yield from (f"{where}: {name} is no result of this intop" for name in unknown)
 
 
 def _of_trial(row: Any) -> str:

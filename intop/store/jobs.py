@@ -17,7 +17,16 @@ from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Reque
 from intop.domain.trial import PlannedTrial, Trial
 from intop.store.clock import StoreClock
 from intop.store.documents import document_of, read_document
-from intop.store.rows import Subject, about, as_written, key_of, now, planned_of, values_of
+from intop.store.rows import (
+    Subject,
+    about,
+    as_written,
+    key_of,
+    now,
+    place_in_plan,
+    planned_of,
+    values_of,
+)
 from intop.store.schema import (
     campaign_table,
     job_table,
@@ -35,7 +44,10 @@ _IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
 _IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
 
 ATTEMPT = ("planned_id", "attempt")
-"""What there is one job of."""
+"""What there is one job of, and one trial."""
+
+NO_REPLICA = -1
+"""The place of a trial that the process which asks for it measures itself: no worker's."""
 
 
 class Jobs:
@@ -60,7 +72,7 @@ class Jobs:
 
         A job of the same attempt that somebody holds goes on. Any other begins again.
         """
-        place = _place(subject, stage, planned)
+        place = place_in_plan(key_of(subject), stage, planned.index)
         insert = self._session.insert(job_table).values(
             **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
         )
@@ -91,7 +103,7 @@ class Jobs:
 
     def status(self, job: int) -> JobStatus | None:
         """How far a job is; None once it is gone, as that of a trial which is stored."""
-        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem", "worker"))
+        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem"))
         query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
         row = self._session.first(query)
         if row is None:
@@ -104,7 +116,6 @@ class Jobs:
             answer=answer,
             why="" if is_done else row.answer,
             problem=row.problem,
-            worker=row.worker,
             is_free=bool(row.is_free),
         )
 
@@ -150,13 +161,13 @@ class Jobs:
         It holds the replica by the guard on its host, so whoever had the lease before has lost it.
         """
         insert = self._session.insert(job_table).values(
-            **_values(subject, 0, "trial", request)
+            **_values(subject, NO_REPLICA, "trial", request)
             | {"state": "claimed", "worker": worker, "lease_until": StoreClock() + lease_s},
-            planned_id=_place(subject, stage, planned),
+            planned_id=place_in_plan(key_of(subject), stage, planned.index),
             attempt=attempt,
             token=1,
         )
-        taken = as_inserted("state", "worker", "lease_until")
+        taken = as_inserted("replica", "state", "worker", "lease_until")
         taking = insert.on_conflict_do_update(
             index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
         ).returning(job_table.c.id, job_table.c.token)
@@ -166,7 +177,7 @@ class Jobs:
             id=row.id,
             kind="trial",
             campaign_id=subject.campaign.id,
-            spot=Spot(study=subject.campaign.study, arch=subject.arch, replica=0),
+            spot=Spot(study=subject.campaign.study, arch=subject.arch, replica=NO_REPLICA),
             workload=subject.workload,
             request=request,
             stage=stage,
@@ -228,19 +239,22 @@ class Jobs:
     def complete(self, lease: Lease, trial: Trial) -> bool:
         """Store a trial and end its job, both or neither.
 
-        Returns False where the lease was lost to somebody else: the trial is kept as evidence, and
-        counts for nothing.
+        Returns False where the lease was lost to somebody else, or this attempt was stored before
+        the lease was taken: the trial is kept as evidence, and counts for nothing.
         """
         ending = job_table.delete().where(*_held_by(lease)).returning(job_table.c.planned_id)
         values = values_of(trial)
+        insert = self._session.insert(trial_table).on_conflict_do_nothing(index_elements=ATTEMPT)
+        storing = insert.returning(trial_table.c.id)
 
         def work(connection: sa.Connection) -> bool:
             planned_id = connection.execute(ending).scalar()
-            if planned_id is None:
-                connection.execute(late_trial_table.insert().values(_evidence(lease, values)))
-                return False
-            connection.execute(trial_table.insert(), {"planned_id": planned_id, **values})
-            return True
+            if planned_id is not None:
+                row = storing.values(planned_id=planned_id, **values)
+                if connection.execute(row).first() is not None:
+                    return True
+            connection.execute(late_trial_table.insert().values(_evidence(lease, values)))
+            return False
 
         return self._session.write(work)
 
@@ -256,6 +270,11 @@ class Jobs:
         """Give a job back, for somebody else."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
         self._session.change(update.values(state="offered", problem=problem))
+
+    def drop(self, lease: Lease) -> None:
+        """End a job that nobody else shall do: its process asks for it again once it goes on."""
+        mine = job_table.delete().where(*_held_by(lease), job_table.c.state == "claimed")
+        self._session.change(mine)
 
     def note(self, job: Job, problem: str) -> None:
         """Say what keeps a worker from a job that it has not claimed."""
@@ -300,33 +319,14 @@ def _jobs() -> "sa.Select[Any]":
     )
 
 
-def _place(subject: Subject, stage: str, planned: PlannedTrial) -> Any:
-    """The row of a place in a plan, as a subquery."""
-    return (
-        sa.select(planned_table.c.id)
-        .where(
-            *about(planned_table, subject),
-            planned_table.c.stage == stage,
-            planned_table.c.position == planned.index,
-        )
-        .scalar_subquery()
-    )
-
-
 def _evidence(lease: Lease, values: dict[str, Any]) -> dict[str, Any]:
     """The row of a result that came too late. Raises ValueError for what is no trial's."""
     job = lease.job
     if job.planned is None:
         raise ValueError(f"job {job.id} is no trial's")
-    place = sa.select(planned_table.c.id).where(
-        planned_table.c.campaign_id == job.campaign_id,
-        planned_table.c.arch == job.spot.arch,
-        planned_table.c.workload == job.workload,
-        planned_table.c.stage == job.stage,
-        planned_table.c.position == job.planned.index,
-    )
+    key = {"campaign_id": job.campaign_id, "arch": job.spot.arch, "workload": job.workload}
     return {
-        "planned_id": place.scalar_subquery(),
+        "planned_id": place_in_plan(key, job.stage, job.planned.index),
         "attempt": job.attempt,
         "worker": lease.worker,
         "token": lease.token,

@@ -1,7 +1,7 @@
 """Rows of the store to what they mean, and back."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.errors import IntopError
 from intop.store.packed_counters import packed, unpacked
+from intop.store.schema import planned_table
 
 COORDINATES = (
     *("arm", "round", "series", "step", "reason"),
@@ -65,6 +66,13 @@ def key_of(subject: Subject) -> dict[str, object]:
 def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions that select the rows about a subject."""
     return tuple(table.c[name] == value for name, value in key_of(subject).items())
+
+
+def place_in_plan(key: Mapping[str, object], stage: str, position: int) -> "sa.ScalarSelect[int]":
+    """The number of a planned trial's row, as a subquery; `key` is as by `key_of`."""
+    values = {**key, "stage": stage, "position": position}
+    wanted = (planned_table.c[name] == value for name, value in values.items())
+    return sa.select(planned_table.c.id).where(*wanted).scalar_subquery()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from intop.store.rows import (
     key_of,
     now,
     outline_of,
+    place_in_plan,
     place_of,
     planned_of,
     trial_of,
@@ -178,23 +179,15 @@ class Store:
 
     def add(self, subject: Subject, trial: Trial) -> None:
         """Store one trial. It is on disk when this returns."""
-        planned = sa.select(planned_table.c.id).where(
-            *about(planned_table, subject),
-            planned_table.c.stage == trial.stage,
-            planned_table.c.position == trial.planned.index,
-        )
-        values = {"planned_id": planned.scalar_subquery()} | values_of(trial)
+        place = place_in_plan(key_of(subject), trial.stage, trial.planned.index)
+        values = {"planned_id": place} | values_of(trial)
         self.session.change(trial_table.insert().values(values))
 
     def disturb(self, subject: Subject, trial: Trial, why: str) -> None:
         """Note that a stored trial was disturbed, as was only seen later."""
-        place = sa.select(planned_table.c.id).where(
-            *about(planned_table, subject),
-            planned_table.c.stage == trial.stage,
-            planned_table.c.position == trial.planned.index,
-        )
+        place = place_in_plan(key_of(subject), trial.stage, trial.planned.index)
         update = trial_table.update().where(
-            trial_table.c.planned_id == place.scalar_subquery(),
+            trial_table.c.planned_id == place,
             trial_table.c.attempt == trial.attempt,
         )
         self.session.change(update.values(status="disturbed", detail=why))

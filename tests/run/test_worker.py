@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from threading import Event, Thread
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.job import Lease, Spot
+from intop.domain.job import Lease, Spot, WorkerStatus
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import HostLockedError, IncomparableError, IntopError
@@ -24,6 +25,7 @@ from intop.run.executor import OpenTestbeds, remote_replicas
 from intop.run.worker import Worker
 from intop.stages.sentinels import with_sentinels
 from intop.store import Store, opened
+from intop.store.rows import now
 from samples import places, trial
 
 PROBE = probe_of({"net.core.somaxconn": "128"})
@@ -42,8 +44,8 @@ class Fleet:
     """What opening a replica raises, once."""
     ended: Event = field(default_factory=Event)
 
-    def start(self, name: str, *replicas: int) -> Worker:
-        """A worker that serves these replicas, in a thread."""
+    def worker(self, name: str, *replicas: int) -> Worker:
+        """One that serves these replicas."""
         study = self.task.context.study
 
         @contextmanager
@@ -56,7 +58,7 @@ class Fleet:
                 task.store.put(task.subject, PROBE)  # as `cluster_testbed` does
             yield cast("ClusterTestbed", self.testbeds[replica])
 
-        made = Worker(
+        return Worker(
             name=name,
             studies={study.name: study},
             spots=[Spot(study=study.name, arch="x86", replica=n) for n in replicas],
@@ -65,6 +67,10 @@ class Fleet:
             progress=self.task.context.progress,
             open_replica=open_replica,
         )
+
+    def start(self, name: str, *replicas: int) -> Worker:
+        """The same, at work in a thread."""
+        made = self.worker(name, *replicas)
 
         def run() -> None:
             while not self.ended.is_set():
@@ -178,6 +184,69 @@ def test_a_replica_without_a_worker_leaves_its_trials_to_others(
     assert 10 == len(made.stage("screen"))
     assert [0, 10] == [len(one.measured) - n for one, n in zip(made.testbeds, before, strict=True)]
     assert "replica 1 has no worker" in testbed.told.getvalue()
+
+
+def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, testbed: FakeTestbed
+) -> None:
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(remote, "LOOK_EVERY_S", 0.0)
+    task = fleet(2).task
+    study = task.context.study.name
+    spots = [Spot(study=study, arch="x86", replica=n) for n in (0, 1)]
+    plan = places(1)
+    task.store.write_plan(task.subject, "collect", plan)
+    jobs, request = task.store.jobs, remote.request_of(task)
+    job = jobs.offer(task.subject, "collect", plan[0], attempt=0, replica=0, request=request)
+
+    def hears(name: str, spot: Spot) -> None:
+        status = WorkerStatus(
+            name=name,
+            started_at=now(),
+            silent_s=0.0,
+            doing="",
+            reach=(spot,),
+            trials=0,
+            failures=0,
+        )
+        task.store.workers.heard(status)
+
+    search = remote._Search(task, spots[0], remote.Absence(), turn=0)
+    hears("two", spots[1])
+    for _ in range(4):  # the other one is busy meanwhile
+        search.look(job, "")
+    found = jobs.next(spots)
+    assert (job, spots[1]) == (found and found.id, found and found.spot)
+    task.store.workers.ended("two")
+    hears("one", spots[0])
+    search.look(job, "")
+    found = jobs.next(spots)
+    assert (job, spots[0]) == (found and found.id, found and found.spot)
+    told = testbed.told.getvalue()
+    assert 1 == told.count("replica 1 has no worker: this trial goes to replica 2")
+    assert 1 == told.count("replica 1 has a worker again: this trial comes back")
+
+
+def test_a_worker_without_a_heartbeat_takes_no_more(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = fleet(1)
+    one = made.worker("one", 0)
+    one.lease_s = 0.03  # three beats in that
+    heard = count()
+
+    def fails(_: WorkerStatus) -> None:
+        if next(heard) > 3:
+            raise IntopError("the store is gone")
+
+    monkeypatch.setattr(one.store.workers, "heard", fails)
+    plan = places(1)
+    made.task.store.write_plan(made.task.subject, "collect", plan)
+    jobs, request = made.task.store.jobs, remote.request_of(made.task)
+    monkeypatch.setattr(worker, "LINGER_S", 60.0)
+    jobs.offer(made.task.subject, "collect", plan[0], attempt=0, replica=0, request=request)
+    with pytest.raises(IntopError, match="the store is gone"):
+        one.run(idle_s=60)
 
 
 def test_a_trial_whose_worker_died_is_measured_by_another(fleet: Callable[[int], Fleet]) -> None:

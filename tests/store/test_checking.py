@@ -35,6 +35,7 @@ def test_a_sound_store_has_no_problem(store: Store) -> None:
         ("update planned set role = 'boss'", "plan of collect is not as this intop writes it"),
         ("update result set document = '{}'", "result search of campaign 1 is not as"),
         ("update result set kind = 'horoscope'", "horoscope is no result of this intop"),
+        ("update result set created_at = 'noon'", "result search is not as this intop writes it"),
         ("update campaign set finished_at = 'x'", ""),
     ],
 )

@@ -60,6 +60,18 @@ def claimed(
     )
 
 
+def taken(store: Store, subject: Subject, lease_s: float = 60) -> Lease:
+    return store.jobs.take(
+        subject,
+        "collect",
+        PLAN[0],
+        attempt=0,
+        request=REQUEST,
+        worker="here",
+        lease_s=lease_s,
+    )
+
+
 def held(lease: Lease | None) -> Lease:
     assert lease is not None
     return lease
@@ -174,19 +186,34 @@ def test_an_offer_that_is_repeated_revives_what_failed(store: Store, subject: Su
 def test_whoever_has_the_host_takes_a_trial_over(store: Store, subject: Subject) -> None:
     offered(store, subject, PLAN[0])
     lost = held(claimed(store, subject, "elsewhere"))
-    lease = store.jobs.take(
-        subject,
-        "collect",
-        PLAN[0],
-        attempt=0,
-        request=REQUEST,
-        worker="here",
-        lease_s=60,
-    )
+    lease = taken(store, subject)
     made = replace(trial(), planned=PLAN[0])
     assert not store.jobs.complete(lost, replace(made, seconds=77.0))
     assert store.jobs.complete(lease, made)
     assert [made] == store.trials(subject)
+
+
+def test_an_attempt_that_is_stored_already_counts_once(store: Store, subject: Subject) -> None:
+    """Whoever asked for it had read the store before."""
+    made = replace(trial(), planned=PLAN[0])
+    assert store.jobs.complete(taken(store, subject), made)
+    assert not store.jobs.complete(taken(store, subject), replace(made, seconds=77.0))
+    offered(store, subject, PLAN[0])
+    lease = held(claimed(store, subject, "elsewhere"))
+    assert not store.jobs.complete(lease, replace(made, seconds=78.0))
+    assert [made] == store.trials(subject)
+    assert ["here", "elsewhere"] == [worker for worker, _ in store.jobs.late(subject)]
+    assert {} == store.jobs.waiting()
+
+
+def test_no_worker_gets_what_a_process_measures_itself(store: Store, subject: Subject) -> None:
+    lease = taken(store, subject, lease_s=-1)
+    assert claimed(store, subject) is None
+    store.jobs.drop(lease)
+    assert {} == store.jobs.waiting()
+    offered(store, subject, PLAN[0])
+    store.jobs.drop(taken(store, subject))
+    assert claimed(store, subject) is None
 
 
 def test_only_what_nobody_holds_is_moved_or_withdrawn(store: Store, subject: Subject) -> None:
