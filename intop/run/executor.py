@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import IncomparableError
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Task
 from intop.run.distrust import distrusted, set_aside
@@ -142,7 +143,7 @@ def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     check_ready(task)
     count = len(task.context.study.clusters[task.subject.arch])
     found = task.store.get(task.subject, Agreement)
-    wanted = range(count) if found is None else [n for n in found.in_use if n < count]
+    wanted = range(count) if found is None else _still_there(task, found, count)
     if found is not None and len(found.replicas) != count:
         task.context.progress.say(
             f"{task.title}: this campaign began with {len(found.replicas)} replicas, and goes on "
@@ -150,6 +151,11 @@ def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
         )
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in wanted]
+        for n, one in zip(wanted, ready, strict=True):
+            if found is not None and one.name != found.replicas[n].name:
+                raise _changed(
+                    task, f"replica {n + 1} was {found.replicas[n].name}, not {one.name}"
+                )
         for other in ready[1:]:
             check_alike(task, ready[0], other)
         ready = in_common(ready)
@@ -166,7 +172,7 @@ def remote_replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     count = len(task.context.study.clusters[task.subject.arch])
     probe, found = task.store.get(task.subject, Probe), task.store.get(task.subject, Agreement)
     if probe is not None and found is not None:
-        places = [n for n in found.in_use if n < count]
+        places = _still_there(task, found, count)
         ready = known(task, probe, [replica.name for replica in found.replicas])
         ready = [ready[n] for n in places]
     elif probe is not None and count == 1:
@@ -182,6 +188,22 @@ def remote_replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     finally:
         for one in ready:
             one.abort()
+
+
+def _still_there(task: Task, found: Agreement, count: int) -> list[int]:
+    """The places of the replicas in use that the study's file has. Raises IncomparableError."""
+    places = [n for n in found.in_use if n < count]
+    if not places:
+        used = ", ".join(found.replicas[n].name for n in found.in_use)
+        raise _changed(task, f"it measured on {used} of {len(found.replicas)} replicas")
+    return places
+
+
+def _changed(task: Task, what: str) -> IncomparableError:
+    return IncomparableError(
+        f"{task.title}: the replicas are not those with which this campaign began: {what}. Put "
+        f"them in {task.context.study.path} as they were, or start anew with --new"
+    )
 
 
 def _agreeing(task: Task, ready: Sequence[Replica]) -> list[Replica]:

@@ -136,6 +136,29 @@ def test_a_replica_more_is_for_a_new_campaign(
     )
 
 
+def test_another_replica_in_the_place_of_one_is_for_a_new_campaign(
+    cluster: Callable[..., Cluster],
+) -> None:
+    cluster(5_000, 5_000).stage()
+    made = cluster(5_000, 5_000)
+    made.testbeds[1].name = "lb-9"
+    with pytest.raises(IncomparableError, match="replica 2 was lb-1, not lb-9"):
+        measured(made.task, "screen", places(2))
+
+
+def test_without_any_of_its_replicas_a_campaign_does_not_go_on(
+    cluster: Callable[..., Cluster],
+) -> None:
+    made = cluster(5_000, 5_000)
+    made.stage()
+    found = made.task.store.get(made.task.subject, Agreement)
+    assert found is not None
+    made.task.store.put(made.task.subject, found.without("lb-0"))
+    made = cluster(5_000)
+    with pytest.raises(IncomparableError, match="it measured on lb-1 of 2 replicas"):
+        measured(made.task, "screen", places(2))
+
+
 def test_replicas_of_different_kinds_are_refused_by_key_and_both_values(
     testbed: FakeTestbed,
 ) -> None:
