@@ -31,7 +31,7 @@ class Distrusted:
 def distrusted(stage: Stage[Any], made: Mapping[int, Trial]) -> Distrusted | None:
     """The replica that has drifted or disturbs another one, by a stage's trials so far."""
     found = stage.task.store.get(stage.task.subject, Agreement)
-    if stage.is_apart or found is None or len(found.in_use) < 2:
+    if stage.is_apart or stage.stays_on_replicas or found is None or len(found.in_use) < 2:
         return None
     names = [found.replicas[n].name for n in found.in_use]
     defaults = {name: _defaults(made, name) for name in names}
@@ -41,9 +41,12 @@ def distrusted(stage: Stage[Any], made: Mapping[int, Trial]) -> Distrusted | Non
 def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) -> None:
     """Measure on the other replicas from now on, and again what this one has spoiled.
 
-    These trials become disturbed, in the store and in `made`.
+    These trials become disturbed, in the store and in `made`. Those without attempts left are
+    left out, as any that is disturbed so often.
     """
     task, store = stage.task, stage.task.store
+    retries = task.context.study.budget.retries
+    last = sum(made[index].attempt >= retries for index in replica.spoiled)
     for index in replica.spoiled:
         store.disturb(task.subject, made[index], replica.why)
         made[index] = replace(made[index], status="disturbed", detail=replica.why)
@@ -52,8 +55,9 @@ def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) ->
         store.put(task.subject, found.without(replica.replica, disturbs=replica.disturbs))
     task.context.progress.say(
         f"{task.title}: {replica.why}. {replica.replica} is set aside, and what it has spoiled "
-        f"({len(replica.spoiled)} trials) is measured again on the others. Find out what is wrong "
-        "there; --new begins with all replicas"
+        f"({len(replica.spoiled)} trials) is measured again on the others"
+        + (f", except for {last} that have no attempt left (retries)" if last else "")
+        + ". Find out what is wrong there; --new begins with all replicas"
     )
 
 

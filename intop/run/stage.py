@@ -103,6 +103,9 @@ class Stage(ABC, Generic[R]):
     """Whether it comes before there is one duration for all trials."""
     is_apart: ClassVar[bool] = False
     """Whether its trials say nothing of the campaign's cluster as such."""
+    stays_on_replicas: ClassVar[bool] = False
+    """Whether it compares trials of one replica only, and depends on what it has compared so far. A
+    replica that drifts does it no harm, and nothing of it may be measured again."""
     is_listed: ClassVar[bool] = True
     """Whether `status` has it among the campaign's stages, once it is begun."""
     explores: ClassVar[bool] = False

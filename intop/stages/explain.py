@@ -68,6 +68,7 @@ class Explain(Stage[Explanation]):
     needs = ("judge",)
     ends_by_failures = False
     ends_by_overload = False
+    stays_on_replicas = True
 
     def __init__(self, task: Task, verdict: Verdict) -> None:
         super().__init__(timed(task))

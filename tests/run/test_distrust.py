@@ -16,6 +16,8 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.report.text import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
+from intop.run.stage import Stage
+from intop.stages.explain import Explain
 from intop.stages.sentinels import with_sentinels
 from samples import places
 from samples import trial as sample
@@ -184,3 +186,25 @@ def test_a_replica_that_makes_the_other_one_slower_is_named_and_set_aside(
     assert any(t.p99_ms > 11 for t in spoiled)
     sentences = replica_sentences(made.agreement())
     assert f"replica {name} was set aside: its load made {other} slower" in sentences
+
+
+def test_a_stage_that_compares_on_one_replica_keeps_it(
+    pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stage, "stays_on_replicas", True)
+    made = pair(None, 8)
+    made.stage()
+    assert (0, 1) == made.agreement().in_use
+    assert Explain.stays_on_replicas
+
+
+def test_what_has_no_attempt_left_is_told(
+    pair: Callable[..., Pair], testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = pair(None, 8)
+    budget = replace(made.task.context.study.budget, retries=0)
+    object.__setattr__(made.task.context.study, "budget", budget)
+    trials = made.stage()
+    spoiled = sum(t.status == "disturbed" for t in trials)
+    assert 0 < spoiled
+    assert f"except for {spoiled} that have no attempt left (retries)" in testbed.told.getvalue()
