@@ -78,12 +78,14 @@ def in_batches(points: Sequence[Point], batches: int = BATCHES) -> list[Point]:
 
     Points in a row are no independent witnesses: what makes one high makes the next one high. Means
     of batches longer than that nearly are (the method of batch means). Points must be in order of
-    time. What is left over at the end of a group, shorter than half a batch, is left out.
+    time. What is left over at the end of a group, shorter than half a batch, is left out. Where
+    there are many groups, the longest still has two batches.
     """
-    size = max(1, math.ceil(len(points) / batches))
+    groups = [(group, list(members)) for group, members in groupby(points, key=lambda p: p[2])]
+    longest = max((len(own) for _, own in groups), default=0)
+    size = max(1, min(math.ceil(len(points) / batches), longest // 2))
     found: list[Point] = []
-    for group, members in groupby(points, key=lambda point: point[2]):
-        own = list(members)
+    for group, own in groups:
         for start in range(0, len(own), size):
             batch = own[start : start + size]
             if 2 * len(batch) >= size:

@@ -49,6 +49,15 @@ def test_batches_are_means_of_neighbours_of_one_group() -> None:
     assert [(1.0, 1.0, "a"), (4.0, 4.0, "a"), (8.5, 0.0, "b")] == in_batches(points, 3)
 
 
+def test_many_short_groups_have_two_batches_each() -> None:
+    points = [(float(45 * n + t), float(t), str(n)) for n in range(24) for t in range(45)]
+    found = in_batches(points)
+    assert 2 * 24 == len(found)
+    line = fitted(found, LEVEL)
+    assert line is not None
+    assert 1.0 == pytest.approx(line.slope)
+
+
 def test_the_interval_holds_where_neighbours_are_alike() -> None:
     """Each value has 0.6 of the noise of the one before it. Without batches it holds too seldom."""
     rng = random.Random(1)

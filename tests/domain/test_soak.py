@@ -90,6 +90,22 @@ def test_a_restart_is_no_loss_of_memory() -> None:
     assert 1 == restarts_of(made)
 
 
+def test_a_restart_every_hour_hides_no_leak() -> None:
+    made = [
+        replace(
+            SOAK_BLOCK,
+            hours=n / 60,
+            nginx_memory_mib=30 + 20 * (n % 60) / 60,
+            nginx_started_s=n // 60,
+        )
+        for n in range(24 * 60)
+    ]
+    found = {t.quantity: t for t in trends_of(made, planned_s=24 * 3600, level=0.95)}
+    growth = found["nginx memory"].per_hour
+    assert growth is not None
+    assert 20 == pytest.approx(growth.difference, abs=0.1)
+
+
 def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
     made = blocks(
         lambda n: (
