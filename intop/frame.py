@@ -136,12 +136,6 @@ METRICS = (
     Field("files", "", "open files of the whole host (soak)", "integer"),
 )
 """Of each host, as `HOST.cpu`."""
-UNREAD = {
-    "conntrack": ("conntrack.",),
-    "sockets": ("clients.", "upstreams.", "listen."),
-    "nginx": ("nginx.",),
-}
-"""What counters begin with that come from a source which a host may not show."""
 MODELLED = Field(
     "p99_equivalent_ms",
     "ms",
@@ -304,9 +298,8 @@ def _add_zeros(rows: list[dict[str, Any]], fields: Iterable[Field], trials: list
     names = [field.name for field in fields]
     for row, trial in zip(rows, trials, strict=True):
         for host, counted in trial.counters.items():
-            unread = tuple(f"{host}.{prefix}" for s in counted.unread for prefix in UNREAD[s])
             for name in names:
-                if name.startswith(f"{host}.") and not name.startswith(unread):
+                if name.startswith(f"{host}.") and counted.shows(name.removeprefix(f"{host}.")):
                     row.setdefault(name, 0)
 
 

@@ -111,9 +111,10 @@ def causes(
 ) -> Causes | None:
     """The mechanisms whose counters differ between paired trials; None for fewer than two pairs.
 
-    A mechanism's p-value is the lowest of its counters, times their number (Bonferroni). Named are
-    those that pass Holm's procedure at NAMES over all mechanisms, and of which a counter that says
-    so has changed by MOVES times. Raises ValueError for sequences of different lengths.
+    Counters that any of the trials has not shown are left out. A mechanism's p-value is the lowest
+    of its counters, times their number (Bonferroni). Named are those that pass Holm's procedure at
+    NAMES over all mechanisms, and of which a counter that says so has changed by MOVES times.
+    Raises ValueError for sequences of different lengths.
     """
     if len(default) != len(tuned):
         raise ValueError(f"{len(default)} trials against {len(tuned)}")
@@ -126,6 +127,8 @@ def causes(
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism or entry.direction == "neutral":
             continue
+        if not all(one.shows(name) for one in (*default, *tuned)):
+            continue  # as of more sockets than are listed: nothing is known of that side
         before, after = ([one.get(name, 0.0) for one in side] for side in sides)
         found = _moved(name, entry, before, after)
         more = found.times.ratio > 1

@@ -8,6 +8,13 @@ from typing import Literal
 Direction = Literal["worse", "better", "neutral"]
 """What more of a counter means for latency."""
 
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "conntrack": ("conntrack.",),
+    "sockets": ("clients.", "upstreams.", "listen."),
+    "nginx": ("nginx.",),
+}
+"""Where counters come from that a host may not show, and what the names of each begin with."""
+
 _CPU = re.compile(r"^softnet\.cpu[0-9]+\.")
 _SIDE = re.compile(r"^(clients|upstreams)\.")
 
@@ -33,6 +40,10 @@ class HostCounters:
         for name, series in (*self.growth.items(), *self.levels.items()):
             if len(series) != len(self.at_s):
                 raise ValueError(f"{name} has {len(series)} points of {len(self.at_s)}")
+
+    def shows(self, name: str) -> bool:
+        """Whether a counter that is missing was 0, and not unread."""
+        return not any(name.startswith(SOURCES.get(source, ())) for source in self.unread)
 
     def total(self, name: str) -> int:
         """By how much a counter grew over the trial."""

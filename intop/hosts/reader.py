@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from intop.domain.counters import HostCounters
+from intop.domain.counters import SOURCES, HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.footprint import Footprint, parse_footprint
@@ -38,7 +38,6 @@ MARK_BYTES = 16
 MOST_COUNTERS = 20_000
 """Of one reading. A machine of 500 processors has 6,000."""
 
-SOURCES = ("conntrack", "sockets", "nginx")
 """What not every host shows."""
 
 
@@ -50,12 +49,13 @@ Sections = Mapping[str, Sequence[str]]
 class Sample:
     """One point of a time series: `uptime_s` says when, `counters` are since the host started.
 
-    `sockets` is None where they were not asked for, or not listed.
+    `sockets` is None where they were not asked for, or not listed (`asks_sockets` tells which).
     """
 
     uptime_s: float
     counters: Mapping[str, int]
     sockets: SocketSample | None = None
+    asks_sockets: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,6 +245,7 @@ def _sample(sections: Sections, port: int | None) -> Sample:
         uptime_s=decimal(sections["time"][0]) if "time" in sections else 0.0,
         counters=counters,
         sockets=None if listed is None or port is None else parse_sample(listed, port),
+        asks_sockets=listed is not None,
     )
 
 
@@ -252,11 +253,13 @@ def series(before: Sample, after: Reading) -> HostCounters:
     """The time series between two readings of one host.
 
     Where a sample has no sockets, or no page of nginx, they are taken to be what they were before.
+    Sockets are unread where each sample under load that asked for them has none.
     """
     points = list(accumulate((before, *after.samples, after.now), _carried))[1:]
+    asking = [one for one in after.samples if one.asks_sockets]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
-        "sockets": points[-1].sockets is not None,
+        "sockets": any(one.sockets is not None for one in asking or [after.now]),
         "nginx": any(name.startswith("nginx.") for name in after.now.counters),
     }
     return HostCounters(

@@ -89,7 +89,7 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
     counts_idle = False
     for name in {name for _, one in counted for name in one.totals}:
         entry = catalogue.find(name)
-        if entry is None or not entry.mechanism:
+        if entry is None or not entry.mechanism or not all(one.shows(name) for _, one in counted):
             continue
         counts_idle = counts_idle or entry.mechanism == IDLE
         mean = fmean(one.totals.get(name, 0.0) for _, one in counted)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +67,21 @@ def test_what_became_worse_is_told_as_that() -> None:
     assert found is not None
     assert ((), ["rto"]) == (found.eased, [c.mechanism for c in found.worsened])
     assert found.told.startswith("more of rto (TcpExt.TCPTimeouts ")
+
+
+def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
+    """There are too many of them with the tuned configuration, and so none is read."""
+    read = [
+        HostCounters(at_s=(1.0,), growth={"clients.retrans": (300 + n,), "Tcp.InSegs": (9,)})
+        for n in range(5)
+    ]
+    unread = [replace(one, growth={}, unread=("sockets",)) for one in read]
+    found = causes(read, [replace(one, growth={}) for one in read], CATALOGUE)
+    assert found is not None
+    assert ["congestion"] == [cause.mechanism for cause in found.found]
+    found = causes(read, unread, CATALOGUE)
+    assert found is not None
+    assert () == found.found
 
 
 def test_a_level_that_is_better_higher() -> None:

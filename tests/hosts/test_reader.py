@@ -274,6 +274,9 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
     over = since_first(found)
     assert (0, 682966 + 340961) == over.growth["upstreams.bytes_received"]
     assert 3 == over.levels["upstreams.sockets"][0]
+    assert "sockets" in over.unread  # none was listed under load
+    over = series(found.samples[0], found)
+    assert "sockets" not in over.unread
 
 
 @given(damaged(captured(LB)) | damaged(captured(OTHER)) | anything)
