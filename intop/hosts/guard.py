@@ -346,7 +346,8 @@ def rollback(host: Host, *, force: bool = False) -> RolledBack:
     meanwhile, unless `force`. Raises HostError when the host can't be asked.
     """
     words = ("rollback", "force") if force else ("rollback",)
-    done = guard_script.ask(host, *words, none=NOTHING)
+    # It may restart nginx, and may have to wait for a restart that was cut off.
+    done = guard_script.ask(host, *words, none=NOTHING, limit_s=EFFECT_LIMIT_S)
     outcome = OUTCOMES.get(done.exit_code)
     found = parse_rollback(done.stdout, outcome or "partly")
     # It says which keys are not back; another failure, as of an older guard.sh, ends with 1, too.

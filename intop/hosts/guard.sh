@@ -516,13 +516,16 @@ undo_applied() {
     [ "$line" = "$(boot_id)" ] || [ -n "$had_file" ] || anew=yes
     if [ -z "$anew" ] || [ -e "$applied/nginx" ]; then
         if ! restore "$applied"; then
-            # A key that is gone can't be waited for: it comes back with its module's own value.
-            while IFS='' read -r line; do
-                [ ! -e "/proc/sys/${line%%:*}" ] || result=1
-            done < "$applied/snapshot"
-            # Nor is it known what is left to do of nginx's files, where no room was left to note it.
-            [ ! -e "$applied/nginx" ] || [ -e "$applied/less/token" ] || result=1
-            [ ! -e "$applied/less/nginx" ] || result=1
+            if [ -e "$applied/less/token" ]; then
+                # A key that is gone can't be waited for: it comes back with its module's own value.
+                while IFS='' read -r line; do
+                    [ ! -e "/proc/sys/${line%%:*}" ] || result=1
+                done < "$applied/less/snapshot"
+                [ ! -e "$applied/less/nginx" ] || result=1
+            else
+                # No room was left to note what is left to do.
+                result=1
+            fi
             [ "$result" = 1 ] || gone=yes
         fi
     fi
@@ -1314,8 +1317,13 @@ do_write() {
                 : > "$lock/inflight"
         } 2>/dev/null || unwritable "What was set can't be noted there"
     fi
-    if [ -n "$texts" ] && { [ "$written" = 0 ] || [ "$was" != own ]; }; then
-        take_effect "$by" "${drain:-0}"
+    if [ -n "$texts" ]; then
+        if [ "$written" = 0 ] || [ "$was" != own ]; then
+            take_effect "$by" "${drain:-0}"
+        else
+            IFS='' read -r was_title < "$lock/master"
+            tell_shown
+        fi
     fi
     printf '%s\n' "$now"
 }

@@ -681,5 +681,10 @@ take_effect() {
     at=0
     for each in $draining; do at=$((at + 1)); done
     [ "$at" = 0 ] || printf 'draining\t%s\n' "$at"
+    tell_shown
+}
+
+# What the nginx of `was_title` shows.
+tell_shown() {
     printf 'shown\t%s\n' "$(call_nginx "$was_title" -T 2>/dev/null | base64 | tr -d '\n')"
 }

@@ -162,12 +162,10 @@ def call(
     """
     folder = host.address.state_dir
     command = shlex.join(["sh", f"{folder}/{name()}", folder, verb, *words])
-    if limit_s is not None:
-        return whole(host, host.run(command, stdin=stdin, timeout_s=limit_s))
-    return whole(host, host.run(command, stdin=stdin))
+    return whole(host, _run(host, command, stdin=stdin, limit_s=limit_s))
 
 
-def ask(host: Host, *words: str, none: int) -> Completed:
+def ask(host: Host, *words: str, none: int, limit_s: float | None = None) -> Completed:
     """The same of the script that is there; exit code `none` where no session ever was.
 
     Raises HostError as `call`, and when others than root can change the script.
@@ -175,10 +173,16 @@ def ask(host: Host, *words: str, none: int) -> Completed:
     folder = shlex.quote(host.address.state_dir)
     settings = f"folder={folder} none={none}\n"
     command = f'exec sh "$folder/guard.sh" "$folder" {shlex.join(words)}\n'
-    done = host.run(settings + RUN + command)
+    done = _run(host, settings + RUN + command, limit_s=limit_s)
     if done.exit_code == UNTRUSTED:
         raise HostError(host.address.name, done.said)
     return whole(host, done)
+
+
+def _run(host: Host, command: str, *, stdin: str = "", limit_s: float | None) -> Completed:
+    if limit_s is None:
+        return host.run(command, stdin=stdin)
+    return host.run(command, stdin=stdin, timeout_s=limit_s)
 
 
 def whole(host: Host, done: Completed) -> Completed:

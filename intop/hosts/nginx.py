@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.conf import parse_shown as parse_conf
 from intop.domain.nginx.directive import NginxFacts
-from intop.errors import CommandError, HostError
+from intop.errors import CommandError, HostError, NginxFileError
 from intop.hosts.answers import count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
@@ -116,8 +116,8 @@ def _limit(text: str) -> int:
 def what_it_reads(host: Host) -> Conf:
     """All files of the host's one nginx, as it shows them.
 
-    Raises HostError where none runs, or several do, or it does not show its configuration, and
-    NginxFileError where that can't be read.
+    Raises HostError where none runs, or several do, it does not show its configuration, or that
+    can't be read.
     """
     confs = server_conf(host)
     if len(confs) != 1 or not confs[0]:
@@ -128,4 +128,7 @@ def what_it_reads(host: Host) -> Conf:
             f"{'nginx' if len(confs) == 1 else number} {why}: directives can be tuned where "
             "exactly one nginx runs, and takes its files",
         )
-    return parse_conf(confs[0])
+    try:
+        return parse_conf(confs[0])
+    except NginxFileError as error:
+        raise HostError(host.address.name, str(error)) from error

@@ -43,8 +43,7 @@ class TunableNginx:
 def tunable_nginx(host: Host, directives: Directives) -> TunableNginx:
     """Ask the host for it, by two commands.
 
-    Raises HostError where not exactly one nginx runs, and NginxFileError for files that can't be
-    read.
+    Raises HostError where not exactly one nginx runs, and for files that can't be read.
     """
     conf = what_it_reads(host)
     facts = running(host).facts

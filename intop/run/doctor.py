@@ -25,7 +25,7 @@ from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
 from intop.domain.server import NGINX
 from intop.domain.workload import Workload
-from intop.errors import HostError, IntopError, LoadOutputError, NginxFileError
+from intop.errors import HostError, IntopError, LoadOutputError
 from intop.hosts import guard, other_servers, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
@@ -305,7 +305,7 @@ def _judge_workers(host: Host, workloads: Sequence[Workload], found: _Examined) 
     if seen.masters == 1:
         try:
             conf = what_it_reads(host)
-        except (HostError, NginxFileError) as error:
+        except HostError as error:
             found.warnings.append(f"worker_connections was not looked at: {error}")
     most = worker_limits.connections_of(workloads)
     found.warnings += worker_limits.warnings(host.address.name, seen, conf, most)

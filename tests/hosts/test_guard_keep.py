@@ -121,6 +121,23 @@ def test_a_second_apply_keeps_the_first_values_and_lets_go_of_what_it_does_not_s
     assert [] == left(host)
 
 
+def test_a_key_that_is_gone_keeps_no_rollback_from_its_end(host: NamespaceHost) -> None:
+    gone = "net.ipv4.conf.veth7.rp_filter"
+    assert 0 == host.run("ip link add veth7 type veth peer name veth8").exit_code
+    before = host.values()
+    with guarded(host, [*KEYS, gone], originals=True) as session:
+        other = "2" if host.value(gone) != "2" else "1"
+        session.keep(Configuration({SOMAXCONN: "777", gone: other}), ABOUT, None)
+    host.run("ip link del veth7")
+    found = guard.rollback(host)
+    assert ("partly", [gone]) == (found.outcome, [key.key for key in found.unrestored])
+    assert before == host.values()
+    assert status(host).applied is None
+    keep(host, ONE)
+    guard.rollback(host)
+    assert before == host.values()
+
+
 def test_a_campaign_is_told_of_it_in_a_line_and_leaves_it(host: NamespaceHost) -> None:
     before = host.values()
     keep(host, ONE)

@@ -136,6 +136,12 @@ def test_what_another_file_says_since_is_read_back(place: Place) -> None:
         (folder / "sites-enabled/more").symlink_to("../sites-available/more")
         with pytest.raises(ForeignChangeError, match="sites-enabled/more"):
             session.apply(Configuration({PROCESSES: "3"}))
+        # Also by who would give it back, for the first time and for the second.
+        for _ in range(2):
+            with pytest.raises(ForeignChangeError, match="sites-enabled/more"):
+                session.apply(DEFAULT)
+        (folder / "sites-enabled/more").unlink()
+        session.apply(DEFAULT)
 
 
 def test_without_an_nginx_there_is_nothing_to_tune(place: Place) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.errors import CommandError
+from intop.errors import CommandError, HostError
+from intop.hosts import nginx
 from intop.hosts.nginx import UNLIMITED, RunningNginx, parse_running, running
 from local_host import LocalHost
 from namespace_host import NamespaceHost
@@ -69,3 +70,11 @@ def test_the_limits_of_a_real_one(host: NamespaceHost) -> None:
     assert (found.nofile,) == found.workers
     assert found.facts is not None
     assert os.cpu_count() == found.facts.cpus
+
+
+def test_a_configuration_that_makes_no_sense_names_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nginx, "server_conf", lambda _host: ["events {\n"])
+    with pytest.raises(HostError, match=r"^lb: nginx -T:1: "):
+        nginx.what_it_reads(LocalHost())
