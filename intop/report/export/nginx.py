@@ -19,11 +19,13 @@ PATH = "/nginx.conf"
 @dataclass(frozen=True, kw_only=True)
 class NginxText:
     """Directives as nginx reads them. `conf` is a file with nothing else in it but the blocks that
-    they stand in. `unwritten` are keys that only change what stands in a host's own files.
+    they stand in. `unwritten` are keys that only change what stands in a host's own files, and
+    `companions` the names of directives that stand there for the sake of another one.
     """
 
     conf: Conf
     unwritten: tuple[str, ...]
+    companions: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -44,8 +46,11 @@ def nginx_text(values: Mapping[str, str], directives: Directives, facts: NginxFa
     except ValueError as error:
         raise UsageError(f"{error} in this intop: tune again") from error
     held = current(directives, edited, facts)
+    companions = (directives.by_key[key].companion for key in values)
     return NginxText(
-        conf=edited, unwritten=tuple(key for key, value in values.items() if held[key] != value)
+        conf=edited,
+        unwritten=tuple(key for key, value in values.items() if held[key] != value),
+        companions=frozenset(one.name for one in companions if one is not None),
     )
 
 

@@ -78,6 +78,13 @@ def test_what_only_changes_a_hosts_own_lines_is_named() -> None:
     assert "# Not below, since it only changes what stands already: nginx:http.access_log" in text
 
 
+def test_a_line_that_may_stand_there_several_times_is_in_no_playbook() -> None:
+    deployment = replace(HERE, changes=(change("nginx:http.proxy_http_version", "1.1"),))
+    nginx = nginx_text(deployment.directives, catalogue(), FACTS)
+    with pytest.raises(UsageError, match="can't set proxy_set_header Connection"):
+        playbook(deployment, written_at=AT, nginx=nginx)
+
+
 def test_without_a_directive_there_is_nothing_to_write() -> None:
     with pytest.raises(UsageError, match="changes no directive of nginx: --format sysctl"):
         nginx_conf(DEPLOYMENT, catalogue(), FACTS, written_at=AT)
@@ -113,7 +120,46 @@ def test_ansible(tmp_path: Path) -> None:
         assert (own, 0o640) == (conf.read_text(), conf.stat().st_mode & 0o777)
         assert taken.exists()
         assert not conf.with_name("nginx.conf.before-intop").exists()
+        included(play, conf)
         refused(play, conf)
+        ambiguous(play, conf)
+
+
+def included(play: Playing, conf: Path) -> None:
+    """What it includes is looked for beside it, also when nginx checks it."""
+    text = "include more.conf;\nevents {\n}\nhttp {\n}\n"
+    conf.write_text(text)
+    conf.with_name("more.conf").write_text("worker_priority 0;\n")
+    words = ("-e", f"intop_nginx_conf={conf}", "-e", "intop_nginx_takes=true")
+    _, changes = play(*words)
+    assert changes
+    assert "worker_processes 2;" in conf.read_text()
+    play(*words, "-e", "intop_state=absent")
+    assert text == conf.read_text()
+
+
+def ambiguous(play: Playing, conf: Path) -> None:
+    """A line of another block is never taken for ours."""
+    head, http = (
+        "worker_processes 1;\nevents {\n}\n",
+        "http {\n    server {\n        %s\n    }\n}\n",
+    )
+    for own in (
+        head + http % "location / {\n            sendfile off;\n        }",
+        head + "http {\n    sendfile on;\n    server {\n        sendfile off;\n    }\n}\n",
+    ):
+        conf.write_text(own)
+        with pytest.raises(AssertionError, match="sendfile stands in another block"):
+            play("-e", f"intop_nginx_conf={conf}")
+        assert own == conf.read_text()
+        assert not conf.with_name("nginx.conf.before-intop").exists()
+    # Blocks that have ended, and braces in a comment, are none that it stands in.
+    own = "# }\nworker_processes 1;\nevents {\n}\nhttp {\n    map $host $b { default 1; }\n"
+    own += "    server {\n        location / { root /; }\n    }\n    sendfile off;\n}\n"
+    conf.write_text(own)
+    play("-e", f"intop_nginx_conf={conf}", "-e", "intop_nginx_takes=true")
+    assert 1 == conf.read_text().count("    sendfile on;")
+    assert "sendfile off" not in conf.read_text()
 
 
 def refused(play: Playing, conf: Path) -> None:
@@ -122,3 +168,5 @@ def refused(play: Playing, conf: Path) -> None:
     with pytest.raises(AssertionError, match="unknown directive"):
         play("-e", f"intop_nginx_conf={conf}")
     assert "worker_processes" not in conf.read_text()
+    assert [] == list(conf.parent.glob("*draft*"))
+    assert not conf.with_name("nginx.conf.before-intop").exists()
