@@ -165,9 +165,9 @@ def _export_trials(
         print_result(data.decode().rstrip("\n"))
         return
     beside = schema_of(output)
-    if output.exists() and not (force or beside.exists()):
-        raise UsageError(f"{output} was not written by intop. Name another, or say --force")
     with writing(output):
+        if output.exists() and not (force or beside.exists()):
+            raise UsageError(f"{output} was not written by intop. Name another, or say --force")
         write_atomically(output, data)
         write_atomically(beside, schema(found.fields, found.recipes))
     say(f"written: {output}: {len(found.table)} trials; {beside}: what its columns are")

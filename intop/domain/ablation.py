@@ -389,6 +389,11 @@ class _Search:
 
         return tuple(sorted(self.current, key=lambda name: (-lost(name), name)))
 
+    def _missed_each(self) -> dict[str, Effect]:
+        """What is lost without each of the smallest set, at the level of all that is told."""
+        contrasts = {n: without(self.current, n) for n in self.ranked() if n in self.missed}
+        return self.evidence.effects(contrasts, self.level)
+
     def found(self, interactions: Mapping[tuple[str, str], Effect]) -> Ablation:
         """All that is known in the end."""
         return Ablation(
@@ -396,7 +401,7 @@ class _Search:
             minimal=self.ranked(),
             left_out=self.left_out(),
             alone=self.alone(),
-            missed={n: self.missed[n] for n in self.ranked() if n in self.missed},
+            missed=self._missed_each(),
             interactions=interactions,
             dropped=self.dropped,
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from intop.domain.configuration import Configuration
-from intop.domain.parameter import Parameter, denied, is_integer, normalised
+from intop.domain.parameter import denied, is_integer, normalised
 from intop.domain.probing import Probed
 
 HOST = "default"
@@ -81,7 +81,7 @@ def fitted(
         elif parameter is None:
             unknown = former.get(key, "not in the catalogue")
             left_out[key] = probed.refused.get(key, unknown)
-        elif problem := _problem(parameter, value):
+        elif problem := parameter.unfit(value):
             left_out[key] = problem
         elif (got := refusals.read_back.get(key, {}).get(value)) is not None:
             left_out[key] = f"not taken by the kernel: {value!r} reads back as {got!r}"
@@ -98,15 +98,3 @@ def fitted(
 def _canonical(text: str) -> str:
     """As the kernel prints it: a value must read back as it was written."""
     return " ".join(str(int(p)) if is_integer(p) else p for p in text.split())
-
-
-def _problem(parameter: Parameter, value: str) -> str:
-    """Why this can't be a value of the parameter, or ""."""
-    if not parameter.is_numeric:
-        offered = ", ".join(parameter.choices)
-        return "" if value in parameter.choices else f"not offered: {value!r} is none of {offered}"
-    parts = value.split()
-    if len(parts) != len(parameter.components) or not all(map(is_integer, parts)):
-        return f"malformed: {value!r} is not {len(parameter.components)} whole number(s)"
-    beyond = parameter.beyond(value)
-    return f"beyond a hard bound: {beyond}" if beyond else ""

@@ -252,6 +252,17 @@ class Parameter:
                 return f"{part} is {found}"
         return ""
 
+    def unfit(self, value: str) -> str:
+        """Why this can't be a value of it, or ""."""
+        if not self.is_numeric:
+            offered = ", ".join(self.choices)
+            return "" if value in self.choices else f"not offered: {value!r} is none of {offered}"
+        parts = value.split()
+        if len(parts) != len(self.components) or not all(map(is_integer, parts)):
+            return f"malformed: {value!r} is not {len(self.components)} whole number(s)"
+        beyond = self.beyond(value)
+        return f"beyond a hard bound: {beyond}" if beyond else ""
+
 
 def is_integer(text: str) -> bool:
     """Whether this is a whole number in decimal digits."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.ranking import Effect, Screening, State
+from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
 
 FEWEST_ROWS = 8
@@ -264,9 +265,7 @@ def _explained(shapes: _Shapes, response: Vector, without: int | None = None) ->
 @cache
 def _enters(freedom: int) -> float:
     """Student's t of a shape that enters."""
-    from scipy.stats import t as student_t
-
-    return float(student_t.ppf(1 - ENTERS / 2, freedom))
+    return student_quantile(1 - ENTERS, freedom)
 
 
 def _clipped(basis: Matrix, response: Vector) -> Vector:
@@ -397,14 +396,12 @@ class _Limits:
 
     @classmethod
     def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "_Limits":
-        from scipy.stats import t as student_t
-
         estimate, high = np.zeros(len(shapes.keys)), np.zeros(len(shapes.keys))
         for fit in fits:
             count, used = fit.basis.shape
             # The variance of Huber's estimator: clipping takes from the noise and from effects.
             sd = math.sqrt(float(fit.rest @ fit.rest) / (count - used)) / fit.inside
-            factor = float(student_t.ppf(LEVEL, count - used))
+            factor = student_quantile(2 * LEVEL - 1, count - used)
             for key in range(len(shapes.keys)):
                 own = np.flatnonzero(shapes.owner == key)
                 basis = fit.without(shapes, key)

@@ -200,6 +200,8 @@ def _obstacle(space: Space, values: Mapping[str, str]) -> str:
         parameter = parameters.get(key)
         if parameter is None:
             return f"{key} can't be tuned here: intop doctor says why"
-        if parameter.choices and value not in parameter.choices:
-            return f"{key} is one of {', '.join(parameter.choices)}, not {value}"
+        if unfit := parameter.unfit(value):
+            return f"{key} is {unfit}"
+    if space.broken(Configuration(dict(values))):
+        return f"{', '.join(values)} would break a constraint of the catalogue"
     return ""

@@ -28,7 +28,7 @@ from intop.learn.samples import Samples, Vector
 from intop.learn.searching.pareto import front
 from intop.learn.surrogate import Predictor, fit_trees
 from intop.run.context import Task
-from intop.stages.collected import collected_samples, samples_of
+from intop.stages.collected import collected_space, collected_trials, samples_of
 from intop.stages.train import required_training
 
 NO_CPU = 1e-4
@@ -37,6 +37,7 @@ BEST_MEASURED = 10
 """Configurations of each objective that the search begins with."""
 
 _OF_TRIAL: Mapping[ObjectiveName, Callable[[Trial], float]] = {
+    "p99": lambda t: t.p99_ms,
     "cpu": lambda t: max(t.balancer.cpu, NO_CPU),
     "throughput": lambda t: t.achieved_rps,
 }
@@ -67,15 +68,13 @@ def search_front(task: Task, objectives: Sequence[ObjectiveName]) -> Tradeoff:
     for an objective that is the same in all configurations.
     """
     training, budget = required_training(task), task.context.study.budget
-    space, of_p99, trials = collected_samples(task)
-    samples = {
-        name: of_p99 if name == "p99" else _samples(task, space, trials, name)
-        for name in objectives
-    }
+    # A study whose models learn something else than P99 still has P99 for an objective here.
+    space, trials = collected_space(task), collected_trials(task)
+    samples = {name: _samples(task, space, trials, name) for name in objectives}
     for name, rows in samples.items():
         _check_differences(task, name, rows)
     progress = task.context.progress
-    folds = min(budget.folds, len(of_p99))
+    folds = min(budget.folds, min(map(len, samples.values())))
     progress.begin(f"{task.title}: search", len(objectives) * (folds + 1) + 1)
     try:
         learned: list[LearnedObjective] = []

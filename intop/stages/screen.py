@@ -54,15 +54,17 @@ class Screen(Stage[Ranking]):
         check_samples(task, self.name, samples)
         super().__init__(timed(task))
         self.samples = samples
-        self._screenings: dict[int, Screening] = {}
+        self._screenings: dict[tuple[tuple[int, int], ...], Screening] = {}
 
     def ask(self, so_far: SoFar) -> Batch | None:
         plan = so_far.plan or self._design(so_far)
+        looks: list[Screening] = []
         for end in _looks(plan) if self.budget.screen_stable else ():
             trials = so_far.first(end)
             if len(trials) < end:
                 return Batch(plan[:end], later=plan[end:])
-            if self._is_stable(trials):
+            looks.append(self._screened(trials))
+            if is_stable(looks, self.budget.screen_stable):
                 return None
         return Batch(plan) if len(so_far.trials) < len(plan) else None
 
@@ -82,16 +84,12 @@ class Screen(Stage[Ranking]):
         design = screening_design(space, count, seed=self.task.seed("screen"), batch=batch)
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(self.task))
 
-    def _is_stable(self, trials: Sequence[Trial]) -> bool:
-        self._screened(trials)
-        so_far = [self._screenings[n] for n in sorted(self._screenings) if n <= len(trials)]
-        return is_stable(so_far, self.budget.screen_stable)
-
     def _screened(self, trials: Sequence[Trial]) -> Screening:
-        # By their number: what was measured before a look is not measured again.
-        if len(trials) not in self._screenings:
-            self._screenings[len(trials)] = _screening(self.task, trials)
-        return self._screenings[len(trials)]
+        # By their attempts: what a replica has spoiled is measured again after a look, too.
+        key = tuple((t.planned.index, t.attempt) for t in trials)
+        if key not in self._screenings:
+            self._screenings[key] = _screening(self.task, trials)
+        return self._screenings[key]
 
     def _ranking(self, trials: Sequence[Trial]) -> Ranking:
         task = self.task

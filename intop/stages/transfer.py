@@ -328,7 +328,9 @@ def _common_space(
         return None, left_out
     first = offers[0]
     try:
-        return Space(tuple(common.values()), first.constraints, first.defaults), left_out
+        return Space(
+            tuple(common.values()), first.constraints, first.defaults, first.followers
+        ), left_out
     except ValueError:
         return None, left_out
 

@@ -112,7 +112,8 @@ def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
     [
         ("rto", {IDLE: "0"}, f"--block rto: the verdict does not name it; it names {NAMED}"),
         (NAMED, {"vm.swappiness": "1"}, "vm.swappiness can't be tuned here"),
-        (NAMED, {IDLE: "7"}, f"{IDLE} is one of 0, 1, not 7"),
+        (NAMED, {SYNACKS: "many"}, f"{SYNACKS} is malformed: 'many' is not 1 whole number"),
+        (NAMED, {IDLE: "7"}, f"{IDLE} is not offered: '7' is none of 0, 1"),
     ],
 )
 def test_blocks_that_can_not_be_are_refused(
