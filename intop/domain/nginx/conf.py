@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from posixpath import basename, dirname, join
+from posixpath import dirname, join
 
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
@@ -157,17 +157,3 @@ def parse_shown(text: str) -> Conf:
     if strangers := [path for path in texts if path not in reached]:
         raise NginxFileError("nginx -T", 1, f"no include names {strangers[0]}, which it shows")
     return conf
-
-
-def own_file(conf: Conf, name: str) -> str | None:
-    """The path that a file of this name of ours would have to be included in `http`, or None.
-
-    Only where the folder is known to be there, since another file of it is included already.
-    """
-    for place in conf.named("include"):
-        pattern = join(dirname(conf.main), *place.statement.arguments[:1])
-        folder = dirname(pattern)
-        is_folder = not re.search(r"[*?\[\\]", folder) and fnmatchcase(name, basename(pattern))
-        if place.context == ("http",) and is_folder and conf.included(pattern):
-            return join(folder, name)
-    return None

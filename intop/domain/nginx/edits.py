@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from intop.domain.nginx import quantity
-from intop.domain.nginx.conf import Conf, Place, own_file
+from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import Directive, NginxFacts
 from intop.domain.nginx.standing import (
     Directives,
@@ -19,15 +19,12 @@ from intop.domain.nginx.standing import (
 from intop.domain.nginx.syntax import Source, Statement, Word
 from intop.domain.space import Capacity
 
-OWN_HEAD = "# Written by intop. `intop rollback` removes it.\n"
-
-
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:=/*\[\]-]+")
 
 
 @dataclass(frozen=True)
 class Changed:
-    """The new texts of the files that change, by path; a path that nginx did not read yet is new.
+    """The new texts of the files that change, by path.
 
     `left` has a line for each place where a wanted directive stands and is kept as it is.
     """
@@ -41,22 +38,19 @@ def changed(
     conf: Conf,
     wanted: Mapping[str, str],
     facts: NginxFacts,
-    *,
-    own: str = "",
 ) -> Changed:
     """The files with these values of directives, by key.
 
     A value that holds already changes nothing, so a second time nothing changes. Where a wanted
     value has to agree with others (`proxy_buffers` and its family), these get one value in all
-    places, too. With `own`, new directives of `http` go into a file of this name of ours, where an
-    include of the user's takes it in. Raises ValueError for a key or a value that is none.
+    places, too. Raises ValueError for a key or a value that is none.
     """
     for key, value in wanted.items():
         if key not in directives.by_key:
             raise ValueError(f"{key} is no directive that is known")
         if not accepts(directives.by_key[key], value):
             raise ValueError(f"{value!r} is no value of {key}")
-    editor = _Editor(directives, conf, facts, own)
+    editor = _Editor(directives, conf, facts)
     values = _agreed(directives, conf, wanted, facts)
     groups: dict[tuple[str, str, tuple[str, ...]], list[tuple[Directive, str]]] = {}
     for key, directive in directives.by_key.items():
@@ -118,7 +112,6 @@ class _Editor:
     directives: Directives
     conf: Conf
     facts: NginxFacts
-    own: str
     splices: dict[str, list[_Splice]] = field(default_factory=dict)
     added: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
@@ -284,8 +277,6 @@ class _Editor:
         if text is None:
             return
         level = parts[0][0].level
-        if level == "http" and self._add_own(text):
-            return
         block = self.conf.block("events" if level == "main" else level)
         if block is None:
             return
@@ -293,14 +284,6 @@ class _Editor:
             self._insert_before(block.source, block.statement, text)
         else:
             self._insert_at_top(block, text)
-
-    def _add_own(self, text: str) -> bool:
-        """Add a line to our own file, if there is to be one."""
-        path = own_file(self.conf, self.own) if self.own else None
-        if path is not None:
-            source = self.conf.sources.get(path)
-            self._add(path, 0 if source is None else len(source.text), f"{text}\n")
-        return path is not None
 
     def _insert_in_upstreams(self, found: Standing, parts: Sequence[Part]) -> None:
         text = self._new(parts)
@@ -334,8 +317,7 @@ class _Editor:
                 if said and said[0].lower() == arguments[0].lower():
                     having.add(block.span)
         for span, block in blocks.items():
-            is_http = http is not None and span == http.span
-            if span not in having and not (is_http and self._add_own(text)):
+            if span not in having:
                 self._insert_at_end(block, text)
 
     # Texts -----------------------------------------------------------------------------------
@@ -381,14 +363,11 @@ class _Editor:
         self.added.setdefault((path, offset), []).append(text)
 
     def _edited(self, path: str) -> str:
-        source = self.conf.sources.get(path)
-        text = OWN_HEAD if source is None else source.text
+        text = self.conf.sources[path].text
         splices = list(self.splices.get(path, []))
         for (of, offset), texts in self.added.items():
             if of == path:
-                at = len(text) if source is None else offset
-                lead = "\n" if 0 < at == len(text) and not text.endswith("\n") else ""
-                splices.append(_Splice(at, at, lead + "".join(texts)))
+                splices.append(_Splice(offset, offset, "".join(texts)))
         for splice in sorted(splices, key=lambda s: (s.start, s.end), reverse=True):
             text = text[: splice.start] + splice.text + text[splice.end :]
         return text

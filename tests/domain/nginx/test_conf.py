@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.domain.nginx.conf import Conf, matches, own_file, parse_shown
+from intop.domain.nginx.conf import Conf, matches, parse_shown
 from intop.errors import NginxFileError
 from nginx_files import TEXTS, conf
 
@@ -76,15 +76,6 @@ def test_files_that_grow_without_end_have_an_error(monkeypatch: pytest.MonkeyPat
     texts |= {f"{n}": f"include {n + 1}; include {n + 1};" for n in range(40)}
     with pytest.raises(NginxFileError, match="more than 1000 statements"):
         conf(texts | {"40": "x;"})
-
-
-def test_a_file_of_ours_has_a_place_where_an_include_takes_it() -> None:
-    assert "/etc/nginx/conf.d/zz-intop.conf" == own_file(conf(), "zz-intop.conf")
-    assert own_file(conf(), "zz-intop.txt") is None
-    # Nothing says that the folder is there.
-    assert own_file(conf({"nginx.conf": "http { include x/*.conf; }"}), "zz-intop.conf") is None
-    in_server = {"nginx.conf": "http { server { include x/*; } }", "x/a": "internal;"}
-    assert own_file(conf(in_server), "zz-intop.conf") is None
 
 
 def test_edited_files_take_the_place_of_the_old_ones() -> None:

@@ -26,15 +26,15 @@ def keyed(values: Mapping[str, str]) -> dict[str, str]:
     return {f"{PREFIX}{key}": value for key, value in values.items()}
 
 
-def edit(of: Conf, values: Mapping[str, str], own: str = "") -> Changed:
-    return changed(catalogue(), of, keyed(values), FACTS, own=own)
+def edit(of: Conf, values: Mapping[str, str]) -> Changed:
+    return changed(catalogue(), of, keyed(values), FACTS)
 
 
-def lines(of: Conf, values: Mapping[str, str], own: str = "") -> list[str]:
+def lines(of: Conf, values: Mapping[str, str]) -> list[str]:
     """What a diff would show of all files, without its heads."""
     found = []
-    for path, text in edit(of, values, own).texts.items():
-        old = of.sources[path].text if path in of.sources else ""
+    for path, text in edit(of, values).texts.items():
+        old = of.sources[path].text
         diff = unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=0)
         found += [line for line in diff if not line.startswith(("---", "+++", "@@"))]
     return found
@@ -243,23 +243,6 @@ def test_text_that_stands_in_other_blocks_too_is_left_alone() -> None:
     result = edit(found, {"http.tcp_nodelay": "on"})
     assert {} == result.texts
     assert ("/etc/nginx/t:2 (http) keeps tcp_nodelay off",) == result.left
-
-
-def test_a_file_of_ours_has_what_is_new_in_http() -> None:
-    found = conf()
-    values = {"http.tcp_nopush": "on", "http.sendfile": "off", "http.postpone_output": "4096"}
-    result = edit(found, values, own="zz-intop.conf")
-    own = "/etc/nginx/conf.d/zz-intop.conf"
-    assert {"/etc/nginx/nginx.conf", own} == set(result.texts)
-    assert ["tcp_nopush on;", "postpone_output 4096;"] == result.texts[own].splitlines()[1:]
-    after = found.edited(result.texts)
-    assert {} == edit(after, values, own="zz-intop.conf").texts
-    header = edit(after, {"http.proxy_http_version": "1.1"}, own="zz-intop.conf").texts[own]
-    assert ["proxy_http_version 1.1;", 'proxy_set_header Connection "";'] == header.splitlines()[3:]
-    more = edit(after, values | {"http.read_ahead": "64"}, own="zz-intop.conf").texts
-    assert ["tcp_nopush on;", "postpone_output 4096;", "read_ahead 64k;"] == more[own].splitlines()[
-        1:
-    ]
 
 
 @pytest.mark.parametrize(
