@@ -22,6 +22,7 @@ The claim: on each bed nine of ten seeds are all three. Prints Markdown; progres
 """
 
 import argparse
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -220,6 +221,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e6, help="after these none is begun")
     parser.add_argument("--store", type=Path, default=Path("build/directives"))
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
     if unknown := set(given.bed) - set(names):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     beds = [known for known in BEDS if known.bed in (given.bed or names)]

@@ -11,6 +11,7 @@ its own. Prints Markdown; progress is on stderr.
 """
 
 import argparse
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ CASES = (
         "accept-queue",
         "bursts",
         {"net.core.somaxconn": "4096"},
-        {"net.core.somaxconn": "1", "net.ipv4.tcp_max_syn_backlog": "4096"},
+        {"net.core.somaxconn": "16", "net.ipv4.tcp_max_syn_backlog": "4096"},
     ),
     Case("receive-window", "uploads", {"net.ipv4.tcp_rmem": "4096 131072 6291456"}),
     Case(
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--equal", type=int, default=0, help="verdicts on equal sides")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
     if unknown := set(given.mechanism) - set(names):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     wanted = given.mechanism or ([] if given.equal else names)
