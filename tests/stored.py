@@ -13,8 +13,21 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.search import Candidate
 from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.workload import Clients, Workload
 from intop.store import Store, Subject
 from samples import METRICS
+
+WORKLOAD = Workload(
+    name="slt",
+    kind="slt",
+    rate_rps=60.0,
+    connections=32,
+    threads=1,
+    duration_s=2,
+    warmup_s=1,
+    timeout_s=2,
+    clients=(Clients(share=0.5, headers=("A: b",)), Clients(name="far", share=0.5, think_ms=2.5)),
+)
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"})
 

@@ -33,6 +33,9 @@ POLL_S = 0.2
 LINGER_S = 10.0
 """So long a replica is held for the next job (s): to open it takes seconds."""
 
+GOODBYE_S = 5.0
+"""So long a worker that ends waits for its own last sign of life (s)."""
+
 BACK_OFF_S = 10.0
 """So long a replica that could not be opened is left alone (s)."""
 
@@ -255,7 +258,7 @@ class Worker:
             yield
         finally:
             ended.set()
-            thread.join()
+            thread.join(GOODBYE_S)  # it may wait for the store
             self.store.workers.ended(self.name)
 
 

@@ -267,14 +267,17 @@ class Jobs:
         self._end(lease, "failed", why)
 
     def release(self, lease: Lease, problem: str = "") -> None:
-        """Give a job back, for somebody else."""
+        """Give a job back, for somebody else, unless the store is away: then its lease runs out."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
-        self._session.change(update.values(state="offered", problem=problem))
+        self._session.attempt(update.values(state="offered", problem=problem))
 
     def drop(self, lease: Lease) -> None:
-        """End a job that nobody else shall do: its process asks for it again once it goes on."""
+        """End a job that nobody else shall do, unless the store is away.
+
+        Its process asks for it again once it goes on.
+        """
         mine = job_table.delete().where(*_held_by(lease), job_table.c.state == "claimed")
-        self._session.change(mine)
+        self._session.attempt(mine)
 
     def note(self, job: Job, problem: str) -> None:
         """Say what keeps a worker from a job that it has not claimed."""

@@ -82,6 +82,18 @@ class Session:
         """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
         return self.write(lambda connection: connection.execute(statement).rowcount)
 
+    def attempt(self, statement: sa.Executable) -> None:
+        """Carry out a statement, or leave it undone where the server does not answer now.
+
+        It is for what time settles, too, as a lease that runs out: whoever ends can't wait.
+        """
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(statement)
+        except DBAPIError as error:
+            if not passes(error):
+                raise
+
     @contextmanager
     def connected(self) -> Iterator[sa.Connection]:
         """A connection for what is no single transaction; a lost one is an error."""

@@ -57,5 +57,5 @@ class Workers:
         return found
 
     def ended(self, name: str) -> None:
-        """Forget a worker that has ended."""
-        self._session.change(worker_table.delete().where(worker_table.c.name == name))
+        """Forget a worker that has ended, unless the store is away: then it counts as silent."""
+        self._session.attempt(worker_table.delete().where(worker_table.c.name == name))

@@ -9,21 +9,9 @@ import pytest
 from intop.domain.configuration import Configuration
 from intop.domain.job import Job, Lease, Refusal, Request, Spot, WorkerStatus
 from intop.domain.trial import PlannedTrial
-from intop.domain.workload import Clients, Workload
 from intop.store import Store, Subject
-from stored import PLAN, begun, trial
+from stored import PLAN, WORKLOAD, begun, trial
 
-WORKLOAD = Workload(
-    name="slt",
-    kind="slt",
-    rate_rps=60.0,
-    connections=32,
-    threads=1,
-    duration_s=2,
-    warmup_s=1,
-    timeout_s=2,
-    clients=(Clients(share=0.5, headers=("A: b",)), Clients(name="far", share=0.5, think_ms=2.5)),
-)
 REQUEST = Request(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
 
 

@@ -8,11 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from cut_postgres import Cut, Loss, cut_between
+from intop.domain.job import Request
 from intop.errors import IntopError
 from intop.store import Store, opened, session
 from intop.store.schema import campaign_table
 from postgres import Server, running
-from stored import PLAN, begun, kept, trial
+from stored import PLAN, WORKLOAD, begun, kept, trial
 
 
 @pytest.fixture
@@ -115,6 +116,31 @@ def test_who_waits_for_a_server_says_so_and_when_it_is_back(own_server: Server) 
     waits, answers = told
     assert waits.startswith("the store does not answer, waiting up to 300 s: ")
     assert answers.startswith("the store answers again after ")
+
+
+def test_who_ends_does_not_wait_for_a_server(own_server: Server) -> None:
+    told: list[str] = []
+    with opened(own_server.database(), told.append) as store:
+        subject = begun(store)
+        store.write_plan(subject, "collect", PLAN)
+        lease = store.jobs.take(
+            subject,
+            "collect",
+            PLAN[0],
+            attempt=0,
+            request=Request(workload=WORKLOAD, tunes=("kernel",)),
+            worker="one",
+            lease_s=60,
+        )
+        own_server.stop()
+        store.jobs.release(lease)
+        store.jobs.drop(lease)
+        store.workers.ended("one")
+        own_server.start()
+        assert [] == told
+        assert {subject.campaign.id: (0, 1)} == store.jobs.waiting()  # until its lease runs out
+        store.jobs.drop(lease)
+        assert {} == store.jobs.waiting()
 
 
 def test_a_server_that_stays_away_is_one_clear_error(
