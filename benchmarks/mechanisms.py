@@ -47,7 +47,7 @@ CASES = (
         "accept-queue",
         "bursts",
         {"net.core.somaxconn": "4096"},
-        {"net.core.somaxconn": "16", "net.ipv4.tcp_max_syn_backlog": "4096"},
+        {"net.core.somaxconn": "25", "net.ipv4.tcp_max_syn_backlog": "4096"},
     ),
     Case("receive-window", "uploads", {"net.ipv4.tcp_rmem": "4096 131072 6291456"}),
     Case(
