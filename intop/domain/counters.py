@@ -1,8 +1,8 @@
 """What a host counted while it was measured, and what counters mean."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Direction = Literal["worse", "better", "neutral"]
@@ -12,8 +12,12 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "conntrack": ("conntrack.",),
     "sockets": ("clients.", "upstreams.", "listen."),
     "nginx": ("nginx.",),
+    "generators": ("generators.",),
 }
 """Where counters come from that a host may not show, and what the names of each begin with."""
+
+HELD_BACK = "generators.rwnd_limited_ms"
+"""For which time (ms) a load balancer's receive window held back what its clients send."""
 
 _CPU = re.compile(r"^softnet\.cpu[0-9]+\.")
 _SIDE = re.compile(r"^(clients|upstreams)\.")
@@ -58,6 +62,16 @@ class HostCounters:
         """One number for each series: the growth of a counter, the highest of a level."""
         grown: dict[str, float] = {name: self.total(name) for name in self.growth}
         return grown | {name: self.highest(name) for name in self.levels}
+
+
+def with_clients(balancer: HostCounters, generators: Iterable[HostCounters]) -> HostCounters:
+    """A load balancer's counters with what only its clients know: HELD_BACK, by their sockets."""
+    clients = list(generators)
+    if not clients or any("sockets" in one.unread for one in clients):
+        return replace(balancer, unread=(*balancer.unread, "generators"))
+    held = sum(one.total("upstreams.rwnd_limited_ms") for one in clients)
+    growth = {**balancer.growth, HELD_BACK: (*(0 for _ in balancer.at_s[1:]), held)}
+    return replace(balancer, growth=growth)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,10 +105,11 @@ def _read(
     for address in sorted(rig.cluster.hosts, key=lambda address: address != balancer):
         # On an emulated machine each sample is felt in what is measured, and `ss` takes 0.3 s.
         is_spared = address == balancer and bool(rig.cluster.emulation)
+        lists_sockets = address.role != "backend" and not is_spared
         wanted[address.name] = Wanted(
             processes=_ours(rig.cluster, address) is not None,
             footprint=footprint and address == balancer,
-            port=port_of(rig.cluster) if address == balancer and not is_spared else None,
+            port=port_of(rig.cluster) if lists_sockets else None,
             stub_status=rig.cluster.stub_status if address == balancer and not is_spared else "",
             points=0 if is_spared else points,
             step_s=step_s,

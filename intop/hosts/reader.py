@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from intop.domain.counters import SOURCES, HostCounters
+from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, lines
 from intop.hosts.footprint import Footprint, parse_footprint
@@ -266,7 +266,7 @@ def series(before: Sample, after: Reading) -> HostCounters:
         at_s=tuple(round(point.uptime_s - before.uptime_s, 2) for point in points),
         growth=_transposed([_grown(*pair) for pair in pairwise((before, *points))]),
         levels=_transposed([_levels(point) for point in points]),
-        unread=tuple(name for name in SOURCES if not shown[name]),
+        unread=tuple(name for name, is_shown in shown.items() if not is_shown),
     )
 
 

@@ -11,6 +11,7 @@ from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
 from intop.domain.causes import Causes, causes
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.counters import HostCounters, with_clients
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
@@ -317,12 +318,21 @@ def _halves_beside(task: Task, configuration: Configuration, against: str) -> Ar
 def _causes(default: Sequence[Trial], tuned: Sequence[Trial]) -> Causes | None:
     """Of the pairs whose load balancer has counted on both sides."""
     counted = [
-        (one.counters[one.replica], other.counters[other.replica])
+        (_counted(one), _counted(other))
         for one, other in zip(default, tuned, strict=True)
         if one.replica in one.counters and other.replica in other.counters
     ]
     before, after = ([pair[n] for pair in counted] for n in (0, 1))
     return causes(before, after, load_counters(shipped("configs") / "counters.toml"))
+
+
+def _counted(trial: Trial) -> HostCounters:
+    """By the load balancer, and by the load generators, which know a P99 of their own."""
+    generators = [n for n, host in trial.metrics.items() if host.p99_ms is not None]
+    return with_clients(
+        trial.counters[trial.replica],
+        [trial.counters[name] for name in generators if name in trial.counters],
+    )
 
 
 def _check_against(task: Task, against: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from intop.config.counters import load_counters
 from intop.domain.causes import Causes, causes
-from intop.domain.counters import HostCounters
+from intop.domain.counters import HELD_BACK, HostCounters, with_clients
 from intop.resources import shipped
 
 CATALOGUE = load_counters(shipped("configs") / "counters.toml")
@@ -82,6 +82,20 @@ def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
     found = causes(read, unread, CATALOGUE)
     assert found is not None
     assert () == found.found
+
+
+def test_clients_know_what_the_receive_window_held_back() -> None:
+    balancer = HostCounters(at_s=(1.0, 2.0), growth={"Tcp.InSegs": (5, 6)})
+    client = HostCounters(at_s=(1.0,), growth={"upstreams.rwnd_limited_ms": (300,)})
+    both = with_clients(balancer, [client, client])
+    assert {"Tcp.InSegs": 11, HELD_BACK: 600} == both.totals
+    free = with_clients(balancer, [replace(client, growth={})])
+    found = causes([both] * 5, [free] * 5, CATALOGUE)
+    assert found is not None
+    assert ["receive-window"] == [cause.mechanism for cause in found.eased]
+    # Of clients that have too many sockets, or have counted nothing, nothing is known.
+    for unknown in ([client, replace(client, unread=("sockets",))], []):
+        assert not with_clients(balancer, unknown).shows(HELD_BACK)
 
 
 def test_a_level_that_is_better_higher() -> None:

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.campaign import begun, judged
+from benchmarks.campaign import begun, judged, measured
 from benchmarks.verdicts import SIDE, Wait, one_sided
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.trial import PlannedTrial
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
@@ -19,6 +20,9 @@ from intop.store import opened
 DEEP = Configuration({"net.core.somaxconn": "4096", "net.ipv4.tcp_max_syn_backlog": "4096"})
 """On a host with queues of 128 and 32 and no SYN cookies: no SYN waits for its second try, which is
 a second later. The difference is large and the queues are long, since other tests run meanwhile."""
+
+WIDE = Configuration({"net.ipv4.tcp_rmem": "4096 131072 6291456"})
+"""On a host whose receive buffers are 32 KB at most, with uploads of 60 KB."""
 
 
 @contextmanager
@@ -64,3 +68,17 @@ def test_good_keys_are_called_a_gain(tmp_path: Path) -> None:
             assert counted.highest("nginx.active") >= 1
             dropped = counted.total("TcpExt.ListenDrops")
             assert (dropped == 0) == (trial.configuration == DEEP), dropped
+
+
+def test_clients_tell_what_a_receive_window_held_back(tmp_path: Path) -> None:
+    name = "scenarios/uploads.toml"
+    with on_a_lab(name, "dlt", pairs=3) as study, opened(str(tmp_path / "u.db")) as store:
+        plan = [
+            PlannedTrial(index=n, role="baseline", configuration=one)
+            for n, one in enumerate((DEFAULT, WIDE))
+        ]
+        trials = measured(begun(store, study), "collect", plan)
+    (client,) = (n for n, host in trials[0].metrics.items() if host.p99_ms is not None)
+    narrow, wide = (t.counters[client].total("upstreams.rwnd_limited_ms") for t in trials)
+    assert narrow > 2 * wide, (narrow, wide)
+    assert "sockets" not in trials[0].counters[client].unread
