@@ -151,6 +151,8 @@ def as_told(value: Any) -> Any:
         return value
     unknown = LATER if "latencies_ms" in value else ()
     told = {k: as_told(v) for k, v in value.items() if k not in unknown}
+    if told.get("missed"):  # it was by the rounds up to a decision, and at the level of that
+        told["missed"] = "known"
     for name, needed in TAKES.items() if "latencies_ms" in told else ():
         latency = told["latencies_ms"][name]
         few = [told["requests"][side] < needed for side in ("default", "tuned")]

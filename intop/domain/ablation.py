@@ -390,7 +390,7 @@ class _Search:
         return tuple(sorted(self.current, key=lambda name: (-lost(name), name)))
 
     def _missed_each(self) -> dict[str, Effect]:
-        """What is lost without each of the smallest set, at the level of all that is told."""
+        """What is lost without each of the smallest set, by all rounds and at their level."""
         contrasts = {n: without(self.current, n) for n in self.ranked() if n in self.missed}
         return self.evidence.effects(contrasts, self.level)
 

@@ -169,7 +169,7 @@ def test_in_a_labs_guest_no_processes_are_listed() -> None:
     assert [READING] * 2 == [command for name, command in stage.log if name == "lb"]
     # Neither are there samples in between.
     assert ["- 0 400000", "- 0 0"] == stage.hosts["lb"].asked
-    assert ["p 9 400000", "p 0 0"] == stage.hosts["lg"].asked
+    assert ["ps 9 400000", "ps 0 0"] == stage.hosts["lg"].asked
     assert {"lg": 0.0, "lb": None, "b1": 0.0} == {n: m.foreign_cpu for n, m in found.items()}
 
 
