@@ -43,7 +43,8 @@ def test_what_is_applied_is_soaked_through_a_kill_and_given_back_at_a_limit(
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before = study.trials("soak")
-    found = study.json(*SOAK)[f"{native_arch()} slt"]
+    # Within seconds a few connections more look like a leak.
+    found = study.json(*SOAK, expected=(0, 3))[f"{native_arch()} slt"]
 
     assert before == study.trials("soak")[: len(before)]
     assert list(range(9)) == [place for place, _, _ in study.trials("soak")]

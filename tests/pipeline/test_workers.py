@@ -37,7 +37,8 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
         first = begun(stack, study, "worker", "--name", "first")
         wait_for(lambda: len(trials(url)) >= 2, "two trials")
         first.kill()
-        second = begun(stack, study, "worker", "--name", "second", "--until-idle", "20")
+        # The lease of the first one lasts for half a minute, in which there is nothing to do.
+        second = begun(stack, study, "worker", "--name", "second", "--until-idle", "40")
         _, said, code = asking.communicate(300)
         assert 0 == code, said
         _, said, code = second.communicate(300)
