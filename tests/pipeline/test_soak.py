@@ -35,7 +35,7 @@ def test_what_is_applied_is_soaked_through_a_kill_and_given_back_at_a_limit(
         return study.balancer(f"sysctl -n {FIN}").strip()
 
     def nginx() -> str:
-        return study.balancer("cat /run/intop/lab/*/host-lb/nginx.pid")
+        return study.balancer(f"cat /run/intop/lab/{study.labs[0]}/host-lb/nginx.pid")
 
     began = nginx()
     process = study.start(*SOAK)
