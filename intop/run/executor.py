@@ -202,7 +202,7 @@ def _still_there(task: Task, found: Agreement, count: int) -> list[int]:
 def _changed(task: Task, what: str) -> IncomparableError:
     return IncomparableError(
         f"{task.title}: the replicas are not those with which this campaign began: {what}. Put "
-        f"them in {task.context.study.path} as they were, or start anew with --new"
+        f"the earlier ones back into {task.context.study.path}, or begin a campaign with --new"
     )
 
 
