@@ -41,7 +41,8 @@ pytest: $(VENV)/ready
 	@# Half of the time tests wait for a load to end, so there are three at once on two processors.
 	@# Four take as long (15 min 8 s at af0137f, three 15 min 47 s at f4d943c), and disturb each other.
 	@# The longest files come first: see tests/conftest.py.
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@# The longest test takes a minute or two. One that waits for ever fails, and shows where it waits.
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour
 	@sh $(PACKAGES) lab guests tests

@@ -2,7 +2,7 @@
 
     python -m benchmarks.directives --effect            what the known change is worth on each bed
     python -m benchmarks.directives --seeds 10          tune on each bed, by ten seeds
-    python -m benchmarks.directives log queues --seeds 10 --minutes 100
+    python -m benchmarks.directives log queues --seeds 2 --start 3 --minutes 100
 
 The beds are the studies of benchmarks/known: sysctls and directives are tuned together, over all
 that the catalogues offer, and nothing tells tune what matters. A run is a campaign of the product
@@ -24,7 +24,7 @@ The claim: on each bed nine of ten seeds are all three. Prints Markdown; progres
 import argparse
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -193,13 +193,13 @@ def row(known: Known, seed: int, one: Run) -> str:
     return f"| {known.bed} | {seed} | {interval} | {told} | {one.changes} | {' | '.join(words)} |"
 
 
-def told(beds: Sequence[Known], seeds: int, folder: Path, until: float) -> Iterator[str]:
+def told(beds: Sequence[Known], seeds: Iterable[int], folder: Path, until: float) -> Iterator[str]:
     """The table of all runs, line by line. None begins after `until` (time.monotonic)."""
     yield "| bed | seed | P99 times lower | kernel's half, nginx's | changes | found | half | few |"
     yield "|---|---:|---:|---|---:|---|---|---|"
     right: dict[str, list[bool]] = {known.bed: [] for known in beds}
     # Seed by seed, so that an early end leaves all beds with as many.
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         for known in beds:
             one = run(known, seed, folder, may_measure=time.monotonic() < until)
             if one is not None:
@@ -218,6 +218,7 @@ def main() -> None:
     parser.add_argument("bed", nargs="*", help=f"of {', '.join(names)}; all by default")
     parser.add_argument("--effect", action="store_true", help="what the known change is worth")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--start", type=int, default=1, help="the first seed")
     parser.add_argument("--minutes", type=float, default=1e6, help="after these none is begun")
     parser.add_argument("--store", type=Path, default=Path("build/directives"))
     given = parser.parse_args()
@@ -232,7 +233,8 @@ def main() -> None:
             interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
             print(f"| {known.bed} | {interval} |", flush=True)
         return
-    for line in told(beds, given.seeds, given.store, time.monotonic() + 60 * given.minutes):
+    seeds = range(given.start, given.start + given.seeds)
+    for line in told(beds, seeds, given.store, time.monotonic() + 60 * given.minutes):
         print(line, flush=True)
 
 

@@ -78,6 +78,8 @@ def traces(lab: str) -> list[str]:
     found = [str(path) for path in Path("/run/netns").glob(f"intop-{lab}-*")]
     found += [n for _, n in socket.if_nameindex() if n == f"intop-{lab}"]
     found += [str(path) for path in Path("/run/intop/lab").glob(lab)]
+    groups = Path("/sys/fs/cgroup")
+    found += [str(p) for of in ("", "*/") for p in groups.glob(f"{of}intop-{lab}")]
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             arguments = process.read_bytes().decode(errors="replace")

@@ -74,7 +74,8 @@ class Server:
             try:
                 self.sql("select 1")
             except psycopg.OperationalError:
-                assert time.monotonic() < deadline, "the server does not recover"
+                log = (self.folder / "log").read_text()
+                assert time.monotonic() < deadline, f"the server does not recover: {log[-3000:]}"
                 time.sleep(0.05)
             else:
                 return

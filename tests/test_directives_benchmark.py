@@ -88,7 +88,7 @@ def test_the_table_ends_where_the_time_does(
         return counted(KEEPALIVE, GAIN, None) if seed == 1 else None
 
     monkeypatch.setattr(directives, "run", run)
-    lines = list(told([KEEPALIVE], 2, tmp_path, until=0.0))
+    lines = list(told([KEEPALIVE], (1, 2), tmp_path, until=0.0))
     assert [("upstreams", 1, False), ("upstreams", 2, False)] == asked
     assert lines[2].startswith("| upstreams | 1 | ")
     assert "upstreams: 1 of 1 runs are all three." == lines[-1]

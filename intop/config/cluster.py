@@ -141,7 +141,7 @@ class _LabModel(Model):
     tls_key_bits: int = 0
     access_log: Annotated[AccessLog, BeforeValidator(_log_mode)] = "off"
     server_cpus: CpuList | None = None
-    sync_disk: bool = False
+    disk_iops: int = 0
     sysctls: dict[str, int | str] = Field(default_factory=dict)
 
     def balancing(self) -> Balancing:
@@ -156,7 +156,7 @@ class _LabModel(Model):
             proxy_buffer_kb=self.proxy_buffer_kb,
             tls_key_bits=self.tls_key_bits,
             access_log=self.access_log,
-            sync_disk=self.sync_disk,
+            disk_iops=self.disk_iops,
             server_cpus=self.server_cpus or "",
             sysctls=tuple((key, str(value)) for key, value in self.sysctls.items()),
         )

@@ -218,7 +218,7 @@ WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
 """Servers that have no setting for the queue of their listening socket."""
 NGINXS_OWN = (
     *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
-    *("tls_key_bits", "access_log", "sync_disk", "server_cpus"),
+    *("tls_key_bits", "access_log", "disk_iops", "server_cpus"),
 )
 """What of `Balancing` a lab's other servers don't have."""
 
@@ -235,8 +235,9 @@ class Balancing:
     answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
     TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
     first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each line is
-    written to at once (`disk`); with `sync_disk` each write of that and of its temporary files
-    waits for the disk. With `server_cpus`, as taskset lists processors, each worker is tied to one
+    written to at once (`disk`). With `disk_iops` each write of that and of its temporary files
+    waits for a disk that does so many operations a second (a line of a log takes about three); with
+    0 none waits. With `server_cpus`, as taskset lists processors, each worker is tied to one
     of these in turn; "" ties none.
     `sysctls` are values that its host starts
     with: a rollback gives them back, as any host's own. They are of the network, since the rest
@@ -252,7 +253,7 @@ class Balancing:
     proxy_buffer_kb: int = 16
     tls_key_bits: int = 0
     access_log: AccessLog = "off"
-    sync_disk: bool = False
+    disk_iops: int = 0
     sysctls: tuple[tuple[str, str], ...] = ()
     server_cpus: str = ""
 
@@ -267,6 +268,8 @@ class Balancing:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
+        if not 0 <= self.disk_iops <= 1_000_000:
+            raise ValueError(f"disk_iops must be 0 to 1000000, got {self.disk_iops}")
         cpus_of(self.server_cpus)
         self._check_server()
         for key, value in self.sysctls:
@@ -361,10 +364,10 @@ class LabSpec:
         if self.clients:
             self._check_clients()
         has = self.balancing
-        of_namespaces = has.tls_key_bits, has.sync_disk, has.access_log != "off", has.server_cpus
+        of_namespaces = has.tls_key_bits, has.disk_iops, has.access_log != "off", has.server_cpus
         if self.kind != "namespaces" and any(of_namespaces):
             raise ValueError(
-                "tls_key_bits, sync_disk, access_log and server_cpus: only where all hosts are "
+                "tls_key_bits, disk_iops, access_log and server_cpus: only where all hosts are "
                 "namespaces"
             )
         if self.kind != "namespaces" and (self.server != NGINX or self.balancing.serves_files):

@@ -23,7 +23,7 @@ from pathlib import Path
 from intop.domain.cluster import Balancing, cpus_of
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
-from intop.lab import app, content, network, other_servers, texts
+from intop.lab import app, content, network, other_servers, slow_disk, texts
 from intop.lab.certificate import self_signed
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
@@ -90,7 +90,7 @@ class Folders:
 
     @property
     def slow_disk(self) -> Path:
-        """On a disk, outside of the state directory; with sync_disk each write waits for it."""
+        """On a disk, outside of the state directory; with disk_iops each write waits for it."""
         return DISKS_FOLDER / self.root.name
 
     @property
@@ -201,6 +201,8 @@ def prepare(
                 files=folders.content if balancing.serves_files else None,
             )
             write(folder / "nginx.conf", text)
+            if balancing.disk_iops:
+                slow_disk.limit(lab, folders.slow_disk, balancing.disk_iops)
         else:
             starting = _other_server(folders, subnet, balancing)
         write(folders.restart_script(host), texts.restart_script(starting, folder), 0o700)
@@ -245,17 +247,17 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
             raise LabError(f'access_log = "memory" needs a tmpfs at {MEMORY_PLACE}')
         make_folder(folders.memory, 0o711)
         (folders.host(BALANCER) / texts.MEMORY_FOLDER).symlink_to(folders.memory)
-    if balancing.sync_disk or balancing.access_log == "disk":
+    if balancing.disk_iops or balancing.access_log == "disk":
         disk = folders.slow_disk
         make_folder(disk, 0o711)
         (folders.host(BALANCER) / texts.SYNC_FOLDER).symlink_to(disk)
-    if balancing.sync_disk:
+    if balancing.disk_iops:
         try:
             # Files inherit it.
             run(["chattr", "+S", str(disk)])
         except LabError as error:
             raise LabError(
-                f"sync_disk needs a file system with attributes, such as ext4, at {disk}: {error}"
+                f"disk_iops needs a file system with attributes, such as ext4, at {disk}: {error}"
             ) from error
 
 
@@ -267,7 +269,8 @@ def _is_tmpfs(place: Path) -> bool:
 
 
 def discard_disk(folders: Folders) -> None:
-    """Remove what the lab has on the disk and on the tmpfs, if there is anything."""
+    """Remove what the lab has on the disk and on the tmpfs, and its limit, if there is any."""
+    slow_disk.discard(folders.root.name)
     for folder in (folders.slow_disk, folders.memory):
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -294,10 +297,13 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
     for host in (host for host in folders.hosts if host not in guests):
         folder = folders.host(host)
         options = ["-f", str(folder / "sshd.conf"), "-E", str(folder / "sshd.log")]
-        start(network.inside(lab, host, sshd, *options), log=folder / "sshd.log")
+        # Who logs in and restarts nginx has the slow disk, too.
+        entering = slow_disk.entering(lab) if host == BALANCER else []
+        start([*entering, *network.inside(lab, host, sshd, *options)], log=folder / "sshd.log")
     for host in (host for host in WEB_HOSTS if host not in guests):
-        script = ["sh", str(folders.restart_script(host))]
-        start(network.inside(lab, host, *script), log=folders.host(host) / "server-restart.log")
+        script = network.inside(lab, host, "sh", str(folders.restart_script(host)))
+        entering = slow_disk.entering(lab) if host == BALANCER else []
+        start([*entering, *script], log=folders.host(host) / "server-restart.log")
 
 
 def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:

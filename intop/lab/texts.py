@@ -48,7 +48,7 @@ Subsystem sftp internal-sftp
 
 SYNC_FOLDER = "disk"
 """Below a host's folder, of the balancer's files that are on a disk, whatever the folder is on.
-With sync_disk their writes wait for it."""
+With disk_iops their writes wait for it."""
 MEMORY_FOLDER = "memory"
 """The same of those that are on a tmpfs."""
 BUFFERED_LOG = "access.log combined buffer=64k flush=1s"
@@ -56,7 +56,7 @@ CERTIFICATE = "tls.pem"
 
 
 def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing = USUAL) -> str:
-    disk = folder / SYNC_FOLDER if balancing.sync_disk else folder
+    disk = folder / SYNC_FOLDER if balancing.disk_iops else folder
     log = {
         "off": "off",
         "memory": f"{folder}/{MEMORY_FOLDER}/{BUFFERED_LOG}",

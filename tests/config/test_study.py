@@ -152,7 +152,7 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
     keys = '{ "net.core.somaxconn" = 128, "net.ipv4.tcp_rmem" = "4096 8192 65536" }'
     text = f"link = {{ rate_mbit = 300 }}\nupstream_keepalive = 0\nbacklog = 511\nsysctls = {keys}"
     text += "\nworkers = 2\nproxy_buffers = 4\nproxy_buffer_kb = 8\ntls_key_bits = 2048"
-    text += "\naccess_log = true\nsync_disk = true"
+    text += "\naccess_log = true\ndisk_iops = 300"
     (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", text)).clusters["x86"]
     assert isinstance(found, LabSpec)
     assert found.balancing == Balancing(
@@ -163,7 +163,7 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
         proxy_buffer_kb=8,
         tls_key_bits=2048,
         access_log="disk",
-        sync_disk=True,
+        disk_iops=300,
         sysctls=(("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536")),
     )
     (told,) = problems(

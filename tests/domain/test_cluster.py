@@ -118,7 +118,7 @@ def test_no_processors_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"sync_disk": True}, {"tls_key_bits": 2048}, {"access_log": "disk"}, {"server_cpus": "1"}],
+    [{"disk_iops": 300}, {"tls_key_bits": 2048}, {"access_log": "disk"}, {"server_cpus": "1"}],
 )
 def test_a_guest_has_neither_a_slow_disk_nor_tls(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="only where all hosts are namespaces"):

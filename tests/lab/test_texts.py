@@ -67,7 +67,7 @@ def test_a_balancer_may_keep_no_connection_to_backends_and_have_nginxs_own_backl
 
 def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk() -> None:
     settings = Balancing(
-        workers=2, proxy_buffers=4, proxy_buffer_kb=8, access_log="disk", sync_disk=True
+        workers=2, proxy_buffers=4, proxy_buffer_kb=8, access_log="disk", disk_iops=300
     )
     text = texts.balancer_config(
         FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9, balancing=settings

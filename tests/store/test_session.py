@@ -75,8 +75,10 @@ def own_server() -> Iterator[Server]:
 
 @pytest.mark.parametrize("restart", [Server.restart, Server.crash, Server.kill_a_session])
 def test_trials_are_added_once_while_the_server_is_restarted(
-    own_server: Server, restart: Callable[[Server], None]
+    own_server: Server, restart: Callable[[Server], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A server that never comes back fails the test, and not each of forty trials after 300 s.
+    monkeypatch.setattr(session, "PATIENCE_S", 60)
     url = own_server.database()
     told: list[str] = []
     with opened(url, told.append) as store, ThreadPoolExecutor(4) as pool:
@@ -85,12 +87,15 @@ def test_trials_are_added_once_while_the_server_is_restarted(
         def add(attempt: int) -> None:
             store.add(subject, trial(attempt=attempt))
 
-        for turn in range(3):
-            adding = [pool.submit(add, 40 * turn + n) for n in range(40)]
-            adding[5].result(60)
-            restart(own_server)
-            for one in adding:
-                one.result(60)
+        try:
+            for turn in range(3):
+                adding = [pool.submit(add, 40 * turn + n) for n in range(40)]
+                adding[5].result(60)
+                restart(own_server)
+                for one in adding:
+                    one.result(60)
+        finally:
+            pool.shutdown(cancel_futures=True)
         assert list(range(120)) == sorted(t.attempt for t in store.trials(subject))
 
 
