@@ -97,7 +97,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus:
-    """How far a job is.
+    """How far a job is, and which `replica` it is given to (below 0: to no worker).
 
     `answer` is what a worker said to a question, `why` is why the job failed, and `problem` what
     last kept a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
@@ -108,6 +108,7 @@ class JobStatus:
     why: str
     problem: str
     is_free: bool
+    replica: int
 
 
 @dataclass(frozen=True, kw_only=True)

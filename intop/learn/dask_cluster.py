@@ -88,6 +88,7 @@ def _connected(address: str) -> Iterator["Client"]:
     try:
         import dask
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         raise UsageError(f"{where} needs Dask: pip install 'intop[dask]'") from error
     logger = logging.getLogger("distributed")
@@ -96,6 +97,9 @@ def _connected(address: str) -> Iterator["Client"]:
     logger.setLevel(logging.CRITICAL + 1)
     try:
         try:
+            # A client of a bad address is never closed. Where Python collects it while another one
+            # starts, both want one lock, and wait for ever (distributed 2026.8).
+            get_address_host_port(address)
             client = Client(address, timeout=TIMEOUT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())

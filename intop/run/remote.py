@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from intop.domain.configuration import Configuration
-from intop.domain.job import Opened, Refusal, Request, Spot
+from intop.domain.job import JobStatus, Opened, Refusal, Request, Spot
 from intop.domain.probing import Probe, Probed
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, RefusedValueError
@@ -190,14 +190,14 @@ def _wait(
             jobs.withdraw(job)
             raise IntopError(f"{task.title}: {status.why or 'given up'}")
         if status.is_free:
-            search.look(job, status.problem)
+            search.look(job, status)
         time.sleep(POLL_S)
     return None
 
 
 @dataclass
 class _Search:
-    """Who could do a job that nobody holds. `at` is the replica that it was given to last."""
+    """Who could do a job that nobody holds."""
 
     task: Task
     spot: Spot
@@ -206,16 +206,12 @@ class _Search:
     problem: str = ""
     looked_at: float = 0.0
     said_at: float = field(default_factory=time.monotonic)
-    at: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.at = self.spot.replica
-
-    def look(self, job: int, problem: str) -> None:
+    def look(self, job: int, status: JobStatus) -> None:
         """Say what keeps workers from it, and give it to another replica where that helps."""
-        if problem not in ("", self.problem):
-            self.problem = problem
-            self._say(f"replica {self.spot.replica + 1}: {problem}")
+        if status.problem not in ("", self.problem):
+            self.problem = status.problem
+            self._say(f"replica {self.spot.replica + 1}: {status.problem}")
         at = time.monotonic()
         if at - self.looked_at < LOOK_EVERY_S:
             return
@@ -223,12 +219,18 @@ class _Search:
         reach = sorted(_reached(self.task, self.spot))
         if self.spot.replica in reach:
             self.absence.since = None
-            self._move(job, self.spot.replica, "has a worker again: this trial comes back")
+            why = (
+                "has a worker again: this trial comes back"
+                if status.replica >= 0
+                else "gets a trial that another process has not ended"
+            )
+            self._move(job, status.replica, self.spot.replica, why)
         elif self.absence.since is None:
             self.absence.since = at
         elif reach and self.turn is not None and at - self.absence.since >= PATIENCE_S:
             other = reach[self.turn % len(reach)]
-            self._move(job, other, f"has no worker: this trial goes to replica {other + 1}")
+            why = f"has no worker: this trial goes to replica {other + 1}"
+            self._move(job, status.replica, other, why)
         if not reach and at - self.said_at >= SAY_EVERY_S:
             self.said_at = at
             self._say(
@@ -236,10 +238,9 @@ class _Search:
                 f"--config STUDY --arch {self.spot.arch}"
             )
 
-    def _move(self, job: int, replica: int, why: str) -> None:
+    def _move(self, job: int, before: int, replica: int, why: str) -> None:
         """Give it to a replica, unless it is there."""
-        if replica != self.at and self.task.store.jobs.move(job, replica):
-            self.at = replica
+        if replica != before and self.task.store.jobs.move(job, replica):
             self._say(f"replica {self.spot.replica + 1} {why}")
 
     def _say(self, text: str) -> None:

@@ -246,11 +246,15 @@ class Worker:
             try:
                 while not ended.is_set():
                     self.store.workers.heard(self.status())
+                    if ended.is_set():  # meanwhile: nobody waited for a store that was away
+                        self.store.workers.ended(self.name)
+                        return
                     if (lease := self._lease) is not None:
                         self.store.jobs.renew(lease, self.lease_s)
                     ended.wait(self.lease_s / 3)
             except Exception as error:  # noqa: BLE001 - it is raised where the worker works
-                self._broken = error
+                if not ended.is_set():
+                    self._broken = error
 
         thread = Thread(target=beat, name="heartbeat", daemon=True)
         thread.start()

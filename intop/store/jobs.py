@@ -103,7 +103,7 @@ class Jobs:
 
     def status(self, job: int) -> JobStatus | None:
         """How far a job is; None once it is gone, as that of a trial which is stored."""
-        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem"))
+        columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem", "replica"))
         query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
         row = self._session.first(query)
         if row is None:
@@ -117,6 +117,7 @@ class Jobs:
             why="" if is_done else row.answer,
             problem=row.problem,
             is_free=bool(row.is_free),
+            replica=row.replica,
         )
 
     def move(self, job: int, replica: int) -> bool:

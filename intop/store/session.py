@@ -91,7 +91,7 @@ class Session:
             with self._engine.begin() as connection:
                 connection.execute(statement)
         except DBAPIError as error:
-            if not passes(error):
+            if not (passes(error) or isinstance(error, OperationalError)):  # SQLite is locked
                 raise
 
     @contextmanager

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -169,6 +170,7 @@ def test_a_real_bash_completes_paths_at_a_terminal(
     finally:
         os.write(terminal, b"\x03exit\n")
         os.close(terminal)
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 

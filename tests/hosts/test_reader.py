@@ -13,7 +13,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import IO, ClassVar
 
 import pytest
 from hypothesis import given
@@ -147,6 +147,12 @@ def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader])
     assert () == reader.read(Wanted()).samples
 
 
+def some_of(pipe: IO[bytes]) -> bytes:
+    found = os.read(pipe.fileno(), 1 << 16)
+    assert found, "the reader has ended"
+    return found
+
+
 def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
     """bash's `read` may run out of time in the middle of a line, and says so as without any."""
     with subprocess.Popen(
@@ -158,11 +164,11 @@ def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
         said = b""
         for piece in ("p", " 0", " 0;\n"):
             while f"\n{MARK} sample\n".encode() not in said:
-                said += os.read(process.stdout.fileno(), 1 << 16)
+                said += some_of(process.stdout)
             said = b""
             process.stdin.write(piece.encode())
         while f"\n{MARK}\n".encode() not in said:
-            said += os.read(process.stdout.fileno(), 1 << 16)
+            said += some_of(process.stdout)
         assert f"\n{MARK} processes\n".encode() in said
         process.stdin.close()
 

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -81,14 +82,22 @@ def test_an_address_where_nobody_answers_is_one_sentence(monkeypatch: pytest.Mon
             check(address)
 
 
+def loops() -> set[threading.Thread]:
+    """The threads of Dask's clients."""
+    return {thread for thread in threading.enumerate() if thread.name == "IO loop"}
+
+
 @pytest.mark.parametrize("address", ["nonsense", "smoke://signals:1", "tcp://:port", "tcp://"])
 def test_what_is_no_address_is_one_sentence(
     address: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("intop.learn.dask_cluster.TIMEOUT_S", 1)
-    with pytest.raises(UsageError, match=f"--fit-on dask={address}: no Dask scheduler answers"):
+    told = f"--fit-on dask={address}: no Dask scheduler answers"
+    before = loops()
+    with pytest.raises(UsageError, match=told):
         check(address)
     assert ("", "") == capfd.readouterr()
+    assert before == loops(), "Python would collect it when it likes, and another client may hang"
 
 
 WITHOUT_INTOP = """

@@ -28,6 +28,7 @@ from intop.store import Store, opened
 from intop.store.rows import now
 from samples import places, trial
 
+pytestmark = pytest.mark.timeout(300)
 PROBE = probe_of({"net.core.somaxconn": "128"})
 
 
@@ -76,7 +77,8 @@ class Fleet:
             while not self.ended.is_set():
                 made.run(idle_s=0.3)
 
-        thread = Thread(target=run)
+        # Where it fails, nobody measures: the test ends by its limit, and pytest shows why.
+        thread = Thread(target=run, daemon=True)
         thread.start()
         self.workers.append(made)
         self.threads.append(thread)
@@ -212,19 +214,48 @@ def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
         task.store.workers.heard(status)
 
     search = remote._Search(task, spots[0], remote.Absence(), turn=0)
+
+    def looks() -> None:
+        status = jobs.status(job)
+        assert status is not None
+        search.look(job, status)
+
     hears("two", spots[1])
     for _ in range(4):  # the other one is busy meanwhile
-        search.look(job, "")
+        looks()
     found = jobs.next(spots)
     assert (job, spots[1]) == (found and found.id, found and found.spot)
     task.store.workers.ended("two")
     hears("one", spots[0])
-    search.look(job, "")
+    looks()
     found = jobs.next(spots)
     assert (job, spots[0]) == (found and found.id, found and found.spot)
     told = testbed.told.getvalue()
     assert 1 == told.count("replica 1 has no worker: this trial goes to replica 2")
     assert 1 == told.count("replica 1 has a worker again: this trial comes back")
+
+
+def test_workers_get_what_a_process_that_died_was_measuring_itself(
+    fleet: Callable[[int], Fleet],
+) -> None:
+    """The trial that it had taken is no worker's, until whoever asks for it gives it to one."""
+    made = fleet(1)
+    task, plan = made.task, places(1)
+    task.store.write_plan(task.subject, "collect", plan)
+    taken = task.store.jobs.take(
+        task.subject,
+        "collect",
+        plan[0],
+        attempt=0,
+        request=remote.request_of(task),
+        worker="dead",
+        lease_s=0.5,
+    )
+    made.start("one", 0)
+    made.stage("screen", 1)
+    with remote_replicas(task) as (one,):
+        assert plan[0] == one.trial(plan[0], "collect", 0).planned
+    assert not task.store.jobs.complete(taken, trial())
 
 
 def test_a_worker_without_a_heartbeat_takes_no_more(
@@ -269,7 +300,7 @@ def test_a_trial_whose_worker_died_is_measured_by_another(fleet: Callable[[int],
             time.sleep(0.02)
         made.start("second", 0)
 
-    thread = Thread(target=die)
+    thread = Thread(target=die, daemon=True)
     thread.start()
     trials = made.stage()
     thread.join()
@@ -353,7 +384,7 @@ def test_workers_of_one_store_serve_several_campaigns(fleet: Callable[[int], Fle
     context = replace(made.task.context, campaign=other)
     task = replace(made.task, context=context, subject=replace(made.task.subject, campaign=other))
     second = Fleet(task, made.testbeds)
-    thread = Thread(target=second.stage)
+    thread = Thread(target=second.stage, daemon=True)
     thread.start()
     made.stage()
     thread.join(timeout=60)
