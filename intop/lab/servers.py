@@ -293,17 +293,21 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
             log=folder / "app.log",
             folder=str(Path(__file__).resolve().parents[2]),
         )
+    if entering := slow_disk.entering(lab):
+        folder = folders.host(BALANCER)
+        busy = slow_disk.neighbour(folder / texts.SYNC_FOLDER / "neighbour")
+        start([*entering, *network.inside(lab, BALANCER, *busy)], log=folder / "neighbour.log")
     sshd = find_program("sshd") or "sshd"  # sshd starts itself again and wants its full path
     for host in (host for host in folders.hosts if host not in guests):
         folder = folders.host(host)
         options = ["-f", str(folder / "sshd.conf"), "-E", str(folder / "sshd.log")]
         # Who logs in and restarts nginx has the slow disk, too.
-        entering = slow_disk.entering(lab) if host == BALANCER else []
-        start([*entering, *network.inside(lab, host, sshd, *options)], log=folder / "sshd.log")
+        before = entering if host == BALANCER else []
+        start([*before, *network.inside(lab, host, sshd, *options)], log=folder / "sshd.log")
     for host in (host for host in WEB_HOSTS if host not in guests):
         script = network.inside(lab, host, "sh", str(folders.restart_script(host)))
-        entering = slow_disk.entering(lab) if host == BALANCER else []
-        start([*entering, *script], log=folders.host(host) / "server-restart.log")
+        before = entering if host == BALANCER else []
+        start([*before, *script], log=folders.host(host) / "server-restart.log")
 
 
 def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:

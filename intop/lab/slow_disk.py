@@ -1,8 +1,12 @@
-"""A disk that is slow for one lab's load balancer, by a limit of the kernel on its writes.
+"""A disk that is slow for one lab's load balancer: limited by the kernel, and busy.
 
 The limit belongs to a control group (blkio of version 1, io of version 2) in which the host's
 servers run. It counts operations that reach the block device, and holds for writes that wait for
 the disk; in version 2 it also holds for what the kernel writes back later.
+
+What has not been used yet may be used later, so a limit alone delays nobody who stays below it. A
+neighbour in the same group writes all the time: each write waits behind its writes, and where the
+tenth of a second is used up, for the next one.
 """
 
 import os
@@ -51,6 +55,12 @@ def entering(lab: str) -> list[str]:
         if members.exists():
             return ["sh", "-c", f'echo $$ >{members} && exec "$@"', "sh"]
     return []
+
+
+def neighbour(file: Path) -> list[str]:
+    """The command of a program that writes to this file all the time, a few MB over and over."""
+    write = f"dd if=/dev/zero of={file} bs=4k count=1000 oflag=sync conv=notrunc status=none"
+    return ["setsid", "--fork", "sh", "-c", f"while {write}; do :; done"]
 
 
 def discard(lab: str) -> None:

@@ -272,6 +272,8 @@ def assert_badly_set(url: str, balancer: HostAddress) -> None:
         with urllib.request.urlopen(f"{url}/", context=untrusted, timeout=10) as answer:
             assert 200 == answer.status
     assert time.monotonic() - begun > 0.5
+    groups = ssh(balancer, "cat /proc/$(pgrep -o -x nginx)/cgroup /proc/$(pgrep -o -x dd)/cgroup")
+    assert groups.count("/intop-") == 2
     told = ssh(balancer, f"lsattr {balancer.state_dir}/../disk/access.log; pgrep -c -x nginx")
     assert "S" in told.split()[0]
 
