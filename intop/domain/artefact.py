@@ -84,10 +84,14 @@ class Manifest:
 def fingerprint(variables: Sequence[Variable]) -> str:
     """SHA-256 over the variables' names, ranges, scales and choices, in their order.
 
-    Defaults are not in it: what a host has where nothing is set doesn't change what a number of a
-    configuration means.
+    Defaults are not in it, but those outside of a range: what a host has where nothing is set
+    doesn't change what a number of a configuration means.
     """
-    plain = [(v.name, v.key, float(v.low), float(v.high), v.scale, v.choices) for v in variables]
+    plain = [
+        (v.name, v.key, float(v.low), float(v.high), v.scale, v.choices)
+        + (() if v.own is None else (float(v.own),))
+        for v in variables
+    ]
     return hashlib.sha256(json.dumps(plain, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -156,7 +160,8 @@ def _other_variables(theirs: Sequence[Variable], ours: Sequence[Variable]) -> li
 def _described(variable: Variable) -> str:
     if variable.choices:
         return f"one of {', '.join(variable.choices)}"
-    return f"{variable.low:.15g} to {variable.high:.15g} ({variable.scale})"
+    own = "" if variable.own is None else f", or {variable.own:.15g}"
+    return f"{variable.low:.15g} to {variable.high:.15g} ({variable.scale}){own}"
 
 
 def _other_defaults(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:

@@ -11,13 +11,19 @@ from intop.domain.parameter import Scale
 Matrix = NDArray[np.float64]
 
 
+OWN_SHARE = 0.1
+"""Of a number's places, for the host's own value where that is outside of the range."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Variable:
     """One number of a configuration, as models know it.
 
     `key` is the parameter's (a column's, in a foreign table), `name` has the component too. A
     number has a range from `low` to `high` on its `scale`; a name has `choices`, and its number is
-    the index of one of them. Raises ValueError for a range that is none on its scale.
+    the index of one of them. `own` is what the host has where that is outside of the range, as 0
+    is for what is switched off: a value besides those of the range. Raises ValueError for a range
+    that is none on its scale.
     """
 
     name: str
@@ -26,6 +32,7 @@ class Variable:
     high: float = 1.0
     scale: Scale = "linear"
     choices: tuple[str, ...] = ()
+    own: float | None = None
 
     def __post_init__(self) -> None:
         if not self.choices and not self.low < self.high:
@@ -41,13 +48,46 @@ class Variable:
         return (self.name,)
 
     def place(self, numbers: Matrix) -> Matrix:
-        """Where numbers stand in its range: 0 at the low end and below, 1 at the high end."""
+        """Where numbers stand, from 0 to 1: their place in the range, or that of its nearer end.
+
+        The host's own number has the end of all places beyond which it lies, and the range has what
+        OWN_SHARE leaves.
+        """
         inside = np.clip(numbers, self.low, self.high)
         if self.scale == "log":
             place = np.log(inside / self.low) / np.log(self.high / self.low)
         else:
             place = (inside - self.low) / (self.high - self.low)
+        if self.own is not None:
+            place = self.beside_own(place)
+            place = np.where(numbers == self.own, 1 - self._is_below, place)
         return np.asarray(place, dtype=np.float64)
+
+    def at(self, places: Matrix) -> Matrix:
+        """The whole numbers at places from 0 to 1, as `place` has them."""
+        inside = places
+        if self.own is not None:
+            inside = (places - OWN_SHARE * self._is_below) / (1 - OWN_SHARE)
+            inside = np.clip(inside, 0.0, 1.0)
+        if self.scale == "log":
+            numbers = np.rint(self.low * (self.high / self.low) ** inside)
+        else:
+            numbers = np.rint(self.low + inside * (self.high - self.low))
+        if self.own is not None:
+            is_own = places < OWN_SHARE if self._is_below else places > 1 - OWN_SHARE
+            numbers = np.where(is_own, self.own, numbers)
+        return np.asarray(numbers, dtype=np.float64)
+
+    def beside_own(self, places: Matrix) -> Matrix:
+        """Places in the range, as they are where the host's own value has one as well."""
+        if self.own is None:
+            return places
+        return np.asarray(OWN_SHARE * self._is_below + (1 - OWN_SHARE) * places)
+
+    @property
+    def _is_below(self) -> bool:
+        """Whether the host's own number is below the range."""
+        return self.own is not None and self.own < self.low
 
     def told_as(self, other: "Variable", numbers: Matrix, unheard: float) -> Matrix:
         """Numbers (n,) as `other` has them, whose choices may be others, or in another order.

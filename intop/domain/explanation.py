@@ -73,14 +73,16 @@ class Kept:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the share is what is wanted (KEPT), by point estimate.
+        """Whether the share may be what is wanted (KEPT): its interval is not all below that.
 
+        The set was found to keep enough in other rounds, so these only have to say nothing else: by
+        their point estimate a set that keeps all of the gain is refused in a third of cases.
         Where the winner had no gain in these rounds, there is no share, and the smaller set keeps
-        enough if it did no worse.
+        enough if it was not clearly worse.
         """
         if math.isnan(self.share):
-            return self.smaller.ratio >= self.full.ratio
-        return self.share >= KEPT
+            return self.smaller.high >= self.full.low
+        return self.high >= KEPT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +157,7 @@ class Explanation:
             return f"by itself it is no gain ({self.verdict.p99_outcome})"
         if self.verdict.broken:
             return f"by itself it costs more than is accepted: {self.verdict.costs}"
-        return "" if self.kept.is_enough else f"it keeps less than {KEPT:.0%} of the gain"
+        return "" if self.kept.is_enough else f"it clearly keeps less than {KEPT:.0%} of the gain"
 
 
 def kept(

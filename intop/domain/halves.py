@@ -29,6 +29,12 @@ class Halves:
     level: float
 
     @property
+    def is_attributed(self) -> bool:
+        """Whether one half is a gain by itself, or together they are more or less than both."""
+        alone = self.kernel.low > 1 or self.nginx.low > 1
+        return alone or self.together.low > 1 or self.together.high < 1
+
+    @property
     def told(self) -> str:
         """Such as: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 (0.95 to 1.07); ..."""
         if self.together.low > 1:

@@ -265,8 +265,9 @@ class Parameter:
 
 
 def is_integer(text: str) -> bool:
-    """Whether this is a whole number in decimal digits."""
-    return text.isascii() and text.removeprefix("-").isdigit()
+    """Whether this is a whole number in decimal digits, as many as 64 bits may have."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 20
 
 
 _BLANKS = re.compile(r"[ \t\n]+")

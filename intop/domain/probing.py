@@ -1,13 +1,12 @@
 """From the catalogue to the space that one host offers, with a reason for all that is left out."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from intop.domain.nginx.probe import NginxProbe
-from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk
+from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk, is_integer
 from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_columns
 
 
@@ -270,7 +269,7 @@ def _fitted(
         return why
     if parameter.is_numeric:
         parts = reading.value.split(" ")
-        if len(parts) != len(parameter.components) or not all(_is_integer(p) for p in parts):
+        if len(parts) != len(parameter.components) or not all(is_integer(p) for p in parts):
             return f"reads as {reading.value!r}, not as {len(parameter.components)} numbers"
         within = _within_memory(parameter, facts)
         return within if isinstance(within, str) else _above_own(within, reading.value)
@@ -292,13 +291,13 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None 
     if isinstance(fitted, str):
         return fitted
     for part, component in zip(value.split(), fitted.components, strict=False):
-        if _is_integer(part) and int(part) > component.high:
+        if is_integer(part) and int(part) > component.high:
             limit = f"{component.high} {parameter.unit}".rstrip()
             return f"beyond what is tried on a host of its memory, at most {limit}"
     bounded: Parameter | str = fitted
     held = probe.readings.get(parameter.key, MISSING).value if own is None else own
     if value != held and len(parts := held.split()) == len(fitted.components):
-        bounded = _above_own(fitted, held) if all(map(_is_integer, parts)) else fitted
+        bounded = _above_own(fitted, held) if all(map(is_integer, parts)) else fitted
     if isinstance(bounded, str):
         return bounded
     beyond = bounded.beyond(value)
@@ -340,10 +339,6 @@ def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
     if facts.in_user_namespace:
         return "root there is not the machine's, as in a container without privileges"
     return "the kernel has it for reading only"
-
-
-def _is_integer(text: str) -> bool:
-    return re.fullmatch(r"-?[0-9]{1,20}", text) is not None
 
 
 def _above_own(parameter: Parameter, own: str) -> Parameter | str:

@@ -12,7 +12,7 @@ vectorised, so that a whole population is one call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
@@ -94,10 +94,14 @@ Constraint = Order | Requirement | Exclusion | Listing | Capacity
 
 @dataclass(frozen=True)
 class Column:
-    """One number of a configuration: a component of a numeric parameter, or a choice's index."""
+    """One number of a configuration: a component of a numeric parameter, or a choice's index.
+
+    `own` as in `Variable`.
+    """
 
     parameter: Parameter
     component: Component | None
+    own: float | None = None
 
     @property
     def name(self) -> str:
@@ -118,6 +122,7 @@ class Column:
             low=component.low,
             high=component.high,
             scale=parameter.scale,
+            own=self.own,
         )
 
 
@@ -160,7 +165,23 @@ class Space:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """What `genes` and `values` have as columns."""
-        return tuple(c for parameter in self.parameters for c in parameter_columns(parameter))
+        found = (c for parameter in self.parameters for c in parameter_columns(parameter))
+        return tuple(replace(c, own=self._own(c)) for c in found)
+
+    def _own(self, column: Column) -> float | None:
+        """The host's own number, where its range doesn't have that and nothing else hangs on it.
+
+        One of several components can't be left out of a configuration, nor what a constraint moves.
+        """
+        component, key = column.component, column.parameter.key
+        if component is None or component.name or key in self._constrained:
+            return None
+        number = float(self.defaults[key])
+        return None if component.low <= number <= component.high else number
+
+    @cached_property
+    def _constrained(self) -> frozenset[str]:
+        return frozenset(key for c in self.constraints for key in _keys_of(c))
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -264,18 +285,18 @@ class Space:
         values = np.empty_like(genes, dtype=np.float64)
         for index, column in enumerate(self.columns):
             gene = np.clip(genes[:, index], 0.0, 1.0)
-            if (component := column.component) is None:
+            if column.component is None:
                 count = len(column.parameter.choices)
                 values[:, index] = np.minimum(np.floor(gene * count), count - 1)
-            elif column.parameter.scale == "log":
-                ratio = component.high / component.low
-                values[:, index] = np.rint(component.low * ratio**gene)
             else:
-                values[:, index] = np.rint(component.low + gene * (component.high - component.low))
+                values[:, index] = column.variable.at(gene)
         return self._repaired(values)
 
     def genes(self, values: Matrix) -> Matrix:
-        """Genes that `decode` to these values; numbers outside of the range are clipped."""
+        """Genes that `decode` to these values.
+
+        A number outside of the range is clipped, if it is not the host's own.
+        """
         genes = np.empty_like(values, dtype=np.float64)
         for index, column in enumerate(self.columns):
             if column.component is None:
@@ -289,7 +310,10 @@ class Space:
         return encode(self.variables, values)
 
     def configurations(self, values: Matrix) -> list[Configuration]:
-        """The configurations of values (n, columns), one a row."""
+        """The configurations of values (n, columns), one a row.
+
+        What has the host's own value, and no other of its range, is not named.
+        """
         return [self._configuration(row) for row in values]
 
     def values(self, configurations: Sequence[Configuration]) -> Matrix:
@@ -309,7 +333,8 @@ class Space:
         for parameter in self.parameters:
             if parameter.is_numeric:
                 end = position + len(parameter.components)
-                result[parameter.key] = " ".join(str(int(v)) for v in row[position:end])
+                if row[position] != self.columns[position].own:
+                    result[parameter.key] = " ".join(str(int(v)) for v in row[position:end])
                 position = end
             else:
                 result[parameter.key] = parameter.choices[int(row[position])]

@@ -102,13 +102,15 @@ def screening_design(
 def _levels(space: Space, genes: Matrix, moves: bool) -> Matrix:
     """Genes of numbers at three levels, each LEVEL_WIDTH wide, so that few are equal.
 
-    With `moves` choices are none that is the default.
+    With `moves` none is the host's own: neither a choice, nor a number outside of the range.
     """
     level = np.minimum(np.floor(3 * genes), 2)
     within = 3 * genes - level
     found = level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within
     for n, column in enumerate(space.columns):
-        if column.component is None:
+        if column.component is not None and moves:
+            found[:, n] = column.variable.beside_own(found[:, n])
+        elif column.component is None:
             found[:, n] = genes[:, n]
             choices, default = column.parameter.choices, space.defaults.get(column.parameter.key)
             if moves and default in choices and len(choices) > 1:

@@ -180,7 +180,10 @@ class _Shapes:
 
 
 def _shapes(variable: Variable, numbers: Vector) -> list[Vector]:
-    """Of a number a slope, a bow about the middle, and steps; of a name each choice."""
+    """Of a number a slope, a bow about the middle, and steps; of a name each choice.
+
+    One of the steps is from the host's own value to any other, where it is outside of the range.
+    """
     if variable.choices:
         count = len(variable.choices)
         return [
@@ -188,6 +191,8 @@ def _shapes(variable: Variable, numbers: Vector) -> list[Vector]:
         ]
     place = variable.place(numbers)
     steps = [np.asarray(place > knot, dtype=np.float64) for knot in KNOTS]
+    if variable.own is not None:
+        steps.append(np.asarray(numbers != variable.own, dtype=np.float64))
     return [place, 4 * (place - 0.5) ** 2, *steps]
 
 

@@ -346,10 +346,10 @@ def _few(winner: Winner, found: Ablation) -> Changes:
     chosen: list[str] = []
     room = WANTED_KEYS
     for name in found.minimal:
-        room -= len(winner.changes[name])
-        if room < 0 and chosen:
-            break
-        chosen.append(name)
+        size = len(winner.changes[name])
+        if size <= room or not chosen:
+            chosen.append(name)
+            room -= size
     return frozenset(chosen)
 
 

@@ -217,8 +217,12 @@ class Judgement:
         )
 
     def _is_clear(self, trials: Sequence[Trial]) -> bool:
+        """Whether the verdict is, and if it is a gain, which of its halves that comes from."""
         default, _ = self._pairs(trials)
-        return len(default) >= 2 and self._outcome(trials).is_clear
+        if len(default) < 2 or not (found := self._outcome(trials)).is_clear:
+            return False
+        halves = self._halves(trials) if found.is_gain else None
+        return halves is None or halves.is_attributed
 
     def _pairs(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
         arms = usable_by_round(trials)

@@ -116,7 +116,8 @@ def test_other_defaults_are_told_and_no_obstacle() -> None:
 
 @pytest.mark.parametrize("field", [f.name for f in fields(Variable) if f.name != "choices"])
 def test_the_fingerprint_changes_with_all_of_a_variable(field: str) -> None:
-    other = {"name": "b", "key": "b", "low": 4095, "high": 4194305, "scale": "linear"}[field]
+    others = {"name": "b", "key": "b", "low": 4095, "high": 4194305, "scale": "linear", "own": 0}
+    other = others[field]
     changed: Any = replace(SIZE, **{field: other})
     assert fingerprint([SIZE]) != fingerprint([changed])
 

@@ -304,13 +304,42 @@ def test_what_a_configuration_does_not_name_is_at_its_default() -> None:
     assert [[2.0, 3.0, 4.0, 0.0, 1.0, 1.0]] == one.values([Configuration({A: "0"})]).tolist()
 
 
-def test_a_default_out_of_range_is_kept_as_value_and_clipped_as_gene_and_feature() -> None:
+def test_a_default_out_of_range_is_a_value_of_its_own() -> None:
     parameters = (number(A, (10, 20)), number(B, (1, 100), scale="log"), choice(C, "x", "y", "z"))
     one = Space(parameters, (), {A: "99", B: "0", C: "unknown"})
     values = one.values([DEFAULT])
     assert [[99.0, 0.0, 0.0]] == values.tolist()
     assert [[1.0, 0.0, 1.0, 0.0, 0.0]] == one.encode(values).tolist()
-    assert [[20.0, 1.0, 0.0]] == one.decode(one.genes(values)).tolist()
+    assert [[99.0, 0.0, 0.0]] == one.decode(one.genes(values)).tolist()
+    assert [{C: "x"}] == [c.values for c in one.configurations(values)]
+    ends = np.array([[20.0, 1.0, 0.0], [10.0, 100.0, 0.0]])
+    assert ends.tolist() == one.decode(one.genes(ends)).tolist()
+    assert [[0.9, 0.1], [0.0, 1.0]] == one.encode(ends)[:, :2].tolist()
+    everywhere = np.linspace(0, 1, 101)[:, None].repeat(3, axis=1)
+    for values, own, allowed in zip(
+        one.decode(everywhere).T, (99, 0), (range(10, 21), range(1, 101)), strict=False
+    ):
+        assert 0.05 < np.mean(values == own) < 0.15
+        assert {own, *allowed} >= set(values) >= {own, allowed[0], allowed[-1]}
+
+
+@pytest.mark.parametrize(
+    "constraints", [(Order(columns=(A, B)),), (Capacity(count=A, size=B, held=D),)]
+)
+def test_a_default_out_of_range_is_clipped_where_something_hangs_on_it(
+    constraints: tuple[Constraint, ...],
+) -> None:
+    parameters = (number(A, (10, 20)), number(B, (15, 100), scale="log"))
+    one = Space(parameters, constraints, {A: "0", B: "100", D: "1"})
+    values = one.values([DEFAULT])
+    assert [[0.0, 100.0]] == values.tolist()
+    assert [[10.0, 100.0]] == one.decode(one.genes(values)).tolist()
+
+
+def test_a_default_out_of_range_stays_with_the_others_of_its_vector() -> None:
+    one = Space(MIXED.parameters, (), {VECTOR: "0 0 0", A: "7", B: "1", C: "reno"})
+    decoded = one.decode(one.genes(one.values([DEFAULT])))
+    assert VECTOR in one.configurations(decoded)[0].values
 
 
 def test_no_parameters_and_no_rows_are_fine() -> None:

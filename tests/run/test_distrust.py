@@ -91,9 +91,12 @@ class Pair:
 
 @pytest.fixture
 def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pair]:
-    def make(*slow_from: int | None, disturbed: int | None = None) -> Pair:
+    def make(
+        *slow_from: int | None, disturbed: int | None = None, retries: int | None = None
+    ) -> Pair:
         study = testbed.task.context.study
-        study = replace(study, clusters={"x86": study.clusters["x86"] * 2})
+        budget = study.budget if retries is None else replace(study.budget, retries=retries)
+        study = replace(study, clusters={"x86": study.clusters["x86"] * 2}, budget=budget)
         task = replace(
             testbed.task, context=replace(testbed.task.context, study=study, testbeds=None)
         )
@@ -198,12 +201,8 @@ def test_a_stage_that_compares_on_one_replica_keeps_it(
     assert Explain.stays_on_replicas
 
 
-def test_what_has_no_attempt_left_is_told(
-    pair: Callable[..., Pair], testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = pair(None, 8)
-    budget = replace(made.task.context.study.budget, retries=0)
-    object.__setattr__(made.task.context.study, "budget", budget)
+def test_what_has_no_attempt_left_is_told(pair: Callable[..., Pair], testbed: FakeTestbed) -> None:
+    made = pair(None, 8, retries=0)
     trials = made.stage()
     spoiled = sum(t.status == "disturbed" for t in trials)
     assert 0 < spoiled

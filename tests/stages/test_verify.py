@@ -243,16 +243,43 @@ def test_a_killed_and_resumed_judging_comes_to_the_same_verdict(
 BACKLOG = "nginx:listen.backlog"
 
 
-def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
-    testbed: FakeTestbed,
-) -> None:
-    """Here neither gains anything without the other."""
+@pytest.fixture
+def both_kinds(testbed: FakeTestbed) -> FakeTestbed:
+    """A testbed whose study tunes sysctls and directives."""
     context = testbed.task.context
     study = replace(context.study, tunes=("kernel", "nginx"))
     task = testbed.task = replace(testbed.task, context=replace(context, study=study))
     probe = probe_of({"net.core.somaxconn": "128"})
     nginx = probed(study.directives, conf(), FACTS)
     task.store.put(task.subject, replace(probe, nginx=nginx))
+    return testbed
+
+
+def test_rounds_go_on_while_neither_half_is_clearly_where_a_gain_comes_from(
+    both_kinds: FakeTestbed,
+) -> None:
+    both = Configuration({**QUICK.values, BACKLOG: "2000"})
+    halves = {QUICK.digest, Configuration({BACKLOG: "2000"}).digest}
+
+    def latency(p: PlannedTrial) -> int:
+        noise = 10 * ((p.round or 0) % 3) + p.index % 2
+        if p.configuration.digest in halves and (p.round or 0) % 2:
+            return 1_000 + noise
+        return (1_000 if p.configuration == both else 5_000) + noise
+
+    both_kinds.latency = latency
+    found = judge(both_kinds.task, "tuned", both)
+    assert "gain" == found.p99_outcome
+    assert found.halves is not None
+    assert found.halves.is_attributed
+    assert found.planned_rounds == found.rounds  # the gain itself is clear at the first look
+
+
+def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
+    both_kinds: FakeTestbed,
+) -> None:
+    """Here neither gains anything without the other."""
+    testbed, task = both_kinds, both_kinds.task
     both = Configuration({**QUICK.values, BACKLOG: "2000"})
     testbed.p99_us[both.digest] = 1_000
     testbed.latency = lambda p: (
