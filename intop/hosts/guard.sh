@@ -724,6 +724,7 @@ ours() {
         take_away
         case $? in
         1) echo "the lease has lapsed: this host heard nothing from us for $silent s, and is NOT fully restored: intop status" >&2 ;;
+        2) lost ;;
         *) echo "the lease has lapsed: this host heard nothing from us for $silent s, and has been restored" >&2 ;;
         esac
         exit 76
@@ -1314,7 +1315,7 @@ do_write() {
     if [ "$#" != 0 ]; then
         {
             printf '%s\n' "$now" > "$lock/left.new" && mv "$lock/left.new" "$lock/left" &&
-                : > "$lock/inflight"
+                true > "$lock/inflight"
         } 2>/dev/null || unwritable "What was set can't be noted there"
     fi
     if [ -n "$texts" ]; then
@@ -1634,12 +1635,22 @@ do_watch() {
     trap 'exit 70' TERM HUP INT PIPE
     # When memory runs out, somebody has to give the host back.
     { echo -900 > /proc/self/oom_score_adj; } 2>/dev/null
+    idle=0
     while :; do
         if line_of "$lock/token" && [ "$line" = "$token" ]; then
             watched || overwrite "$lock/watchdog" "$me"
-            ! lapsed || take_away
-            # All is restored, and nothing can be removed, as the folder is read-only.
-            [ "$?" != 3 ] || exit 3
+            if [ "$idle" != 0 ]; then
+                idle=$((idle - 1))
+            elif lapsed; then
+                take_away
+                case $? in
+                # All is restored, and nothing can be removed, as the folder is read-only.
+                3) exit 3 ;;
+                # The same, but for something that can't be restored: a server that is not ours to
+                # reload each second.
+                1) idle=60 ;;
+                esac
+            fi
         elif finish_restores; then
             exit 3
         fi

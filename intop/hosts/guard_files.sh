@@ -152,6 +152,10 @@ activate() {
 # Whether nginx takes its files, as a restart would find them; else fails with `why`.
 accepted_by_nginx() {
     why=$(call_nginx "$was_title" -t 2>&1) && return 0
+    if [ "$?" = 124 ]; then
+        why="nginx -t has not ended after 10 s"
+        return 1
+    fi
     why="nginx refuses its files: $(in_a_line "$why")"
     return 1
 }
@@ -202,7 +206,7 @@ restart_nginx() {
     olds=$workers
     # No answer waits for what a server holds open, and none has our priority when memory runs out.
     said=$lists/said.$me
-    { : > "$said"; } 2>/dev/null || said=/dev/null
+    { true > "$said"; } 2>/dev/null || said=/dev/null
     {
         { echo 0 > /proc/self/oom_score_adj; } 2>/dev/null
         exec sh -c "$command"
@@ -428,7 +432,7 @@ cmp_files() {
 keep_less_files() {
     [ -n "$less_files$less_nginx" ] || return 0
     found=$(cat "$1/files")
-    : > "$2/files" || return 1
+    true > "$2/files" || return 1
     to=0
     for number in $less_files; do
         nth "$number" "$found" || return 1
@@ -643,7 +647,7 @@ settle_wrote() {
     } 2>/dev/null || unwritable "What was set can't be noted there"
     # Else a power failure may leave neither, and our own text would be a stranger's.
     flush "$lock/wrote" "$lock" || unflushed "What was set can't be noted there"
-    { : > "$lock/writing"; } 2>/dev/null || unwritable "What was set can't be noted there"
+    { true > "$lock/writing"; } 2>/dev/null || unwritable "What was set can't be noted there"
 }
 
 no_file() {

@@ -348,12 +348,15 @@ def test_a_reboot_gives_files_back_and_starts_nothing(fake: FakeKernelHost, tmp_
     assert "was started anew under the session of me" in (fake.folder("a") / "report").read_text()
 
 
+@pytest.mark.parametrize("by", ["reload", "restart"])
 def test_an_nginx_that_was_started_with_our_files_after_a_reboot_reads_its_own(
-    fake: FakeKernelHost, tmp_path: Path
+    fake: FakeKernelHost, tmp_path: Path, by: str
 ) -> None:
+    """A reboot empties /run, too."""
     before = fake.files()
-    tune(fake)
+    tune(fake, by=by)
     fake.kill_all()
+    fake.run("rm -r /run/intop-guard")
     (tmp_path / "sys/kernel/random/boot_id").write_text("another-boot\n")
     assert 0 == fake.guard("a", "rollback").exit_code
     assert before == fake.files()

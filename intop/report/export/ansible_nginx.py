@@ -46,19 +46,23 @@ _PLAY = """\
         src: "{{{{ intop_nginx_conf }}}}"
       register: intop_nginx_slurped
 
-    - name: See that no directive stands in another block than its own
+    - name: See that each directive stands in its own block and on a line of its own
       ansible.builtin.assert:
         that: >-
           (intop_matches | int == 0) or
-          (intop_matches | int == 1 and intop_blocks | trim == item.block)
+          (intop_matches | int == 1 and intop_alone | int == 1
+          and intop_blocks | trim == item.block)
         fail_msg: >-
-          {{{{ item.name }}}} stands in another block of {{{{ intop_nginx_conf }}}} than intop's, or
-          several times, and a playbook can't tell these apart. Use intop apply, or merge what
-          --format nginx writes
+          {{{{ item.name }}}} stands in another block of {{{{ intop_nginx_conf }}}} than intop's,
+          several times, or not on a line of its own, and a playbook can't tell these apart. Use
+          intop apply, or merge what --format nginx writes
         quiet: true
       vars:
         intop_matches: >-
           {{{{ intop_nginx_text | regex_findall(item.regexp, multiline=True) | length }}}}
+        intop_alone: >-
+          {{{{ intop_nginx_text | regex_findall('^[ \\t]*' ~ item.name ~
+          '[ \\t][^;{{}}\\n]*;[ \\t]*$', multiline=True) | length }}}}
         # The blocks that are open where it stands: without those that have ended before.
         intop_blocks: >-
           {{%- set open = namespace(text=intop_nginx_text

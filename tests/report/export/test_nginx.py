@@ -147,6 +147,8 @@ def ambiguous(play: Playing, conf: Path) -> None:
     for own in (
         head + http % "location / {\n            sendfile off;\n        }",
         head + "http {\n    sendfile on;\n    server {\n        sendfile off;\n    }\n}\n",
+        head + "http {\n    sendfile off; tcp_nopush on;\n}\n",
+        head + "http {\n    sendfile\n        off;\n}\n",
     ):
         conf.write_text(own)
         with pytest.raises(AssertionError, match="sendfile stands in another block"):
