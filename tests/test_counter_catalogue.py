@@ -82,6 +82,7 @@ def test_what_sockets_tell_is_explained(shipped: CounterCatalogue) -> None:
         ('"worse"', '"bad"', "'worse', 'better' or 'neutral'"),
         ('"rto", "It', '"rtt", "It', "names the unknown mechanism 'rtt'"),
         ('levels = ["B"]', 'levels = ["C"]', "C is no counter of this group"),
+        ('levels = ["B"]', 'sizes = ["C"]', "C is no counter of this group"),
         ('"It ran out."', '"it ran out"', "should match pattern"),
         ("tcp_timer.c", "tcp_timer", "should match pattern"),
         ("[mechanism]", "[mechanisms]", "is not a known table"),

@@ -19,6 +19,7 @@ class _GroupModel(Model):
     table: Name
     document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$|^https://nginx\.org/")
     levels: tuple[Name, ...] = ()
+    sizes: tuple[Name, ...] = ()
     counters: dict[Name, tuple[Direction, str, Sentence]] = Field(min_length=1)
 
 
@@ -37,8 +38,9 @@ def load_counters(path: Path) -> CounterCatalogue:
         group = source.check(partial(_GroupModel.model_validate, entry), place)
         if group is None:
             continue
-        for level in set(group.levels) - set(group.counters):
-            source.problem((*place, "levels"), f"{level} is no counter of this group")
+        for kind, names in (("levels", group.levels), ("sizes", group.sizes)):
+            for name in set(names) - set(group.counters):
+                source.problem((*place, kind), f"{name} is no counter of this group")
         for counter in _counters(group):
             if counter.name in counters:
                 source.problem((*place, "counters"), f"{counter.name} stands there twice")
@@ -84,6 +86,7 @@ def _counters(group: _GroupModel) -> list[KernelCounter]:
             mechanism=mechanism,
             direction=direction,
             level=name in group.levels,
+            size=name in group.sizes,
         )
         for name, (direction, mechanism, meaning) in group.counters.items()
     ]

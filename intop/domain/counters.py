@@ -87,7 +87,8 @@ class KernelCounter:
     """An entry of the catalogue of counters.
 
     `name` is TABLE.COUNTER; `document` is what defines it in the kernel's source, `mechanism` what
-    it is a sign of ("" for none in particular). A `level` goes up and down.
+    it is a sign of ("" for none in particular). A `level` goes up and down. A `size` says how long,
+    how large or how far, so that only a comparison tells whether it is much.
     """
 
     name: str
@@ -96,6 +97,7 @@ class KernelCounter:
     mechanism: str = ""
     direction: Direction = "neutral"
     level: bool = False
+    size: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ SHARE = 4
 """At most one configuration of so many is a hint."""
 OF_REQUESTS = 0.01
 """What happens to fewer requests than these makes no P99."""
+OF_TIME_MS = 1.0
+"""What all connections together waited for less, a request, is no P99 either."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
 IDLE = "slow-start-after-idle"
@@ -91,12 +93,15 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism or not all(one.shows(name) for _, one in counted):
             continue
+        if entry.size:
+            continue
         counts_idle = counts_idle or entry.mechanism == IDLE
         mean = fmean(one.totals.get(name, 0.0) for _, one in counted)
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
         else:
-            least = 1.0 if entry.level else OF_REQUESTS * fmean(total for total, _ in counted)
+            each = OF_TIME_MS if name.endswith("_ms") else OF_REQUESTS
+            least = 1.0 if entry.level else each * fmean(total for total, _ in counted)
             is_sign = entry.direction == "worse" and mean >= least
         if is_sign:
             shown.add(entry.mechanism)

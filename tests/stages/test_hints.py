@@ -73,7 +73,16 @@ def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
     assert "the default shows rto, slow-start-after-idle" in testbed.told.getvalue()
 
 
-@pytest.mark.parametrize("counted", [{}, {"TcpExt.TCPTimeouts": 0.4}, {"clients.cwnd.p10": 11.0}])
+@pytest.mark.parametrize(
+    "counted",
+    [
+        {},
+        {"TcpExt.TCPTimeouts": 0.4},
+        {"clients.cwnd.p10": 11.0},
+        {"clients.sndbuf_limited_ms": 90.0},  # of a hundred requests
+        {"clients.rto_ms.max": 204.0, "clients.rtt_us.p90": 41_000.0, "clients.recv_q.max": 9e5},
+    ],
+)
 def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
     testbed: FakeTestbed, counted: dict[str, float]
 ) -> None:
