@@ -22,6 +22,11 @@ class _GroupModel(Model):
     sizes: tuple[Name, ...] = ()
     counters: dict[Name, tuple[Direction, str, Sentence]] = Field(min_length=1)
 
+    def strays(self) -> list[tuple[str, str]]:
+        """What is named as a level or a size, and is no counter of the group."""
+        kinds = {"levels": self.levels, "sizes": self.sizes}
+        return [(k, n) for k, names in kinds.items() for n in names if n not in self.counters]
+
 
 def load_counters(path: Path) -> CounterCatalogue:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
@@ -38,9 +43,8 @@ def load_counters(path: Path) -> CounterCatalogue:
         group = source.check(partial(_GroupModel.model_validate, entry), place)
         if group is None:
             continue
-        for kind, names in (("levels", group.levels), ("sizes", group.sizes)):
-            for name in set(names) - set(group.counters):
-                source.problem((*place, kind), f"{name} is no counter of this group")
+        for kind, name in group.strays():
+            source.problem((*place, kind), f"{name} is no counter of this group")
         for counter in _counters(group):
             if counter.name in counters:
                 source.problem((*place, "counters"), f"{counter.name} stands there twice")
