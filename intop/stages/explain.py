@@ -92,7 +92,12 @@ class Explain(Stage[Explanation]):
         return cls(task, verdict)
 
     def ask(self, so_far: SoFar) -> Batch | None:
-        """What the search asks for, then the rounds that judge what it has found."""
+        """What the search asks for, then the rounds that judge what it has found.
+
+        Nothing for a winner of one change: its verdict says all that there is to be known.
+        """
+        if len(self.winner.names) == 1 and not so_far.plan:
+            return None
         if (start := _judging_start(so_far.plan)) is not None:
             found = self._ablation(so_far.trials, start)
             series = so_far.plan[start].series
@@ -109,6 +114,8 @@ class Explain(Stage[Explanation]):
         return self._judgement(found, series, start).ask(so_far.beginning_at(start))
 
     def result(self, trials: Sequence[Trial]) -> Explanation:
+        if not trials:
+            return self._of_one_change()
         planned = [t.planned for t in trials]
         start = _judging_start(planned)
         if start is None:
@@ -137,6 +144,29 @@ class Explain(Stage[Explanation]):
             trials=len(trials),
         )
         lines, reason = curves(self.task, explanation, trials)
+        return replace(explanation, curves=lines, without_curves=reason)
+
+    def _of_one_change(self) -> Explanation:
+        """The winner's own verdict, in the words of an explanation."""
+        verdict, (name,) = self.verdict, self.winner.names
+        ratio = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+        keys = self.winner.changes[name]
+        before, after = zip(*(self.winner.values[key] for key in keys), strict=True)
+        explanation = Explanation(
+            winner=self.winner.configuration,
+            minimal=self.winner.made(frozenset([name])),
+            contributions=(
+                Contribution(keys=keys, before=before, after=after, left_out=ratio, alone=ratio),
+            ),
+            interactions=(),
+            same=self.winner.same,
+            verdict=verdict,
+            kept=Kept(share=1, low=1, high=1, full=ratio, smaller=ratio, rounds=verdict.pairs),
+            offer=None,
+            level=self.budget.level,
+            trials=0,
+        )
+        lines, reason = curves(self.task, explanation, [])
         return replace(explanation, curves=lines, without_curves=reason)
 
     def _ablation(self, trials: Sequence[Trial], start: int) -> Ablation:
@@ -181,6 +211,8 @@ class Explain(Stage[Explanation]):
         """How many it takes depends on what it finds, and on how many keys the winner has."""
         verdict, budget = prospect.verdict, prospect.budget
         keys = (len(verdict.configuration.values) if verdict else 0) or budget.keep
+        if keys == 1 and not prospect.places(cls.name):
+            return Expected(trials=0)
         trials = max(len(prospect.places(cls.name)), explained(budget, keys))
         most = max(trials, explained(budget, keys, rest=REST_AT_MOST))
         return Expected(trials=trials, bound="about", most=most)

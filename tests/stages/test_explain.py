@@ -161,6 +161,19 @@ def test_a_gain_that_costs_too_much_is_not_explained_and_one_in_doubt_is(
     assert "x86 slt: gain, but CPU is unclear: P99 is 3.10 times lower" in won.told.getvalue()
 
 
+def test_a_winner_of_one_change_is_its_own_smallest_set(won: FakeTestbed) -> None:
+    """What equals the default is no change."""
+    one = {key: WINNER[key] for key in ("net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_reordering")}
+    begin(won, replace(VERDICT, configuration=Configuration(one)))
+    found = explained(won)
+    assert [] == won.measured
+    assert ("net.ipv4.tcp_reordering",) == found.keys
+    assert {"net.ipv4.tcp_reordering": "100"} == found.minimal.values
+    assert ("net.ipv4.tcp_fin_timeout",) == found.same
+    assert (VERDICT.ratio, "") == (found.verdict.ratio, found.obstacle)
+    assert found == explained(won)
+
+
 def test_a_smallest_set_that_costs_too_much_is_not_what_leaves(won: FakeTestbed) -> None:
     found = explained(won)
     assert "" == found.obstacle
