@@ -59,7 +59,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
     ("parameter", "words"),
     [
         (SPELLED, rf"{RETRIES} was set to '0[0-7]+' and reads back as '[1-9]\d+'"),
-        (integer(RTO, 200_000, 300_000), rf"{RTO} was set to '\d+' and reads back as '120000'"),
+        (integer(RTO, 120_000, 300_000), rf"{RTO} was set to '\d+' and reads back as '120000'"),
     ],
     ids=["made into another", "refused"],
 )

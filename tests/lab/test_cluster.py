@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from intop.hosts.facts import FACTS
 from intop.lab import cluster as lab
 from intop.lab import network, processes, servers, state
 from intop.lab.commands import wait_until
+from studies import wait_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000
@@ -213,7 +215,9 @@ def test_a_lab_that_is_not_up_is_asked_for(name: str) -> None:
 # -- nothing of it on the machine ----------------------------------------------------------------
 
 
-def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -> None:
+def test_the_machines_own_parameters_stay(
+    name: str, machine_sysctls: Sysctls, traces: Traces
+) -> None:
     def seen() -> dict[str, str]:
         """Without the interfaces of other labs, which come and go."""
         return {
@@ -240,7 +244,7 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
     )
     made = lab.up(LabSpec(name=name, balancing=badly_set))
     balancer = made.load_balancer
-    assert_badly_set(made.url, balancer)
+    assert_badly_set(name, made.url, balancer, traces)
     assert ssh(balancer, "sysctl -n net.core.somaxconn; ss -Hltn 'sport = 80'").split()[:4] == [
         *("321", "LISTEN", "0", "321")
     ]
@@ -259,21 +263,30 @@ def test_the_machines_own_parameters_stay(name: str, machine_sysctls: Sysctls) -
     assert not (servers.DISKS_FOLDER / name).exists()
 
 
-def assert_badly_set(url: str, balancer: HostAddress) -> None:
+def programs(group: Path) -> set[str]:
+    """The names of a control group's processes."""
+    found: set[str] = set()
+    for pid in group.read_text().split():
+        with suppress(FileNotFoundError):
+            found.add(Path(f"/proc/{pid}/comm").read_text().strip())
+    return found
+
+
+def assert_badly_set(name: str, url: str, balancer: HostAddress, traces: Traces) -> None:
     """It answers over TLS, and its log is on a slow disk that each write waits for."""
     assert url.startswith("https://")
     untrusted = ssl.create_default_context()
     untrusted.check_hostname = False
     untrusted.verify_mode = ssl.CERT_NONE
     begun = time.monotonic()
-    for _ in range(
-        50
-    ):  # each line of the log is an operation or more, and the disk does 50 a second
+    for _ in range(50):  # each line is an operation or more, and the disk does 50 a second
         with urllib.request.urlopen(f"{url}/", context=untrusted, timeout=10) as answer:
             assert 200 == answer.status
     assert time.monotonic() - begun > 0.5
-    groups = ssh(balancer, "cat /proc/$(pgrep -o -x nginx)/cgroup /proc/$(pgrep -o -x dd)/cgroup")
-    assert groups.count("/intop-") == 2
+    (group,) = (p for p in traces(name) if "cgroup" in p)
+    wait_for(
+        lambda: {"nginx", "dd"} <= programs(Path(group) / "cgroup.procs"), "a neighbour of nginx"
+    )
     told = ssh(balancer, f"lsattr {balancer.state_dir}/../disk/access.log; pgrep -c -x nginx")
     assert "S" in told.split()[0]
 
