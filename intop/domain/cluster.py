@@ -238,9 +238,9 @@ class Balancing:
     written to at once (`disk`). With `disk_iops` each write of that and of its temporary files
     waits for a disk that does so many operations a second and is always busy (a line of a log takes
     about three); with 0 none waits. With `server_cpus`, as taskset lists processors, each worker is
-    tied to one of these in turn; "" ties none. `sysctls` are values that its host starts
-    with: a rollback gives them back, as any host's own. They are of the network, since the rest
-    of a namespace is the machine's.
+    tied to one of these in turn; "" ties none. `sysctls` are values that its host starts with: a
+    rollback gives them back, as any host's own. They are of the network, since the rest of a
+    namespace is the machine's.
     """
 
     server: ServerName = "nginx"

@@ -50,8 +50,8 @@ class Variable:
     def place(self, numbers: Matrix) -> Matrix:
         """Where numbers stand, from 0 to 1: their place in the range, or that of its nearer end.
 
-        The host's own number has the end of all places beyond which it lies, and the range has what
-        OWN_SHARE leaves.
+        The host's own number stands at the end on its side: at 0 if it is below the range, at 1 if
+        it is above. OWN_SHARE of the places next to it are its own, and the range has the others.
         """
         inside = np.clip(numbers, self.low, self.high)
         if self.scale == "log":

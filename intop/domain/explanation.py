@@ -75,10 +75,10 @@ class Kept:
     def is_enough(self) -> bool:
         """Whether the share may be what is wanted (KEPT): its interval is not all below that.
 
-        The set was found to keep enough in other rounds, so these only have to say nothing else: by
-        their point estimate a set that keeps all of the gain is refused in a third of cases.
-        Where the winner had no gain in these rounds, there is no share, and the smaller set keeps
-        enough if it was not clearly worse.
+        The set was found to keep enough in other rounds, so these only have to say nothing else.
+        Their point estimate alone would often refuse a set that keeps all of the gain. Where the
+        winner had no gain in these rounds, there is no share, and the smaller set keeps enough if
+        it was not clearly worse.
         """
         if math.isnan(self.share):
             return self.smaller.high >= self.full.low

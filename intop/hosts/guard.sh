@@ -1646,8 +1646,7 @@ do_watch() {
                 case $? in
                 # All is restored, and nothing can be removed, as the folder is read-only.
                 3) exit 3 ;;
-                # The same, but for something that can't be restored: a server that is not ours to
-                # reload each second.
+                # The same, but something can't be restored. Nobody wants nginx reloaded each second.
                 1) idle=60 ;;
                 esac
             fi
