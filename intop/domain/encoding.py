@@ -21,8 +21,8 @@ class Variable:
 
     `key` is the parameter's (a column's, in a foreign table), `name` has the component too. A
     number has a range from `low` to `high` on its `scale`; a name has `choices`, and its number is
-    the index of one of them. `own` is what the host has where that is outside of the range, as 0
-    is for what is switched off: a value besides those of the range. Raises ValueError for a range
+    the index of one of them. `own` is the host's own value if that is outside the range, such as 0
+    for a feature that is switched off. It is one more possible value. Raises ValueError for a range
     that is none on its scale.
     """
 
@@ -48,7 +48,7 @@ class Variable:
         return (self.name,)
 
     def place(self, numbers: Matrix) -> Matrix:
-        """Where numbers stand, from 0 to 1: their place in the range, or that of its nearer end.
+        """Places of numbers in the range, from 0 to 1. Numbers outside it get the nearer end.
 
         The host's own number stands at the end on its side: at 0 if it is below the range, at 1 if
         it is above. OWN_SHARE of the places next to it are its own, and the range has the others.

@@ -114,7 +114,7 @@ class Explain(Stage[Explanation]):
         return self._judgement(found, series, start).ask(so_far.beginning_at(start))
 
     def result(self, trials: Sequence[Trial]) -> Explanation:
-        if not trials:
+        if len(self.winner.names) == 1 and not trials:
             return self._of_one_change()
         planned = [t.planned for t in trials]
         start = _judging_start(planned)

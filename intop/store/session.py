@@ -91,7 +91,7 @@ class Session:
             with self._engine.begin() as connection:
                 connection.execute(statement)
         except DBAPIError as error:
-            if not (passes(error) or isinstance(error, OperationalError)):  # SQLite is locked
+            if not (passes(error) or _is_locked(error)):
                 raise
 
     @contextmanager
@@ -218,6 +218,11 @@ class _Waiting:
         """Say that it is over, if anything was said."""
         if self._since is not None and self._attempts > 1:
             self._say(f"the store answers again after {time.monotonic() - self._since:.0f} s")
+
+
+def _is_locked(error: DBAPIError) -> bool:
+    """Whether others have held an SQLite file for as long as was waited for it."""
+    return str(getattr(error.orig, "sqlite_errorname", "")).startswith("SQLITE_BUSY")
 
 
 def passes(error: DBAPIError) -> bool:

@@ -1,11 +1,14 @@
 """Transactions on a PostgreSQL that is restarted, and by a network that loses connections."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from cut_postgres import Cut, Loss, cut_between
 from intop.domain.job import Request
@@ -167,6 +170,23 @@ def test_a_server_that_stays_away_is_one_clear_error(
     own_server.start()
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_who_ends_does_not_wait_for_a_locked_file_and_hears_of_all_else(tmp_path: Path) -> None:
+    path = tmp_path / "intop.db"
+    change = campaign_table.update().values(seed=2)
+    with opened(str(path)) as store, closing(sqlite3.connect(path)) as other:
+        begun(store)
+        with store.session.connected() as connection:
+            connection.exec_driver_sql("PRAGMA busy_timeout = 50")
+        other.execute("BEGIN IMMEDIATE")
+        store.session.attempt(change)
+        other.rollback()
+        assert [7] == [one.seed for one in store.campaigns()]
+        store.session.attempt(change)
+        assert [2] == [one.seed for one in store.campaigns()]
+        with pytest.raises(OperationalError, match="no such table"):
+            store.session.attempt(sa.text("delete from elsewhere"))
 
 
 def test_nothing_of_work_that_fails_is_kept(store: Store) -> None:
