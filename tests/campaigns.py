@@ -108,8 +108,8 @@ TRIALS_LATER = ("counters", "received_mb_s")
 """Columns of trials that an early intop didn't have."""
 
 
-TABLES_LATER = ("late_trial", "job", "worker", "search")
-"""Tables that an early intop didn't have."""
+TABLES_LATER = {"late_trial": "0011", "job": "0011", "worker": "0011", "search": "0013"}
+"""Tables that an early intop didn't have, and the migration that made each."""
 
 
 def with_texts(connection: sqlite3.Connection) -> None:
@@ -126,11 +126,23 @@ def with_texts(connection: sqlite3.Connection) -> None:
         connection.execute(f"alter table trial rename column plain to {column}")
 
 
+def with_numbers_given_again(connection: sqlite3.Connection) -> None:
+    """Jobs as an intop wrote them that gave the number of one that is done to the next one."""
+    (made,) = connection.execute("select sql from sqlite_master where name = 'job'").fetchone()
+    connection.execute("alter table job rename to job_later")
+    connection.execute(made.replace(" AUTOINCREMENT", ""))
+    connection.execute("insert into job select * from job_later")
+    connection.execute("drop table job_later")
+
+
 def before(path: Path, version: str) -> None:
     """The store as an intop wrote it whose latest migration was this one, "0004" or later."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        for table in TABLES_LATER:
-            connection.execute(f"drop table {table}")
+        for table, since in TABLES_LATER.items():
+            if version < since:
+                connection.execute(f"drop table {table}")
+        if "0011" <= version < "0014":
+            with_numbers_given_again(connection)
         if version < "0010":
             with_texts(connection)
         later = ["rate_rps"] if version < "0006" else []

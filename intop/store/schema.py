@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = tuple(f"{number:04}" for number in range(1, 14))
+KNOWN = tuple(f"{number:04}" for number in range(1, 15))
 """All migrations."""
 HEAD = KNOWN[-1]
 
@@ -140,6 +140,7 @@ job_table = sa.Table(
     sa.Column("token", sa.Integer, nullable=False, server_default="0"),
     sa.Column("lease_until", sa.Float, nullable=False, server_default="0"),
     sa.UniqueConstraint("planned_id", "attempt"),
+    sqlite_autoincrement=True,  # whoever waits for a job that is gone must not meet another one
 )
 """What is to be done now. A job of a trial is gone once the trial is stored."""
 

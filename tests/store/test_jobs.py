@@ -109,6 +109,16 @@ def test_a_trial_is_stored_with_the_end_of_its_job(store: Store, subject: Subjec
     assert [made] == store.trials(subject)
 
 
+def test_the_number_of_a_job_that_is_gone_is_not_given_again(
+    store: Store, subject: Subject
+) -> None:
+    """Whoever still waits for the first one must not take another's job for its own."""
+    number = offered(store, subject, PLAN[0])
+    assert store.jobs.complete(held(claimed(store, subject)), replace(trial(), planned=PLAN[0]))
+    assert number < offered(store, subject, PLAN[1])
+    assert store.jobs.status(number) is None
+
+
 @pytest.mark.parametrize("order", ["late first", "late last"])
 def test_a_fenced_worker_counts_for_nothing_and_is_kept_as_evidence(
     store: Store, subject: Subject, order: str

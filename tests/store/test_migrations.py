@@ -14,15 +14,16 @@ from alembic.script import ScriptDirectory
 from campaigns import as_before_migrations, before, sql, with_labels
 from findings import VERDICT
 from intop.domain.histogram import Histogram
+from intop.domain.job import Request
 from intop.domain.search import Search
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.store import Subject, opened, opened_to_read, opening
+from intop.store import Store, Subject, opened, opened_to_read, opening
 from intop.store.engine import engine_of
 from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from stored import FAILED, JUDGED, MADE, PLAN, SEARCH, TUNED, begun, kept, tables, trial
+from stored import FAILED, JUDGED, MADE, PLAN, SEARCH, TUNED, WORKLOAD, begun, kept, tables, trial
 
 
 def test_a_store_of_a_later_intop_is_refused_and_left_as_it_is(path: Path) -> None:
@@ -257,6 +258,24 @@ def test_trials_at_other_rates_are_those_of_a_sweep(path: Path) -> None:
             (t.stage, t.planned.rate_rps) for t in store.trials(subject, "sweep")
         ]
         assert {} == store.results(subject)
+
+
+def test_jobs_of_before_keep_their_numbers_and_none_is_given_again(path: Path) -> None:
+    def offered(store: Store, n: int) -> int:
+        request = Request(workload=WORKLOAD, tunes=("kernel",))
+        return store.jobs.offer(subject, "judge", PLAN[n], attempt=0, replica=0, request=request)
+
+    with opened(str(path)) as store:
+        subject = begun(store)
+        store.write_plan(subject, "judge", PLAN)
+        numbers = [offered(store, n) for n in range(2)]
+    made, rows = tables(path)["job"], sql(path, "select * from job")
+    before(path, "0013")
+    assert made != tables(path)["job"]
+    with opened(str(path)) as store:
+        assert (made, rows) == (tables(path)["job"], sql(path, "select * from job"))
+        store.jobs.withdraw(numbers[1])
+        assert offered(store, 1) > numbers[1]
 
 
 def test_the_tables_are_those_that_the_migrations_make(url: str) -> None:
