@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from intop.domain.trial import Status
 
 RATE_TOLERANCE = 0.95
-"""The share of the asked rate that must be reached for a trial to count as on rate."""
+"""The share of the offered rate that must be reached for a trial to count as on rate."""
 
 Defaults = Mapping[int, Status]
 """Statuses of a stage's usable trials of the default on one replica, by place of the plan."""

@@ -281,7 +281,7 @@ class ClusterTestbed:
             requests=result.requests,
             p99_ms=result.histogram.percentile_ms(99) if result.requests else 0.0,
             achieved_rps=result.achieved_rps,
-            rate_rps=workload.due_rps,
+            offered_rps=result.offered_rps,
             errors=result.errors,
             metrics=measurement.metrics,
             backends=self._asked_backends(role),

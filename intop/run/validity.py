@@ -99,7 +99,7 @@ def judge(
     requests: int,
     p99_ms: float,
     achieved_rps: float,
-    rate_rps: float,
+    offered_rps: float,
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
     backends: Collection[str],
@@ -113,8 +113,9 @@ def judge(
     """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share, and
     `max_lag` one of P99.
 
-    `pruned` says why the load was stopped before its end; it is empty where it was not. The rate
-    and the metrics are those of the part that ran.
+    `offered_rps` is the rate at which requests were due, in fact: random arrivals of a short load
+    are often 5 % fewer than were asked for. `pruned` says why the load was stopped before its end;
+    it is empty where it was not. Rates and metrics are those of the part that ran.
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be
@@ -148,8 +149,8 @@ def judge(
             )
     if pruned:
         return Validity("pruned", pruned)
-    if achieved_rps < RATE_TOLERANCE * rate_rps:
-        return Validity("overloaded", f"{achieved_rps:.0f} of {rate_rps:.0f} requests/s")
+    if achieved_rps < RATE_TOLERANCE * offered_rps:
+        return Validity("overloaded", f"{achieved_rps:.0f} of {offered_rps:.0f} requests/s")
     if is_failing:
         return Validity("overloaded", f"{failed} of {requests} requests failed: {dict(errors)}")
     return Validity("ok")

@@ -108,6 +108,7 @@ def parse(text: str, load: Load) -> LoadResult:
         errors={kind: count for kind, count in errors.items() if count},
         histogram=latencies,
         achieved_rps=on_time / counted_s,
+        offered_rps=0.0 if load.arrivals == "closed" else due / counted_s,
         cpu_s=whole(data, "cpu_us") / 1e6,
         stopped_after_s=counted_s if flag(data, "stopped") else None,
         lag_ms=lags.percentile_ms(99) if lags.total else 0.0,

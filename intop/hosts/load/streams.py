@@ -119,6 +119,7 @@ def merged(results: Sequence[LoadResult]) -> LoadResult:
         errors=dict(errors),
         histogram=Histogram.merge(*(r.histogram for r in results)),
         achieved_rps=math.fsum(r.achieved_rps for r in results),
+        offered_rps=math.fsum(r.offered_rps for r in results),
         cpu_s=math.fsum(cpu) if len(cpu) == len(results) else None,
         stopped_after_s=min(stopped, default=None),
         lag_ms=max(lags, default=None),

@@ -106,6 +106,9 @@ class LoadResult:
     the limit of its load ended it, None where it ran as long as planned. `lag_ms` is the 99th
     percentile of how late the generator itself was for a slot, and `clock_step_s` by how much
     somebody set its clock meanwhile; None with wrk2, which can't tell.
+
+    `offered_rps` is the rate at which requests were due in the counted time. Where they come at
+    random it is not quite the rate that was asked for. It is 0 in a closed loop.
     """
 
     requests: int
@@ -115,6 +118,7 @@ class LoadResult:
     errors: Mapping[str, int]
     histogram: Histogram
     achieved_rps: float
+    offered_rps: float
     cpu_s: float | None = None
     stopped_after_s: float | None = None
     lag_ms: float | None = None

@@ -215,7 +215,9 @@ def test_what_is_unanswered_at_the_end_is_counted_by_a_name_of_its_own() -> None
 
 def test_answers_after_the_end_are_none_of_the_rate() -> None:
     text = edited("engine-slt.txt", lambda data: data.update(on_time=3000))
-    assert 1000 == pytest.approx(parse(text, SLT).achieved_rps)
+    result = parse(text, SLT)
+    assert 1000 == pytest.approx(result.achieved_rps)
+    assert 1500 == pytest.approx(result.offered_rps)
 
 
 def test_a_stopped_run_says_after_how_many_counted_seconds() -> None:

@@ -169,6 +169,7 @@ def result(*pairs: tuple[int, int], **changes: Any) -> LoadResult:
         "errors": {},
         "histogram": histogram,
         "achieved_rps": histogram.total / 20,
+        "offered_rps": histogram.total / 16,
         "cpu_s": 1.5,
         "lag_ms": 0.1,
         "clock_step_s": 0.0,
@@ -193,6 +194,7 @@ def test_results_add_up_exactly() -> None:
         errors={"timeout": 3, "refused": 4},
         histogram=Histogram.from_pairs([(1, 1), (900, 100), (5000, 3), (70_000, 7)]),
         achieved_rps=pytest.approx(111 / 20),  # type: ignore[arg-type]
+        offered_rps=pytest.approx(111 / 16),  # type: ignore[arg-type]
         cpu_s=4.5,
         lag_ms=0.1,
         clock_step_s=0.0,
