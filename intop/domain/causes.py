@@ -106,6 +106,12 @@ class Causes:
         )
 
 
+def own_total(one: HostCounters, name: str) -> float:
+    """A counter's total in a trial, without the events that another one counts as well."""
+    included = INCLUDED.get(name)
+    return one.totals.get(name, 0.0) - (one.total(included) if included else 0)
+
+
 def causes(
     default: Sequence[HostCounters], tuned: Sequence[HostCounters], catalogue: CounterCatalogue
 ) -> Causes | None:
@@ -153,9 +159,9 @@ def _counted(one: HostCounters) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for name, value in one.totals.items():
         found[general(name) if name.startswith("softnet.") else name] += value
-    for name, included in INCLUDED.items():
+    for name in INCLUDED:
         if name in found:
-            found[name] -= one.total(included)
+            found[name] = own_total(one, name)
     return found
 
 

@@ -100,7 +100,9 @@ def screening(
     p-values divided by weights whose mean is 1 (Genovese, Roeder and Wasserman, Biometrika 93,
     2006, 509-524). Of the others those are frozen whose effect is below MATTERS with a confidence
     of LEVEL, whatever shape it has, by every response, given FREEZES configurations; the rest stays
-    open, and at least LEAST_LEFT parameters are chosen or open.
+    open, and at least LEAST_LEFT parameters are chosen or open. Those with a larger weight for
+    being hinted are not frozen: where two of them hide each other, few configurations of a design
+    ease both, and their trials look like bad luck.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """
@@ -122,7 +124,8 @@ def screening(
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
     # Laplace's rule of succession, which also holds where all are chosen.
     odds = (len(chosen) + 1) / (len(others) + 1) * weights
-    states = _states(chosen, limits.high if len(values) >= FREEZES else limits.high + math.inf)
+    high = limits.high if len(values) >= FREEZES else limits.high + math.inf
+    states = _states(chosen, np.where(weights > 1, math.inf, high))
     effects = [
         Effect(
             key=key,

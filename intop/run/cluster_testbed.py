@@ -97,7 +97,9 @@ class ClusterTestbed:
         sent = self.loads.ready(base)
         if workload != base:
             self._check_sendable(workload, sent)
-        seed = self.task.seed(stage, load_words(planned), attempt)
+        # The arms of a round get one load, whichever of them is measured again.
+        again = 0 if planned.round is not None else attempt
+        seed = self.task.seed(stage, load_words(planned), again)
         measurement: Measurement | None = None
         unsettled = ""
         try:

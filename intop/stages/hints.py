@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from intop.config.counters import load_counters
+from intop.domain.causes import own_total
 from intop.domain.configuration import Configuration
 from intop.domain.counters import CounterCatalogue
 from intop.domain.space import Space
@@ -93,10 +94,11 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism or not all(one.shows(name) for _, one in counted):
             continue
-        if entry.size:
+        # Windows towards upstreams stay small since requests are.
+        if entry.size or (entry.direction == "better" and name.startswith("upstreams.")):
             continue
         counts_idle = counts_idle or entry.mechanism == IDLE
-        mean = fmean(one.totals.get(name, 0.0) for _, one in counted)
+        mean = fmean(own_total(one, name) for _, one in counted)
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
         else:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
 from typing import Self
 
 from intop.config.counters import load_counters
@@ -16,7 +17,7 @@ from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.ranking import Ranking
-from intop.domain.replicates import by_configuration, noise
+from intop.domain.replicates import by_configuration
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, judged, latencies
 from intop.domain.speedups import SpeedUps, speed_ups
@@ -440,7 +441,8 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     A disturbed trial says nothing about its finalist; one that is left with none is out, too. The
     one with few keys is preferred where it is within a standard error of the lowest (the one
     standard error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees,
-    1984): what is simpler has to be told from it to be worth the keys.
+    1984): what is simpler has to be told from it to be worth the keys. The standard error is that
+    of the difference over the rounds that both have.
     """
     arms = {t.configuration.digest: t.planned.arm for t in picked}
     sound = {
@@ -454,8 +456,10 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
             f"{first_problem(picked)}"
         )
     name = min(sound, key=lambda n: sound[n].mean_log)
-    few, lowest = sound.get(FEW_KEYS), sound[name]
-    scatter = noise(list(sound.values()), level=task.context.study.budget.level).sd or 0.0
-    if few and few.mean_log <= lowest.mean_log + scatter / math.sqrt(len(lowest.p99_ms)):
-        name = FEW_KEYS
+    if FEW_KEYS in sound:
+        p99 = p99_by_round(picked)
+        few, lowest = paired(p99[FEW_KEYS], p99[name])
+        longer = [math.log(one / other) for one, other in zip(few, lowest, strict=True)]
+        if len(longer) > 1 and fmean(longer) <= stdev(longer) / math.sqrt(len(longer)):
+            name = FEW_KEYS
     return name, sound[name].configuration

@@ -165,6 +165,13 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
     assert all(a < b for a, b in zip(likely["none"], likely["right"], strict=True))
 
 
+def test_what_is_expected_to_act_is_not_frozen() -> None:
+    (before,) = (e for e in screened(six).effects if e.key == "s4")
+    (after,) = (e for e in screened(six, hinted=["s4"]).effects if e.key == "s4")
+    assert ("frozen", "open") == (before.state, after.state)
+    assert before.high == after.high
+
+
 def test_where_half_are_expected_to_act_no_bar_is_lower() -> None:
     assert screened(six, hinted=NAMES) == screened(six)
 

@@ -125,6 +125,27 @@ def test_a_trial_under_another_workload_has_all_of_its_load(
         ready.trial(gone, "across", 0)
 
 
+def test_the_arms_of_a_round_get_one_load_also_when_one_is_measured_again(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seed(attempt: int, **place: Any) -> int:
+        seeds: list[int] = []
+
+        def measure(*_: Any, seed: int, **__: Any) -> Any:
+            seeds.append(seed)
+            raise CommandError("lg", "that is all")
+
+        monkeypatch.setattr(cluster_testbed, "measure", measure)
+        monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+        ready = measuring(testbed, SimpleNamespace(apply=lambda _: None, draining=0))
+        planned = PlannedTrial(index=3, role="sentinel", configuration=DEFAULT, **place)
+        ready.trial(planned, "judge", attempt)
+        return seeds[0]
+
+    assert seed(0, round=2, arm="a") == seed(1, round=2, arm="b") != seed(0, round=3, arm="a")
+    assert seed(0) != seed(1)
+
+
 def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(
     testbed: FakeTestbed,
 ) -> None:

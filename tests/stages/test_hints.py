@@ -81,6 +81,7 @@ def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
         {"clients.cwnd.p10": 11.0},
         {"clients.sndbuf_limited_ms": 90.0},  # of a hundred requests
         {"clients.rto_ms.max": 204.0, "clients.rtt_us.p90": 41_000.0, "clients.recv_q.max": 9e5},
+        {"upstreams.cwnd.p10": 10.0},  # requests to upstreams are small
     ],
 )
 def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
@@ -113,6 +114,14 @@ def test_where_no_sockets_are_listed_the_load_says_whether_they_are_idle(
     space = required_space(task)
     assert ([{IDLE: "0"}] if hint else []) == [dict(c.values) for c in hints(task, space, 16)]
     assert ((IDLE,) if hint else ()) == hinted(task, task.trials("screen"), space)
+
+
+def test_connections_that_the_accept_queue_drops_say_nothing_of_handshakes(
+    testbed: FakeTestbed,
+) -> None:
+    shows(testbed, {"TcpExt.ListenOverflows": 40.0, "TcpExt.ListenDrops": 40.0})
+    assert [{"net.core.somaxconn": "65535"}] == found(testbed)
+    assert "the default shows accept-queue;" in testbed.told.getvalue()
 
 
 def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeTestbed) -> None:

@@ -425,6 +425,19 @@ def test_few_keys_are_preferred_where_nothing_tells_them_from_the_best(
     assert name == verify._best(testbed.task, picked)[0]
 
 
+def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
+    testbed: FakeTestbed,
+) -> None:
+    """Rounds scatter by a third, and all of their arms with them."""
+    quick, few = configurations(2)
+    plan = blocks(testbed.task, "pick", {"quick": quick, verify.FEW_KEYS: few}, 3)
+    spread = {1: 0.7, 2: 1.0, 3: 1.4}
+    each = {"quick": 5_000, verify.FEW_KEYS: 5_400}
+    testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
+    picked = measured(testbed.task, "pick", plan)
+    assert "quick" == verify._best(testbed.task, picked)[0]
+
+
 def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:
     searched(testbed)
     one, other = configurations(9)[7:]

@@ -106,7 +106,7 @@ def parse(text: str, load: Load) -> LoadResult:
         errors=errors,
         histogram=latencies,
         achieved_rps=answered.total / duration_s,
-        offered_rps=load.rate_rps,
+        offered_rps=float(round(load.rate_rps)),
         uncounted=max(0, round(due) - latencies.total),
     )
 
